@@ -1,0 +1,58 @@
+"""Lifecycles as tables on ``transitions``.
+
+Six of them describe a scheduler (``APPLICATION``, ``ASK``, ``ALLOCATION``, ``NODE``,
+``RESOURCE_MANAGER``, ``QUEUE``); ``Lifecycle`` and ``row`` let you write your own. Nothing here knows
+the protocol, the scheduler or a clock.
+"""
+
+from quadriga.fsm.allocation import ALLOCATION
+from quadriga.fsm.application import APPLICATION
+from quadriga.fsm.ask import ASK
+from quadriga.fsm.errors import DefinitionError, InvalidTransition
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.node import NODE
+from quadriga.fsm.queue import QUEUE
+from quadriga.fsm.resource_manager import RESOURCE_MANAGER
+from quadriga.fsm.table import (
+    STAYS,
+    Effect,
+    Entity,
+    Fired,
+    Row,
+    Unbounded,
+    Within,
+    ignored,
+    row,
+    unbounded,
+    within,
+)
+
+#: the scheduler's lifecycles by name
+LIFECYCLES = {
+    lifecycle.name: lifecycle
+    for lifecycle in (APPLICATION, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)
+}
+
+__all__ = [
+    "ALLOCATION",
+    "APPLICATION",
+    "ASK",
+    "LIFECYCLES",
+    "NODE",
+    "QUEUE",
+    "RESOURCE_MANAGER",
+    "STAYS",
+    "DefinitionError",
+    "Effect",
+    "Entity",
+    "Fired",
+    "InvalidTransition",
+    "Lifecycle",
+    "Row",
+    "Unbounded",
+    "Within",
+    "ignored",
+    "row",
+    "unbounded",
+    "within",
+]

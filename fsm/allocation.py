@@ -1,0 +1,117 @@
+"""The life of an allocation: resources of a node held for one ask.
+
+It is Planned for the moment between the decision and its entry into the books; only the real
+allocation of a gang member that goes to another node than its placeholder stays Planned, on that
+node, until the placeholder is gone (X18). The resource manager ends it at any time (Completed). The
+scheduler cannot end it alone: it asks for it back (Releasing, with a reason: timeout, preemption or
+replacement) and the resource manager's confirmation, of the same kind, ends it (R3). It is never
+asked for twice (R5), except that a confirmation that does not come is asked for again, after a
+minute and then at growing intervals (S4).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from quadriga.fsm.effects import RequestRelease, StartTimer
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import (
+    MINUTE,
+    SECOND,
+    STAYS,
+    Effect,
+    Fired,
+    Info,
+    ignored,
+    row,
+    unbounded,
+    within,
+)
+
+PLANNED, ALLOCATED, RELEASING = "Planned", "Allocated", "Releasing"
+DISCARDED, COMPLETED = "Discarded", "Completed"
+PREEMPTED, EXPIRED, REPLACED = "Preempted", "Expired", "Replaced"
+
+ALLOCATE, DISCARD, COMPLETE = "allocate", "discard", "complete"
+RELEASE, CONFIRM = "release", "confirm"
+
+#: why the scheduler wants an allocation back
+TIMEOUT, PREEMPTION, REPLACEMENT = "timeout", "preemption", "replacement"
+
+#: timer name: the run limit of an ask's allocations (X17)
+RUN_LIMIT = "run_limit"
+
+#: states in which it holds resources of its application
+HELD = frozenset({ALLOCATED, RELEASING})
+
+
+class AllocationFacts(Protocol):
+    """What the guards look at."""
+
+    state: str
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def run_limit(self) -> int: ...  # ns; 0: never
+    @property
+    def reason(self) -> str | None: ...  # of the release in flight
+
+
+# -- guards ------------------------------------------------------------------------------------
+
+
+def has_run_limit(allocation: AllocationFacts, info: Info) -> bool:
+    """X17: the ask limited how long each of its allocations may last."""
+    return allocation.run_limit > 0
+
+
+def unconfirmed(allocation: AllocationFacts, info: Info) -> bool:
+    """S4: the watchdog's timer fired and no confirmation has come."""
+    return bool(info.get("timer"))
+
+
+def timed_out(allocation: AllocationFacts, info: Info) -> bool:
+    return allocation.reason == TIMEOUT
+
+
+def preempted(allocation: AllocationFacts, info: Info) -> bool:
+    return allocation.reason == PREEMPTION
+
+
+# -- emitters ----------------------------------------------------------------------------------
+
+
+def request_release(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (RequestRelease(),)
+
+
+def run_limit(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (StartTimer(RUN_LIMIT, allocation.run_limit),)
+
+
+# fmt: off
+ALLOCATION = Lifecycle(
+    "allocation",
+    initial=PLANNED,
+    final=(DISCARDED, COMPLETED, PREEMPTED, EXPIRED, REPLACED),
+    lasts={
+        PLANNED:   within(30 * MINUTE),
+        ALLOCATED: unbounded(COMPLETE),
+        RELEASING: within(60 * SECOND, then=RELEASE, backoff_to=10 * MINUTE),
+    },
+    rows=(
+        #   trigger      from                    to          guard                emit
+        row(ALLOCATE,    PLANNED,                ALLOCATED,  when=has_run_limit,  emit=run_limit),
+        row(ALLOCATE,    PLANNED,                ALLOCATED),
+        row(DISCARD,     PLANNED,                DISCARDED),
+        row(COMPLETE,    (ALLOCATED, RELEASING), COMPLETED),
+        row(RELEASE,     ALLOCATED,              RELEASING,                       emit=request_release),
+        row(RELEASE,     RELEASING,              STAYS,      when=unconfirmed,    emit=request_release),
+        ignored(RELEASE, RELEASING,              why="asked for already (R5)"),
+        row(CONFIRM,     RELEASING,              EXPIRED,    when=timed_out),
+        row(CONFIRM,     RELEASING,              PREEMPTED,  when=preempted),
+        row(CONFIRM,     RELEASING,              REPLACED),
+    ),
+)
+# fmt: on

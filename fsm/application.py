@@ -1,0 +1,215 @@
+"""The life of an application.
+
+An application arrives New and does nothing until its first ask makes it Accepted: "accepted" on
+the wire (AcceptedApplication) is only the receipt (X34). It runs once it has what it needs: for an
+ordinary application its first allocation, for a gang all its placeholders. A queue sorted
+``stateaware`` lets it pass through Starting first (X15). When neither an ask nor a real allocation
+is left it is Waiting, and after half a minute Completed, unless a new ask calls it back.
+
+A gang that does not get its placeholders in time either dies (Hard: Killing, then Killed when the
+last placeholder is confirmed gone) or gives them back and goes on as an ordinary application (Soft:
+Resuming, then Accepted). Leftover placeholders never keep an application from Waiting, but it
+completes only after they are given back (G43, X26).
+
+YuniKorn's run, complete and fail events are split here so that every trigger has one meaning.
+Deliberately ignored: further asks and allocations of an application that is running anyway, and a
+kill of one that is dying.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from quadriga.fsm.effects import (
+    Fire,
+    Forget,
+    LeaveQueue,
+    ReleaseAllocations,
+    ReleaseAsks,
+    ReleasePlaceholders,
+    StartedRunning,
+    StartTimer,
+    StoppedRunning,
+    Update,
+)
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import (
+    HOUR,
+    MINUTE,
+    SECOND,
+    STAYS,
+    Effect,
+    Fired,
+    Info,
+    ignored,
+    row,
+    unbounded,
+    within,
+)
+
+NEW, ACCEPTED, STARTING, RUNNING = "New", "Accepted", "Starting", "Running"
+WAITING, RESUMING, KILLING = "Waiting", "Resuming", "Killing"
+COMPLETED, KILLED, REJECTED, EXPIRED = "Completed", "Killed", "Rejected", "Expired"
+
+REJECT, ASK, RUN, WAIT, COMPLETE = "reject", "ask", "run", "wait", "complete"
+RESUME, RESUMED, KILL, KILLED_, EXPIRE = "resume", "resumed", "kill", "killed", "expire"
+
+#: timer names beside those of the states
+RUN_LIMIT = "run_limit"
+
+#: states in which an application counts against maxapplications as running (V5)
+COUNTED = frozenset({STARTING, RUNNING})
+#: states in which its asks are served; in Waiting there are none
+SERVED = frozenset({ACCEPTED, STARTING, RUNNING})
+#: states after its end, in which it holds nothing (V8)
+ENDED = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+
+
+class ApplicationFacts(Protocol):
+    """What the guards and emitters look at."""
+
+    state: str
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def starts_aware(self) -> bool: ...  # in a stateaware queue, and not opted out by tag
+    @property
+    def has_allocations(self) -> bool: ...  # real ones
+    @property
+    def has_placeholders(self) -> bool: ...  # allocated, confirmed gone only
+    @property
+    def run_limit(self) -> int: ...  # ns; 0: never
+    @property
+    def started(self) -> bool: ...  # was in Starting or Running before
+
+
+# -- guards ------------------------------------------------------------------------------------
+
+
+def in_stateaware_queue(app: ApplicationFacts, info: Info) -> bool:
+    """X15: only there, Starting comes before Running."""
+    return app.starts_aware
+
+
+def first_replacement(app: ApplicationFacts, info: Info) -> bool:
+    """A gang's first real allocation leaves it Starting; the second one makes it run."""
+    return bool(info.get("first_replacement"))
+
+
+def placeholders_left(app: ApplicationFacts, info: Info) -> bool:
+    """G43: completion waits until every placeholder is given back."""
+    return app.has_placeholders
+
+
+def anything_left(app: ApplicationFacts, info: Info) -> bool:
+    """G48: the end of a killed application depends on its allocations' removal alone."""
+    return app.has_placeholders or app.has_allocations
+
+
+# -- emitters ----------------------------------------------------------------------------------
+
+
+def update(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Update(fired.target, fired.info.get("reason") or fired.trigger),)
+
+
+def started_running(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (StartedRunning(),)
+
+
+def stopped_running(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (StoppedRunning(),) if fired.source in COUNTED else ()
+
+
+def run_limit(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """X17: counted from the first entry into Starting or Running, and not restarted."""
+    return (StartTimer(RUN_LIMIT, app.run_limit),) if app.run_limit and not app.started else ()
+
+
+def give_back_leftovers(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (ReleasePlaceholders("releasing placeholders on application completion"),)
+
+
+def give_back_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """X29: a Soft timeout takes back placeholders and their asks only."""
+    return (
+        ReleaseAsks(True, "releasing placeholder asks on placeholder timeout"),
+        ReleasePlaceholders("releasing allocated placeholders on placeholder timeout"),
+    )
+
+
+def give_back_everything(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    reason = fired.info.get("reason") or fired.trigger
+    return (
+        ReleaseAsks(False, f"releasing asks of a killed application: {reason}"),
+        ReleaseAllocations(f"releasing allocations of a killed application: {reason}"),
+    )
+
+
+def check_resumed(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Fire(RESUMED),)
+
+
+def check_killed(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Fire(KILLED_),)
+
+
+def leave_queue(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (LeaveQueue(),)
+
+
+def forget(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Forget(),)
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+_LIVING = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
+_STARTS = (run_limit, started_running, update)
+_KILLS = (give_back_everything, stopped_running, update, check_killed)
+_ASKED = (ACCEPTED, STARTING, RUNNING, RESUMING)
+
+# fmt: off
+APPLICATION = Lifecycle(
+    "application",
+    initial=NEW,
+    final=(EXPIRED,),
+    lasts={
+        NEW:       unbounded(ASK),
+        ACCEPTED:  unbounded(RUN),
+        STARTING:  within(5 * MINUTE, then=RUN),
+        RUNNING:   unbounded(WAIT),
+        WAITING:   within(30 * SECOND, then=COMPLETE),
+        RESUMING:  within(30 * MINUTE),
+        KILLING:   within(30 * MINUTE),
+        COMPLETED: within(72 * HOUR, then=EXPIRE),
+        KILLED:    within(72 * HOUR, then=EXPIRE),
+        REJECTED:  within(72 * HOUR, then=EXPIRE),
+    },
+    rows=(
+        #   trigger   from                           to          guard                      emit
+        row(REJECT,   NEW,                           REJECTED),
+        row(ASK,      NEW,                           ACCEPTED,                              emit=update),
+        row(ASK,      WAITING,                       RUNNING,                               emit=_STARTS),
+        ignored(ASK,  _ASKED,                        why="it is served already"),
+        row(RUN,      ACCEPTED,                      STARTING,   when=in_stateaware_queue,  emit=_STARTS),
+        row(RUN,      ACCEPTED,                      RUNNING,                               emit=_STARTS),
+        row(RUN,      STARTING,                      STAYS,      when=first_replacement,    why="one member runs, the gang does not yet"),
+        row(RUN,      STARTING,                      RUNNING,                               emit=update),
+        row(RUN,      WAITING,                       RUNNING,                               emit=_STARTS),
+        ignored(RUN,  RUNNING,                       why="another allocation of a running application"),
+        row(WAIT,     (ACCEPTED, STARTING, RUNNING), WAITING,                               emit=(stopped_running, update)),
+        row(COMPLETE, WAITING,                       STAYS,      when=placeholders_left,    emit=give_back_leftovers),
+        row(COMPLETE, WAITING,                       COMPLETED,                             emit=(leave_queue, update)),
+        row(RESUME,   (NEW, ACCEPTED),               RESUMING,                              emit=(give_back_gang, update, check_resumed)),
+        row(RESUMED,  RESUMING,                      STAYS,      when=placeholders_left,    why="the last placeholder is not confirmed gone"),
+        row(RESUMED,  RESUMING,                      ACCEPTED,                              emit=update),
+        row(KILL,     _LIVING,                       KILLING,                               emit=_KILLS),
+        ignored(KILL, KILLING,                       why="it is dying already"),
+        row(KILLED_,  KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
+        row(KILLED_,  KILLING,                       KILLED,                                emit=(leave_queue, update)),
+        row(EXPIRE,   (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=forget),
+    ),
+)
+# fmt: on

@@ -1,0 +1,313 @@
+"""The engine: a table becomes one shared ``transitions.Machine`` that fires in half a microsecond.
+
+The library is extended at the two places it offers. ``LeanEvent`` and ``LeanTransition`` replace
+``Event`` and ``Transition``: they keep, for each state, either the name of the next state (a row
+with neither guard nor emitters, the common case) or the rows to try in order. Entities are never
+registered as models; they are plain objects with a ``state`` string, so a million of them cost a
+million strings' pointers. ``stock=True`` builds the same rows from the library's own classes; the
+tests drive both with the same random triggers and compare every step.
+
+A state changes only after every guard and every emitter has succeeded, so whatever raises leaves
+the entity as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from transitions import EventData, Machine, MachineError
+from transitions.core import Event, Transition
+
+from quadriga.fsm.errors import DefinitionError, InvalidTransition
+from quadriga.fsm.table import (
+    Effect,
+    Emitter,
+    Entity,
+    Fired,
+    Guard,
+    Limit,
+    Row,
+    Within,
+    name_of,
+)
+from quadriga.fsm.validation import validate
+
+__all__ = ["Deliver", "Lifecycle"]
+
+#: Where a machine made for an embedder hands the effects of a transition, after it.
+Deliver = Callable[[Any, tuple[Effect, ...]], None]
+
+
+class Lifecycle:
+    """A named table of rows with its states, their time limits and its shared machine.
+
+    ``rows`` are what ``row`` and ``ignored`` return. ``lasts`` names every state that is not final
+    and says how long it may last. Raises ``DefinitionError`` naming the row at fault.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        initial: str,
+        final: Iterable[str],
+        lasts: Mapping[str, Limit],
+        rows: Iterable[tuple[Row, ...]],
+        stock: bool = False,
+    ) -> None:
+        self.name = name
+        self.initial = initial
+        self.final = tuple(final)
+        self.lasts = dict(lasts)
+        self.rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
+        validate(name, initial, self.final, self.lasts, self.rows)
+        self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
+        self.stock = stock
+        #: the states with a time limit; what the timers and the watchdog look at
+        self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
+        self.machine = self._build(Machine if stock else _LeanMachine)
+        self._cells: dict[str, dict[str, str | tuple[Row, ...]]] = (
+            {t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)}
+        )
+        if stock:
+            self.fire = self._fire_stock  # type: ignore[method-assign]
+        else:
+            _freeze(self.machine)
+
+    # -- firing ------------------------------------------------------------------------------
+
+    def fire(self, entity: Entity, trigger: str, **info: Any) -> tuple[Effect, ...]:
+        """Apply a trigger: change ``entity.state`` and return the effects in the table's order.
+
+        Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
+        or an emitter raises; in both cases nothing has changed.
+        """
+        try:
+            cell = self._cells[trigger][entity.state]
+        except KeyError:
+            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        if cell.__class__ is str:
+            entity.state = cell
+            return ()
+        return _fire_rows(entity, cell, info)  # type: ignore[arg-type]
+
+    def choose(self, entity: Entity, trigger: str, info: Mapping[str, Any]) -> Row:
+        """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
+        for candidate in self.rows:
+            if candidate.trigger == trigger and candidate.source == entity.state:
+                if candidate.guard is None or candidate.guard(entity, info):
+                    return candidate
+        raise InvalidTransition(self.name, entity.key, entity.state, trigger)
+
+    def _fire_stock(self, entity: Entity, trigger: str, **info: Any) -> tuple[Effect, ...]:
+        try:
+            event = self.machine.events[trigger]
+        except KeyError:
+            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        data = EventData(None, event, self.machine, entity, args=(), kwargs=info)
+        try:
+            event._trigger(data)
+        except MachineError:
+            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        return getattr(data, "effects", ())
+
+    # -- reading the table -------------------------------------------------------------------
+
+    def triggers(self, state: str | None = None) -> tuple[str, ...]:
+        """Every trigger, or those that are legal in a state, in the order of the table."""
+        named = (r.trigger for r in self.rows if state is None or r.source == state)
+        return tuple(dict.fromkeys(named))
+
+    def allows(self, state: str, trigger: str) -> bool:
+        """Whether the trigger is legal in the state."""
+        return any(r.source == state and r.trigger == trigger for r in self.rows)
+
+    def rows_from(self, state: str, trigger: str | None = None) -> tuple[Row, ...]:
+        """The rows that leave a state (or stay in it), for one trigger or all."""
+        return tuple(
+            r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"
+
+    # -- machines of the library -------------------------------------------------------------
+
+    def make_machine(
+        self,
+        model: object | None = None,
+        machine_cls: type[Machine] = Machine,
+        *,
+        deliver: Deliver | None = None,
+        **options: Any,
+    ) -> Machine:
+        """A machine of your own with this table: plain, Async, Locked, Graph or hierarchical.
+
+        ``model`` is registered with it (its state becomes the initial one). After each transition
+        ``deliver(model, effects)`` gets the effects; without it they go to the model's own
+        ``on_effects(effects)`` where it has one. ``options`` are the library's.
+        """
+        return self._build(machine_cls, model, deliver or _deliver_to_model, options)
+
+    def _build(
+        self,
+        machine_cls: type[Machine],
+        model: object | None = None,
+        deliver: Deliver | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        machine = machine_cls(
+            model=None,
+            states=[{"name": s, "final": s in self.final} for s in self.states],
+            initial=self.initial,
+            name=self.name,
+            # the library then gives conditions and callbacks one object with the model in it
+            send_event=True,
+            auto_transitions=False,
+            **(options or {}),
+        )
+        after: list[Any] = [_Handing(deliver)] if deliver else []
+        for each in self.rows:
+            lean: dict[str, Any] = {"row": each} if issubclass(machine_cls, _LeanMachine) else {}
+            machine.add_transition(
+                each.trigger,
+                each.source,
+                each.target,
+                conditions=[_Asking(each.guard)] if each.guard else [],
+                before=[_Emitting(each)] if each.emit else [],
+                after=after if each.emit else [],
+                **lean,
+            )
+        if model is not None:
+            machine.add_model(model)
+        return machine
+
+
+# -- the lean machine ------------------------------------------------------------------------
+
+
+class LeanTransition(Transition):
+    """A library transition that knows its row."""
+
+    def __init__(self, *library: Any, row: Row, **options: Any) -> None:
+        super().__init__(*library, **options)
+        self.row = row
+
+
+class LeanEvent(Event):
+    """All rows of a trigger, by state: the next state's name, or the rows to try in order."""
+
+    def __init__(self, name: str, machine: Machine) -> None:
+        super().__init__(name, machine)
+        self.cells: dict[str, str | tuple[Row, ...]] = {}
+        self.frozen = False
+
+    def add_transition(self, transition: Transition) -> None:
+        if self.frozen:
+            raise DefinitionError(
+                f"{self.machine.name}the shared machine is complete; "
+                "use make_machine() for one that you can extend"
+            )
+        super().add_transition(transition)
+        known = self.transitions[transition.source]
+        rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
+        first = rows[0]
+        plain = first.guard is None and not first.emit
+        self.cells[transition.source] = (first.target or first.source) if plain else rows
+
+    def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
+        """The library's way in (``model.run()`` after ``machine.add_model(model)``).
+
+        Effects go to the model's ``on_effects`` where it has one.
+        """
+        try:
+            cell = self.cells[model.state]
+        except KeyError:
+            name = self.machine.name.removesuffix(": ")
+            key = str(getattr(model, "key", model))
+            raise InvalidTransition(name, key, model.state, self.name) from None
+        if isinstance(cell, str):
+            model.state = cell
+        elif effects := _fire_rows(model, cell, info):
+            _deliver_to_model(model, effects)
+        return True
+
+
+class _LeanMachine(Machine):
+    event_cls = LeanEvent
+    transition_cls = LeanTransition
+
+
+def _freeze(machine: Machine) -> None:
+    for event in machine.events.values():
+        if isinstance(event, LeanEvent):
+            event.frozen = True
+
+
+def _fire_rows(entity: Any, rows: tuple[Row, ...], info: Mapping[str, Any]) -> tuple[Effect, ...]:
+    for row in rows:
+        if row.guard is None or row.guard(entity, info):
+            break
+    else:  # validate() lets no table through whose alternatives can all fail
+        raise AssertionError(f"{rows[-1]} is guarded and the last of its kind")
+    effects = _emit(entity, row, info) if row.emit else ()
+    if row.target is not None:
+        entity.state = row.target
+    return effects
+
+
+def _emit(entity: Any, row: Row, info: Mapping[str, Any]) -> tuple[Effect, ...]:
+    fired = Fired(row.trigger, row.source, row.target or row.source, info)
+    if len(row.emit) == 1:
+        return tuple(row.emit[0](entity, fired))
+    return tuple(effect for emitter in row.emit for effect in emitter(entity, fired))
+
+
+# -- guards and emitters as the library calls them ---------------------------------------------
+
+
+class _Named:
+    """A callback with the name of what it wraps, which the library's graphs and markup print."""
+
+    def __init__(self, function: Guard | Emitter | Row | Deliver) -> None:
+        self.__name__ = name_of(function)
+
+
+class _Asking(_Named):
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard)
+        self.guard = guard
+
+    def __call__(self, data: EventData) -> bool:
+        return self.guard(data.model, data.kwargs)
+
+
+class _Emitting(_Named):
+    """Runs before the state changes, so an emitter that raises leaves it unchanged."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row)
+        self.__name__ = "+".join(name_of(emitter) for emitter in row.emit)
+        self.row = row
+
+    def __call__(self, data: EventData) -> None:
+        data.effects = _emit(data.model, self.row, data.kwargs)  # type: ignore[attr-defined]
+
+
+class _Handing(_Named):
+    """Runs after the state has changed: only then may the effects be seen."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        super().__init__(deliver)
+        self.deliver = deliver
+
+    def __call__(self, data: EventData) -> None:
+        if effects := getattr(data, "effects", ()):
+            self.deliver(data.model, effects)
+
+
+def _deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> None:
+    if receive := getattr(model, "on_effects", None):
+        receive(effects)

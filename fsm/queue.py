@@ -1,0 +1,45 @@
+"""The life of a queue, and of a partition, which follows the same table.
+
+The configuration drives it. A queue that is no longer configured drains: what runs in it goes on,
+new applications are turned away (X33), and it is removed when it is empty. If it is configured again
+before that it is restored. A stopped queue keeps its applications and serves none of them.
+"""
+
+from __future__ import annotations
+
+from quadriga.fsm.effects import Forget
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import Effect, Entity, Fired, ignored, row, unbounded
+
+ACTIVE, DRAINING, STOPPED, REMOVED = "Active", "Draining", "Stopped", "Removed"
+
+REMOVE, STOP, START, RESTORE, REMOVED_ = "remove", "stop", "start", "restore", "removed"
+
+
+def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:
+    return (Forget(),)
+
+
+# fmt: off
+QUEUE = Lifecycle(
+    "queue",
+    initial=ACTIVE,
+    final=(REMOVED,),
+    lasts={
+        ACTIVE:   unbounded(REMOVE),
+        DRAINING: unbounded(REMOVED_),
+        STOPPED:  unbounded(START),
+    },
+    rows=(
+        #   trigger     from                 to         emit
+        row(REMOVE,     ACTIVE,              DRAINING),
+        ignored(REMOVE, DRAINING,            why="it is draining already"),
+        row(STOP,       ACTIVE,              STOPPED),
+        ignored(STOP,   STOPPED,             why="it is stopped already"),
+        row(START,      STOPPED,             ACTIVE),
+        ignored(START,  ACTIVE,              why="it is active already"),
+        row(RESTORE,    DRAINING,            ACTIVE),
+        row(REMOVED_,   (DRAINING, STOPPED), REMOVED,   emit=forget),
+    ),
+)
+# fmt: on

@@ -1,0 +1,56 @@
+"""The life of a resource manager as the scheduler sees it (I6).
+
+Registering is legal always: a known resource manager that registers again starts from nothing and
+reports its full state again (I7). A lost connection only pauses it, its partitions are not scheduled
+meanwhile; after a time without it its state is dropped. A voluntary shutdown drops it at once.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from quadriga.fsm.effects import DropState
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import SECOND, Effect, Fired, row, unbounded, within
+
+INIT, RUNNING, PAUSED, STOPPED = "Init", "Running", "Paused", "Stopped"
+
+REGISTER, DISCONNECT, RECONNECT = "register", "disconnect", "reconnect"
+TIMEOUT, SHUTDOWN = "timeout", "shutdown"
+
+
+class ResourceManagerFacts(Protocol):
+    """What the emitters look at."""
+
+    state: str
+
+    @property
+    def key(self) -> str: ...
+
+
+def drop_state(rm: ResourceManagerFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (DropState(),)
+
+
+# fmt: off
+RESOURCE_MANAGER = Lifecycle(
+    "resource_manager",
+    initial=INIT,
+    final=(),
+    lasts={
+        INIT:    unbounded(REGISTER),
+        RUNNING: unbounded(SHUTDOWN),
+        PAUSED:  within(300 * SECOND, then=TIMEOUT),
+        STOPPED: unbounded(REGISTER),
+    },
+    rows=(
+        #   trigger     from               to        emit
+        row(REGISTER,   (INIT, STOPPED),   RUNNING),
+        row(REGISTER,   (RUNNING, PAUSED), RUNNING,  emit=drop_state),
+        row(DISCONNECT, RUNNING,           PAUSED),
+        row(RECONNECT,  PAUSED,            RUNNING),
+        row(TIMEOUT,    PAUSED,            STOPPED,  emit=drop_state),
+        row(SHUTDOWN,   (RUNNING, PAUSED), STOPPED,  emit=drop_state),
+    ),
+)
+# fmt: on

@@ -1,0 +1,156 @@
+"""The words a lifecycle is written in: rows, time limits of states, effects.
+
+A row reads from left to right: this trigger, in one of these states, leads there, if the guard
+agrees, and causes these effects. Guards and emitters are pure: they look at the entity and at what
+the caller said, and change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+__all__ = [
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "STAYS",
+    "Effect",
+    "Emitter",
+    "Entity",
+    "Fired",
+    "Guard",
+    "Info",
+    "Limit",
+    "Row",
+    "Unbounded",
+    "Within",
+    "ignored",
+    "row",
+    "unbounded",
+    "within",
+]
+
+SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
+MINUTE: Final = 60 * SECOND
+HOUR: Final = 60 * MINUTE
+
+
+class Entity(Protocol):
+    """What can live a lifecycle: a plain ``state`` string and a ``key`` to name it in errors."""
+
+    state: str
+
+    @property
+    def key(self) -> str: ...
+
+
+class Effect:
+    """Something to be done because of a transition. Data only: whoever fires executes it."""
+
+    __slots__ = ()
+
+
+Info = Mapping[str, Any]
+Guard = Callable[[Any, Info], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """What an emitter is told: the trigger, where it leads, and what the caller added."""
+
+    trigger: str
+    source: str
+    target: str
+    info: Info
+
+
+Emitter = Callable[[Any, Fired], Iterable[Effect]]
+
+#: Destination of a row that is legal and leaves the state, its timer and its entry count alone.
+STAYS: Final = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table, for one source state (``row`` writes several at once).
+
+    ``target`` is ``None`` for a row that stays. ``line`` is the number of the written row, from 0,
+    so that an error, a diagram and a coverage report can point at it.
+    """
+
+    trigger: str
+    source: str
+    target: str | None
+    guard: Guard | None = None
+    emit: tuple[Emitter, ...] = ()
+    why: str = ""
+    line: int = 0
+
+    @property
+    def label(self) -> str:
+        """The trigger, with its guard in brackets: ``run [in_stateaware_queue]``."""
+        return f"{self.trigger} [{name_of(self.guard)}]" if self.guard else self.trigger
+
+    def __str__(self) -> str:
+        target = "stays" if self.target is None else self.target
+        return f"row {self.line}: {self.source} --{self.label}--> {target}"
+
+
+def row(
+    trigger: str,
+    source: str | tuple[str, ...],
+    target: str | None,
+    *,
+    when: Guard | None = None,
+    emit: Emitter | tuple[Emitter, ...] = (),
+    why: str = "",
+) -> tuple[Row, ...]:
+    """One written line of a table: a row for each of its source states."""
+    sources = (source,) if isinstance(source, str) else source
+    emitters = emit if isinstance(emit, tuple) else (emit,)
+    return tuple(Row(trigger, each, target, when, emitters, why) for each in sources)
+
+
+def ignored(trigger: str, source: str | tuple[str, ...], why: str) -> tuple[Row, ...]:
+    """A trigger that is legal here and does nothing, with the reason why that is right."""
+    return row(trigger, source, STAYS, why=why)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A state lasts at most ``ns``. Then ``then`` is fired, or, without it, the watchdog reports.
+
+    Where ``then`` leaves the entity in the state, it is fired again after twice the time, up to
+    ``backoff_to``; without ``backoff_to`` once is enough.
+    """
+
+    ns: int
+    then: str | None = None
+    backoff_to: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """A state may last for ever, and this trigger from outside is what ends it."""
+
+    ends: str
+
+
+Limit = Within | Unbounded
+
+
+def within(ns: int, *, then: str | None = None, backoff_to: int | None = None) -> Within:
+    """At most ``ns`` nanoseconds in this state."""
+    return Within(ns, then, backoff_to)
+
+
+def unbounded(ends: str) -> Unbounded:
+    """No limit; ``ends`` names the trigger that leads out."""
+    return Unbounded(ends)
+
+
+def name_of(function: object) -> str:
+    """The name under which a guard or an emitter appears in texts and diagrams."""
+    return str(getattr(function, "__name__", function))

@@ -1,0 +1,164 @@
+"""The interface within a process, and the names both sides agree on."""
+
+import inspect
+
+import pytest
+
+from quadriga import si
+from quadriga.si import constants
+from quadriga.si.constants import TagKey, build_tag_key, parse_tag_key
+
+
+def methods(protocol: type) -> set[str]:
+    return {name for name in vars(protocol) if not name.startswith("_")}
+
+
+def test_i3_scheduler_api() -> None:
+    assert methods(si.SchedulerAPI) == {
+        "register_resource_manager",
+        "update_allocation",
+        "update_application",
+        "update_node",
+        "update_configuration",
+    }
+    register = inspect.signature(si.SchedulerAPI.register_resource_manager)
+    assert list(register.parameters) == ["self", "request", "callback"]
+    assert register.return_annotation is si.RegisterResourceManagerResponse
+
+
+def test_i4_m9_all_callbacks_are_in_one_place() -> None:
+    assert methods(si.ResourceManagerCallback) == {
+        "update_allocation",
+        "update_application",
+        "update_node",
+        "predicates",
+        "preemption_predicates",
+        "send_event",
+        "update_container_scheduling_state",
+    }
+    assert methods(si.StateDumpPlugin) == {"get_state_dump"}
+
+
+def test_i4_state_dump_is_optional() -> None:
+    class Dumper(si.NullCallback):
+        def get_state_dump(self) -> str:
+            return "{}"
+
+    assert isinstance(Dumper(), si.StateDumpPlugin)
+    assert not isinstance(si.NullCallback(), si.StateDumpPlugin)
+
+
+def test_null_callback_is_a_callback_with_the_same_signatures() -> None:
+    assert isinstance(si.NullCallback(), si.ResourceManagerCallback)
+    for name in methods(si.ResourceManagerCallback):
+        assert inspect.signature(getattr(si.NullCallback, name)) == inspect.signature(
+            getattr(si.ResourceManagerCallback, name)
+        )
+
+
+def test_null_callback_ignores_news_and_objects_to_nothing() -> None:
+    rm: si.ResourceManagerCallback = si.NullCallback()
+    rm.update_allocation(si.AllocationResponse())
+    rm.update_application(si.ApplicationResponse())
+    rm.update_node(si.NodeResponse())
+    rm.send_event([si.EventRecord()])
+    rm.update_container_scheduling_state(si.UpdateContainerSchedulingStateRequest())
+    assert rm.predicates(si.PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
+
+
+def test_x24_null_callback_answers_as_the_scheduler_assumes() -> None:
+    args = si.PreemptionPredicatesArgs(
+        allocationKey="a", nodeID="n", preemptAllocationKeys=["x", "y", "z"], startIndex=1
+    )
+    answer = si.NullCallback().preemption_predicates(args)
+    assert (answer.success, answer.index) == (True, 1)
+
+
+def test_i34_constants() -> None:
+    values = {name: value for name, value in vars(constants).items() if name.isupper()}
+    assert values == {
+        "ARCH": "si/arch",
+        "HOST_NAME": "si/hostname",
+        "RACK_NAME": "si/rackname",
+        "OS": "si/os",
+        "INSTANCE_TYPE": "si/instance-type",
+        "FAILURE_DOMAIN_ZONE": "si/zone",
+        "FAILURE_DOMAIN_REGION": "si/region",
+        "LOCAL_IMAGES": "si/local-images",
+        "NODE_PARTITION": "si/node-partition",
+        "APPLICATION_ID": "si/application-id",
+        "CONTAINER_IMAGE": "si/container-image",
+        "CONTAINER_PORTS": "si/container-ports",
+        "DOMAIN_K8S": "kubernetes.io/",
+        "DOMAIN_YUNIKORN": "yunikorn.apache.org/",
+        "GROUP_META": "meta/",
+        "GROUP_LABEL": "label/",
+        "GROUP_ANNOTATION": "annotation/",
+        "KEY_POD_NAME": "podName",
+        "KEY_NAMESPACE": "namespace",
+        "KEY_REQUIRED_NODE": "requiredNode",
+        "KEY_ALLOW_PREEMPTION": "allowPreemption",
+        "CREATION_TIME": "creationTime",
+        "MEMORY": "memory",
+        "CPU": "vcore",
+        "APP_TAG_NAMESPACE_RESOURCE_QUOTA": "namespace.resourcequota",
+        "APP_TAG_NAMESPACE_RESOURCE_GUARANTEED": "namespace.resourceguaranteed",
+        "APP_TAG_NAMESPACE_RESOURCE_MAX_APPS": "namespace.resourcemaxapps",
+        "APP_TAG_STATE_AWARE_DISABLE": "application.stateaware.disable",
+        "APP_TAG_CREATE_FORCE": "application.create.force",
+        "NODE_READY_ATTRIBUTE": "ready",
+        "TAG_CREATION_TIME": "yunikorn.apache.org/creationTime",
+        "TAG_REQUIRED_NODE": "yunikorn.apache.org/requiredNode",
+        "TAG_ALLOW_PREEMPTION": "yunikorn.apache.org/allowPreemption",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("kubernetes.io/meta/namespace", ("kubernetes.io/", "meta/", "namespace")),
+        ("yunikorn.apache.org/creationTime", ("yunikorn.apache.org/", "", "creationTime")),
+        (
+            "kubernetes.io/label/app.kubernetes.io/name",
+            ("kubernetes.io/", "label/", "app.kubernetes.io/name"),
+        ),
+    ],
+)
+def test_i35_tag_key_is_domain_group_key(text: str, parts: tuple[str, str, str]) -> None:
+    tag = parse_tag_key(text)
+    assert tag == TagKey(*parts)
+    assert str(tag) == text
+    assert build_tag_key(tag.domain, tag.key, group=tag.group) == text
+
+
+def test_i35_parts_are_taken_with_or_without_their_slash() -> None:
+    with_slash = build_tag_key(
+        constants.DOMAIN_K8S, constants.KEY_NAMESPACE, group=constants.GROUP_META
+    )
+    assert with_slash == build_tag_key("kubernetes.io", "namespace", group="meta")
+    assert with_slash == "kubernetes.io/meta/namespace"
+
+
+@pytest.mark.parametrize("text", ["", "/", "namespace", "/meta/key", "domain/", "a//b", "a/b/"])
+def test_i35_other_texts_are_no_tag_keys(text: str) -> None:
+    with pytest.raises(ValueError, match="is not domain"):
+        parse_tag_key(text)
+
+
+@pytest.mark.parametrize(
+    ("domain", "group", "key"),
+    [
+        ("", "", "key"),
+        ("domain", "", ""),
+        ("domain", "", "not/grouped"),
+        ("do/main", "", "key"),
+        ("do/main", "group", "key"),
+        ("domain", "gr/oup", "key"),
+        ("domain", "/", "key"),
+    ],
+)
+def test_i35_parts_that_would_not_be_read_back_are_refused(
+    domain: str, group: str, key: str
+) -> None:
+    with pytest.raises(ValueError, match=r"not a tag key|is not domain"):
+        build_tag_key(domain, key, group=group)

@@ -1,0 +1,128 @@
+"""Ours against the specification: nothing is missing or changed, and what is more is listed."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from google.protobuf import descriptor_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+
+from quadriga.si.v1 import si_pb2
+
+ProtoFacts = Callable[[FileDescriptorProto], set[str]]
+
+# What later versions of the interface brought (BEHAVIOUR.md 2.20), and our whole tag keys.
+ADDITIONS = """
+message RejectedAllocation
+field RejectedAllocation: string allocationKey = 1
+field RejectedAllocation: string applicationID = 2
+field RejectedAllocation: string reason = 3
+field AllocationRequest: repeated Allocation allocations = 4
+field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
+field Allocation: string allocationID = 13
+field Allocation: bool originator = 14
+field Allocation: PreemptionPolicy preemptionPolicy = 15
+field AllocationRelease: string allocationID = 7
+value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
+value EventRecord.Type: USERGROUP = 5
+value EventRecord.ChangeDetail: APP_RESUMING = 211
+value EventRecord.ChangeDetail: APP_EXPIRED = 212
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
+value EventRecord.ChangeDetail: APP_CANNOTRUN_QUOTA = 215
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
+value EventRecord.ChangeDetail: NODE_RESERVATION = 306
+value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
+value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
+value EventRecord.ChangeDetail: UG_APP_LINK = 602
+value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
+const APPTAGCREATEFORCE = application.create.force
+const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
+const TAGCREATIONTIME = yunikorn.apache.org/creationTime
+const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
+const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
+"""
+
+
+def blocks(document: str, language: str) -> str:
+    """All code blocks of one language, one after the other."""
+    found = re.findall(rf"^```{language}\n(.*?)^```", document, re.DOTALL | re.MULTILINE)
+    assert found, f"the document has no {language} block"
+    return "\n".join(found)
+
+
+@pytest.fixture(scope="module")
+def document_file(spec_document: str, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The protocol of the document, compiled: a serialized FileDescriptorProto."""
+    reason = "grpcio-tools compiles the document's protocol"
+    protoc = pytest.importorskip("grpc_tools.protoc", reason=reason)
+    folder = tmp_path_factory.mktemp("document")
+    (folder / "document.proto").write_text(blocks(spec_document, "protobuf"), encoding="utf-8")
+    google = Path(protoc.__file__).parent / "_proto"
+    out = folder / "document.binpb"
+    arguments = [f"-I{folder}", f"-I{google}", f"--descriptor_set_out={out}", "document.proto"]
+    assert protoc.main(["protoc", *arguments]) == 0
+    (file,) = FileDescriptorSet.FromString(out.read_bytes()).file
+    serialized: bytes = file.SerializeToString()
+    return serialized
+
+
+@pytest.fixture(scope="module")
+def document(spec_document: str, document_file: bytes, proto_facts: ProtoFacts) -> set[str]:
+    """The facts of the document."""
+    # In a pool of its own: it declares the names that our file declares in the default one.
+    pool = DescriptorPool()
+    pool.AddSerializedFile(descriptor_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(document_file)
+    file = FileDescriptorProto()
+    pool.FindFileByName("document.proto").CopyToProto(file)
+    constants = re.findall(r'^\s*(\w+)\s*=\s*"(.*)"', blocks(spec_document, "constants"), re.M)
+    consts = {f"const {name.upper()} = {value}" for name, value in constants}
+    return proto_facts(file) | consts | api_facts(blocks(spec_document, "golang"))
+
+
+def api_facts(golang: str) -> set[str]:
+    """The interfaces and their methods, with the names of the parameters."""
+    facts, interface = set(), ""
+    for line in golang.splitlines():
+        if opened := re.match(r"type (\w+) interface", line):
+            interface = opened[1]
+            facts.add(f"api {interface}")
+        elif method := re.match(r"\s*(\w+)\((.*?)\)", line):
+            parameters = [part.split()[0] for part in method[2].split(",") if part]
+            facts.add(f"api {interface}.{method[1]}({', '.join(parameters)})")
+    return facts
+
+
+def test_every_fact_of_the_document_is_in_ours_unchanged(
+    document: set[str], ours: set[str]
+) -> None:
+    assert sorted(document - ours) == []
+
+
+def test_table_of_facts_is_what_the_document_says(document: set[str], table: set[str]) -> None:
+    assert sorted(table - document) == []
+    assert sorted(document - table) == []
+
+
+def test_every_fact_of_the_table_is_in_ours_unchanged(table: set[str], ours: set[str]) -> None:
+    assert len(table) > 200
+    assert sorted(table - ours) == []
+
+
+def test_what_ours_has_in_addition_is_listed(table: set[str], ours: set[str]) -> None:
+    assert sorted(ours - table) == sorted(ADDITIONS.split("\n")[1:-1])
+
+
+def test_default_json_names_differ_for_the_misspelled_field_only(
+    document_file: bytes,
+) -> None:
+    theirs = FileDescriptorProto.FromString(document_file)
+    for message in theirs.message_type:
+        mine = si_pb2.DESCRIPTOR.message_types_by_name[message.name].fields_by_name
+        for field in message.field:
+            fixed = "applicationID" if field.name == "applicartionID" else field.json_name
+            assert mine[field.name].json_name == fixed
