@@ -9,6 +9,7 @@ from quadriga.fsm.allocation import ALLOCATION
 from quadriga.fsm.application import APPLICATION
 from quadriga.fsm.ask import ASK
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
+from quadriga.fsm.explore import path_to, reachable, tour
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
@@ -52,7 +53,10 @@ __all__ = [
     "Unbounded",
     "Within",
     "ignored",
+    "path_to",
+    "reachable",
     "row",
+    "tour",
     "unbounded",
     "within",
 ]

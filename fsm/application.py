@@ -55,12 +55,22 @@ REJECT, ASK, RUN, WAIT, COMPLETE = "reject", "ask", "run", "wait", "complete"
 RESUME, RESUMED, KILL, KILLED_, EXPIRE = "resume", "resumed", "kill", "killed", "expire"
 
 #: timer names beside those of the states
-RUN_LIMIT = "run_limit"
+RUN_LIMIT, GANG_WAIT = "run_limit", "gang_wait"
 
 #: states in which an application counts against maxapplications as running (V5)
 COUNTED = frozenset({STARTING, RUNNING})
+#: states in which a gang still gathers its placeholders
+BEFORE_RUNNING = frozenset({NEW, ACCEPTED})
+#: states in which it holds placeholders and waits for the rest of them
+GATHERS = frozenset({ACCEPTED})
+#: states of which a stateaware queue serves one application at a time (2.9)
+STATEAWARE_TURN = frozenset({ACCEPTED, STARTING})
 #: states in which its asks are served; in Waiting there are none
 SERVED = frozenset({ACCEPTED, STARTING, RUNNING})
+#: states in which a real allocation means that it runs
+RUNS_ON_ALLOCATION = SERVED | {WAITING}
+#: states in which a placeholder timeout only gives leftovers back (2.1)
+GIVES_BACK_ON_TIMEOUT = COUNTED | {WAITING}
 #: states after its end, in which it holds nothing (V8)
 ENDED = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
 
@@ -82,6 +92,8 @@ class ApplicationFacts(Protocol):
     def run_limit(self) -> int: ...  # ns; 0: never
     @property
     def started(self) -> bool: ...  # was in Starting or Running before
+    @property
+    def gang_wait_limit(self) -> int: ...  # ns; 0: none, or not a gang
 
 
 # -- guards ------------------------------------------------------------------------------------
@@ -125,6 +137,11 @@ def stopped_running(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 def run_limit(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     """X17: counted from the first entry into Starting or Running, and not restarted."""
     return (StartTimer(RUN_LIMIT, app.run_limit),) if app.run_limit and not app.started else ()
+
+
+def gang_wait(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """S3: a queue may limit how long a gang waits before its first placeholder is placed."""
+    return (StartTimer(GANG_WAIT, app.gang_wait_limit),) if app.gang_wait_limit else ()
 
 
 def give_back_leftovers(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -190,7 +207,7 @@ APPLICATION = Lifecycle(
     rows=(
         #   trigger   from                           to          guard                      emit
         row(REJECT,   NEW,                           REJECTED),
-        row(ASK,      NEW,                           ACCEPTED,                              emit=update),
+        row(ASK,      NEW,                           ACCEPTED,                              emit=(update, gang_wait)),
         row(ASK,      WAITING,                       RUNNING,                               emit=_STARTS),
         ignored(ASK,  _ASKED,                        why="it is served already"),
         row(RUN,      ACCEPTED,                      STARTING,   when=in_stateaware_queue,  emit=_STARTS),

@@ -39,7 +39,7 @@ class Update(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StartTimer(Effect):
-    """Fire ``trigger`` after ``ns``, whatever states are entered meanwhile."""
+    """Have ``name`` happen to the entity after ``ns``, whatever states it enters meanwhile."""
 
     name: str
     ns: int

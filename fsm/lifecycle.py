@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from transitions import EventData, Machine, MachineError
+from transitions import EventData, Machine
 from transitions.core import Event, Transition
 
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
@@ -34,10 +34,13 @@ from quadriga.fsm.table import (
 )
 from quadriga.fsm.validation import validate
 
-__all__ = ["Deliver", "Lifecycle"]
+__all__ = ["Deliver", "Lifecycle", "Taken"]
 
-#: Where a machine made for an embedder hands the effects of a transition, after it.
-Deliver = Callable[[Any, tuple[Effect, ...]], None]
+#: Where a machine made for an embedder hands the effects of a transition, after it. What it returns
+#: goes to the library: an asynchronous machine awaits it.
+Deliver = Callable[[Any, tuple[Effect, ...]], Any]
+#: What ``Lifecycle.observe`` calls.
+Taken = Callable[[Row], object]
 
 
 class Lifecycle:
@@ -68,17 +71,18 @@ class Lifecycle:
         #: the states with a time limit; what the timers and the watchdog look at
         self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
         self.machine = self._build(Machine if stock else _LeanMachine)
-        self._cells: dict[str, dict[str, str | tuple[Row, ...]]] = (
-            {t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)}
-        )
+        self._observers: dict[object, Taken] = {}
+        self._cells: dict[str, dict[str, str | tuple[Row, ...]]] = {
+            t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
+        }
         if stock:
             self.fire = self._fire_stock  # type: ignore[method-assign]
-        else:
-            _freeze(self.machine)
+        elif isinstance(self.machine, _LeanMachine):
+            self.machine.frozen = True
 
     # -- firing ------------------------------------------------------------------------------
 
-    def fire(self, entity: Entity, trigger: str, **info: Any) -> tuple[Effect, ...]:
+    def fire(self, entity: Entity, trigger: str, /, **info: Any) -> tuple[Effect, ...]:
         """Apply a trigger: change ``entity.state`` and return the effects in the table's order.
 
         Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
@@ -101,16 +105,40 @@ class Lifecycle:
                     return candidate
         raise InvalidTransition(self.name, entity.key, entity.state, trigger)
 
-    def _fire_stock(self, entity: Entity, trigger: str, **info: Any) -> tuple[Effect, ...]:
+    def observe(self, taken: Taken) -> Callable[[], None]:
+        """Call ``taken`` with every row that is taken from now on; returns what ends it.
+
+        Covers ``fire`` and the shared machine, not those of ``make_machine``. While somebody observes
+        every row is tried in order like a guarded one; ``fire`` itself knows nothing of it.
+        """
+        if self.stock:
+            raise ValueError(f"{self.name}: the stock machine cannot be observed")
+        token = object()  # the same function may observe twice
+        self._observers[token] = taken
+        self._fill()
+
+        def stop() -> None:
+            if self._observers.pop(token, None):
+                self._fill()
+
+        return stop
+
+    def _fill(self) -> None:
+        for event in self.machine.events.values():
+            if isinstance(event, LeanEvent):
+                for source in event.transitions:
+                    event.fill(source, tuple(self._observers.values()))
+
+    def _fire_stock(self, entity: Entity, trigger: str, /, **info: Any) -> tuple[Effect, ...]:
         try:
             event = self.machine.events[trigger]
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        # asked first, because a guard or an emitter may raise a MachineError of its own
+        if entity.state not in event.transitions:
+            raise InvalidTransition(self.name, entity.key, entity.state, trigger)
         data = EventData(None, event, self.machine, entity, args=(), kwargs=info)
-        try:
-            event._trigger(data)
-        except MachineError:
-            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        event._trigger(data)
         return getattr(data, "effects", ())
 
     # -- reading the table -------------------------------------------------------------------
@@ -160,7 +188,7 @@ class Lifecycle:
     ) -> Machine:
         machine = machine_cls(
             model=None,
-            states=[{"name": s, "final": s in self.final} for s in self.states],
+            states=list(self.states),
             initial=self.initial,
             name=self.name,
             # the library then gives conditions and callbacks one object with the model in it
@@ -168,6 +196,8 @@ class Lifecycle:
             auto_transitions=False,
             **(options or {}),
         )
+        for state in self.final:  # not in its constructor: transitions 0.9.0 does not know it there
+            machine.get_state(state).final = True
         after: list[Any] = [_Handing(deliver)] if deliver else []
         for each in self.rows:
             lean: dict[str, Any] = {"row": each} if issubclass(machine_cls, _LeanMachine) else {}
@@ -202,20 +232,20 @@ class LeanEvent(Event):
     def __init__(self, name: str, machine: Machine) -> None:
         super().__init__(name, machine)
         self.cells: dict[str, str | tuple[Row, ...]] = {}
-        self.frozen = False
 
     def add_transition(self, transition: Transition) -> None:
-        if self.frozen:
-            raise DefinitionError(
-                f"{self.machine.name}the shared machine is complete; "
-                "use make_machine() for one that you can extend"
-            )
         super().add_transition(transition)
-        known = self.transitions[transition.source]
+        self.fill(transition.source)
+
+    def fill(self, source: str, observers: tuple[Taken, ...] = ()) -> None:
+        """Write the cell of a state; an observer is one more emitter of each of its rows."""
+        known = self.transitions[source]
         rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
+        if observers:
+            rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
         first = rows[0]
         plain = first.guard is None and not first.emit
-        self.cells[transition.source] = (first.target or first.source) if plain else rows
+        self.cells[source] = (first.target or first.source) if plain else rows
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
         """The library's way in (``model.run()`` after ``machine.add_model(model)``).
@@ -238,12 +268,26 @@ class LeanEvent(Event):
 class _LeanMachine(Machine):
     event_cls = LeanEvent
     transition_cls = LeanTransition
+    frozen = False
 
+    def add_states(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().add_states(*library, **options)
 
-def _freeze(machine: Machine) -> None:
-    for event in machine.events.values():
-        if isinstance(event, LeanEvent):
-            event.frozen = True
+    def add_transition(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().add_transition(*library, **options)
+
+    def remove_transition(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().remove_transition(*library, **options)
+
+    def _refuse_when_frozen(self) -> None:
+        if self.frozen:
+            raise DefinitionError(
+                f"{self.name}the shared machine is complete; "
+                "use make_machine() for one that you can extend"
+            )
 
 
 def _fire_rows(entity: Any, rows: tuple[Row, ...], info: Mapping[str, Any]) -> tuple[Effect, ...]:
@@ -281,7 +325,8 @@ class _Asking(_Named):
         self.guard = guard
 
     def __call__(self, data: EventData) -> bool:
-        return self.guard(data.model, data.kwargs)
+        # the library compares with True where a guard may return anything truthy
+        return bool(self.guard(data.model, data.kwargs))
 
 
 class _Emitting(_Named):
@@ -303,11 +348,25 @@ class _Handing(_Named):
         super().__init__(deliver)
         self.deliver = deliver
 
-    def __call__(self, data: EventData) -> None:
-        if effects := getattr(data, "effects", ()):
-            self.deliver(data.model, effects)
+    def __call__(self, data: EventData) -> Any:
+        effects = getattr(data, "effects", ())
+        return self.deliver(data.model, effects) if effects else None
 
 
-def _deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> None:
-    if receive := getattr(model, "on_effects", None):
-        receive(effects)
+class _Telling(_Named):
+    """The last emitter of an observed row: all others have succeeded when it is asked."""
+
+    def __init__(self, row: Row, observers: tuple[Taken, ...]) -> None:
+        super().__init__(row)
+        self.row = row
+        self.observers = observers
+
+    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
+        for taken in self.observers:
+            taken(self.row)
+        return ()
+
+
+def _deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> Any:
+    receive = getattr(model, "on_effects", None)
+    return receive(effects) if receive else None

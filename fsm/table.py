@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
+
+from quadriga.fsm.errors import DefinitionError
 
 __all__ = [
     "HOUR",
@@ -56,8 +58,7 @@ Info = Mapping[str, Any]
 Guard = Callable[[Any, Info], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(NamedTuple):
     """What an emitter is told: the trigger, where it leads, and what the caller added."""
 
     trigger: str
@@ -109,6 +110,8 @@ def row(
 ) -> tuple[Row, ...]:
     """One written line of a table: a row for each of its source states."""
     sources = (source,) if isinstance(source, str) else source
+    if not sources:
+        raise DefinitionError(f"row {trigger!r} to {target!r} has no source state")
     emitters = emit if isinstance(emit, tuple) else (emit,)
     return tuple(Row(trigger, each, target, when, emitters, why) for each in sources)
 

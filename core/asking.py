@@ -1,0 +1,226 @@
+"""Asks arrive, change and are given up (I17, M2, M3, R7)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import books, gang, reservation
+from quadriga.core.ending import Removed, drop_ask
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.application import Application
+from quadriga.core.model.ask import Ask
+from quadriga.core.refusal import Refused
+from quadriga.core.resources import Vector
+from quadriga.fsm import APPLICATION, ASK
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as life
+from quadriga.fsm.table import SECOND
+from quadriga.si import (
+    AllocationAsk,
+    AllocationAskRelease,
+    RejectedAllocationAsk,
+    RequestError,
+    TerminationType,
+)
+from quadriga.si.constants import KEY_ALLOW_PREEMPTION, KEY_REQUIRED_NODE, TAG_ALLOW_PREEMPTION
+from quadriga.si.constants import TAG_REQUIRED_NODE
+
+if TYPE_CHECKING:
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["add_asks", "check_ask_releases", "read_resource", "release_asks"]
+
+#: what the resource manager may say to take asks back; other types confirm what the core did (R2)
+_TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
+
+
+def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk]) -> None:
+    """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
+    rejected = []
+    for message in messages:
+        try:
+            _take_up(kernel, rm, message)
+        except Refused as refused:
+            rejected.append(
+                RejectedAllocationAsk(
+                    allocationKey=message.allocationKey,
+                    applicationID=message.applicationID,
+                    reason=str(refused),
+                )
+            )
+    if rejected:
+        kernel.outbox.rejected_asks(rm, rejected)
+
+
+def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> None:
+    key, app_id = message.allocationKey, message.applicationID
+    if not app_id:
+        raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
+    if not key:
+        raise Refused(f"an ask of application {app_id} has no allocationKey (I17)")
+    partition = rm.partitions.get(message.partitionName or "default")
+    if partition is None:
+        raise Refused(f"partition {message.partitionName!r} of ask {key} does not exist")
+    app = partition.applications.get(app_id)
+    if app is None:
+        raise Refused(f"failed to find application {app_id}, for allocation ask {key}")
+    vector = read_resource(partition, message)
+    if message.maxAllocations <= 0:
+        raise Refused(
+            f"invalid ask added to app {app_id} with key {key}: "
+            f"maxAllocations {message.maxAllocations} is not positive (X13)"
+        )
+    if not APPLICATION.allows(app.state, app_life.ASK):
+        raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}")
+    known = app.asks.get(key)
+    if known is not None:
+        _change(kernel, known, message, vector)
+        return
+    partition.arrivals += 1
+    ask = Ask(app, key, vector, partition.arrivals, kernel.now)
+    _fill_in(ask, message)
+    app.asks[key] = ask
+    kernel.fire(ASK, ask, life.SUBMIT)
+    kernel.fire(APPLICATION, app, app_life.ASK)
+    _enter(kernel, app, ask)
+
+
+def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
+    """The vector asked for. Raises ``Refused`` for nothing, zero or negative quantities."""
+    problem = _wrong_resource({n: q.value for n, q in message.resourceAsk.resources.items()})
+    if problem:
+        raise Refused(
+            f"invalid ask added to app {message.applicationID} with key "
+            f"{message.allocationKey}: {problem}"
+        )
+    return partition.registry.read(message.resourceAsk)
+
+
+def _wrong_resource(quantities: dict[str, int]) -> str:
+    for name, value in sorted(quantities.items()):
+        if value < 0:
+            return f"resourceAsk[{name}] is negative ({value})"
+    return "" if any(quantities.values()) else "resourceAsk asks for nothing"
+
+
+def _fill_in(ask: Ask, message: AllocationAsk) -> None:
+    ask.max_allocations = ask.pending = message.maxAllocations
+    ask.priority = message.priority
+    ask.task_group = message.taskGroupName
+    ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
+    ask.originator = message.Originator
+    ask.run_limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
+    ask.tags = dict(message.tags)
+    ask.required_node = _tag(ask.tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE)
+    if message.HasField("preemptionPolicy"):
+        ask.allow_preempt_self = message.preemptionPolicy.allowPreemptSelf
+        ask.allow_preempt_other = message.preemptionPolicy.allowPreemptOther
+    else:  # X21
+        allowed = _tag(ask.tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION)
+        ask.allow_preempt_self = allowed.lower() != "false"
+        ask.allow_preempt_other = False
+
+
+def _tag(tags: dict[str, str], *names: str) -> str:
+    return next((tags[name] for name in names if name in tags), "")
+
+
+def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
+    """Count the ask as pending and let it wait."""
+    partition = app.partition
+    books.expect(ask, ask.pending)
+    if ask.placeholder:
+        group = gang.task_group_of(app, ask.task_group, ask.vector)
+        group.count += ask.pending
+        group.pending += ask.pending
+        gang.asks_changed(kernel, app)
+    partition.unhinted[ask] = None
+    partition.wait(ask)
+    if ask.group is not None and ask.group.head is ask:
+        reservation.wait_to_reserve(kernel, ask.group)
+
+
+def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) -> None:
+    """The same key again: what is still to be allocated is now this (I17).
+
+    A replacement in flight keeps its size and stays one of the pending.
+    """
+    app, partition = ask.app, ask.app.partition
+    kernel.fire(ASK, ask, life.UPDATE)
+    in_flight = 1 if ask.planned is not None else 0
+    books.unexpect(ask, ask.pending - in_flight)
+    reservation.cancel_all_of(partition, ask)
+    partition.leave(ask)
+    if ask.placeholder:
+        group = app.task_groups[ask.task_group]
+        group.count -= ask.pending
+        group.pending -= ask.pending
+    ask.vector = vector
+    _fill_in(ask, message)
+    if ask.placeholder:
+        group = gang.task_group_of(app, ask.task_group, vector)
+        group.count += ask.pending
+        group.pending += ask.pending
+    gang.asks_changed(kernel, app)
+    books.expect(ask, ask.pending - in_flight)
+    ask.hinted = False
+    partition.unhinted[ask] = None
+    if not in_flight:
+        partition.wait(ask)
+        if ask.group is not None:
+            reservation.wait_to_reserve(kernel, ask.group)
+
+
+# -- releases --------------------------------------------------------------------------------------
+
+
+def check_ask_releases(rm: ResourceManager, releases: list[AllocationAskRelease]) -> None:
+    """R7: refuse the whole request if one of them does not say what it releases."""
+    for at, release in enumerate(releases):
+        field = f"releases.allocationAsksToRelease[{at}]"
+        if not release.partitionName:
+            raise RequestError("AllocationRequest", f"{field}.partitionName", "is required (R7)")
+        if not release.applicationID and not release.allocationKey:
+            raise RequestError(
+                "AllocationRequest", field, "needs an applicationID or an allocationKey (R7)"
+            )
+
+
+def release_asks(
+    kernel: Kernel, rm: ResourceManager, releases: list[AllocationAskRelease]
+) -> None:
+    """Give asks up as the resource manager says, and confirm with the same type (X30).
+
+    Any type that only the core creates is a late confirmation and is dropped (X8).
+    """
+    removed = Removed()
+    for release in releases:
+        if release.terminationType not in _TAKEN_BACK:
+            kernel.note(f"confirmation of ask release {release.allocationKey!r} dropped (X8)")
+            continue
+        asks = _named(rm, release)
+        if not asks:
+            kernel.note(f"release of unknown ask {release.allocationKey!r} ignored")
+        for ask in asks:
+            drop_ask(kernel, ask, timed_out=False)
+            removed.ask(ask)
+        kernel.outbox.released_asks(
+            asks, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
+        )
+    removed.settle(kernel)
+
+
+def _named(rm: ResourceManager, release: AllocationAskRelease) -> list[Ask]:
+    partition = rm.partitions.get(release.partitionName)
+    if partition is None:
+        return []
+    key = release.allocationKey
+    if not release.applicationID:
+        return [app.asks[key] for app in partition.applications.values() if key in app.asks]
+    app = partition.applications.get(release.applicationID)
+    if app is None:
+        return []
+    if not key:
+        return list(app.asks.values())
+    return [app.asks[key]] if key in app.asks else []

@@ -1,0 +1,107 @@
+"""The queue configuration: YAML text in, checked data out (BEHAVIOUR 2.2).
+
+`load` is all there is to call. It reads no file and no clock, and it shows
+every problem of a text at once, each with its path, line and reason::
+
+    partitions[0].queues[0].queues[1].resources.max (line 12): max is larger ...
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Final
+
+from quadriga.core.config.acl import ACL, AclError, parse_acl
+from quadriga.core.config.durations import DurationError, parse_duration
+from quadriga.core.config.partitions import read_partitions
+from quadriga.core.config.place import ConfigError, Findings, Place, Problem
+from quadriga.core.config.properties import Properties, inherit, parse_properties
+from quadriga.core.config.quantities import QuantityError, parse_quantity
+from quadriga.core.config.queues import QUEUE_NAME
+from quadriga.core.config.reader import ReadError, read, render_path
+from quadriga.core.config.tree import (
+    ChildTemplate,
+    Configuration,
+    LimitConfig,
+    PartitionConfig,
+    PlacementFilter,
+    PlacementRule,
+    QueueConfig,
+)
+
+__all__ = [
+    "ACL",
+    "DEFAULT_CONFIGURATION",
+    "QUEUE_NAME",
+    "AclError",
+    "ChildTemplate",
+    "ConfigError",
+    "Configuration",
+    "DurationError",
+    "LimitConfig",
+    "PartitionConfig",
+    "PlacementFilter",
+    "PlacementRule",
+    "Problem",
+    "Properties",
+    "QuantityError",
+    "QueueConfig",
+    "checksum",
+    "inherit",
+    "load",
+    "parse_acl",
+    "parse_duration",
+    "parse_properties",
+    "parse_quantity",
+]
+
+DEFAULT_CONFIGURATION: Final = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+    queues:
+      - name: root
+        submitacl: '*'
+"""
+"""The text to use when none is supplied (BEHAVIOUR 2.2)."""
+
+_CHECKSUM_LINE: Final = re.compile(r"checksum: [0-9a-fA-F]{64}")
+
+
+def load(text: str) -> Configuration:
+    """The configuration that `text` describes.
+
+    Raises `ConfigError`, and nothing else, with all problems in the order of
+    their lines. An empty text is a configuration without partitions; whether
+    `DEFAULT_CONFIGURATION` should stand in for it is for the caller to say.
+    """
+    findings = Findings()
+    try:
+        node, repeated = read(text)
+    except ReadError as error:
+        raise ConfigError([_problem(error)]) from None
+    findings.problems.extend(map(_problem, repeated))
+    fields = Place(node, (), findings).fields("partitions", "checksum")
+    fields["checksum"].text()
+    partitions = read_partitions(fields["partitions"])
+    if findings.problems:
+        raise ConfigError(sorted(findings.problems, key=lambda problem: problem.line))
+    return Configuration(partitions, checksum(text), tuple(findings.warnings))
+
+
+def checksum(text: str) -> str:
+    """The SHA-256 of `text` without any checksum in it, in upper case hexadecimal.
+
+    A configuration whose checksum is that of the running one changes nothing
+    (BEHAVIOUR 2.2).
+    """
+    plain = _CHECKSUM_LINE.sub("", text)
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest().upper()
+
+
+def _problem(error: ReadError) -> Problem:
+    return Problem(render_path(error.path), error.reason, error.line)

@@ -1,0 +1,61 @@
+"""Durations as Go writes them: ``30s``, ``1m30s``, ``1.5h``, ``0``.
+
+Queue properties use them (BEHAVIOUR 2.2.2). The arithmetic is exact: fractions
+are read digit by digit and cut at the nanosecond, no float is involved.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["DurationError", "parse_duration"]
+
+_UNITS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "\u00b5s": 1_000,  # micro sign
+    "\u03bcs": 1_000,  # Greek mu
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
+_INT64_MAX: Final = 2**63 - 1
+# No honest duration is longer; the limit keeps hostile numbers away from int().
+_MOST_CHARACTERS: Final = 100
+
+
+class DurationError(ValueError):
+    """A text that is not a duration."""
+
+
+def parse_duration(text: str) -> int:
+    """The duration in nanoseconds, negative where `text` begins with ``-``.
+
+    Raises `DurationError` for anything that Go's ``time.ParseDuration``
+    refuses, and for more than int64 nanoseconds (about 292 years).
+    """
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return 0
+    if not body or len(body) > _MOST_CHARACTERS:
+        raise DurationError(_refusal(text))
+    total, position = 0, 0
+    while position < len(body):
+        part = _PART.match(body, position)
+        if part is None or not (part[1] or part[2]):
+            raise DurationError(_refusal(text))
+        unit = _UNITS[part[3]]
+        fraction = part[2] or ""
+        total += int(part[1] or "0") * unit + int(fraction or "0") * unit // 10 ** len(fraction)
+        position = part.end()
+    if total > _INT64_MAX:
+        raise DurationError(f"{text!r} is longer than a 64 bit number of nanoseconds")
+    return -total if text[0] == "-" else total
+
+
+def _refusal(text: str) -> str:
+    shown = text if len(text) <= 40 else text[:37] + "..."
+    return f"{shown!r} is not a duration, such as 30s, 1m30s or 1h"

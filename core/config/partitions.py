@@ -1,0 +1,87 @@
+"""Partitions: what is around a queue tree (BEHAVIOUR 2.2)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quadriga.core.config.limits import read_limits
+from quadriga.core.config.place import Place
+from quadriga.core.config.placement import check_fixed_path, read_rule
+from quadriga.core.config.queues import read_root
+from quadriga.core.config.tree import PartitionConfig
+
+__all__ = ["read_partitions"]
+
+_DEFAULT_NAME: Final = "default"
+_DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
+
+
+def read_partitions(place: Place) -> tuple[PartitionConfig, ...]:
+    """The partitions in the list at `place`; their names differ by more than case."""
+    partitions = []
+    names: set[str] = set()
+    for entry in place.items():
+        partition = _read_partition(entry)
+        if partition.name.lower() in names:
+            entry.problem(f"there is a partition {partition.name.lower()!r} already")
+        names.add(partition.name.lower())
+        partitions.append(partition)
+    return tuple(partitions)
+
+
+def _read_partition(place: Place) -> PartitionConfig:
+    fields = place.fields(
+        "name",
+        "queues",
+        "placementrules",
+        "limits",
+        "preemption",
+        "nodesortpolicy",
+        "usergroupresolver",
+        "statedumpfilepath",
+    )
+    name = fields["name"].text()
+    if name.lower() in ("", _DEFAULT_NAME):
+        name = _DEFAULT_NAME
+    if not fields["queues"].given:
+        place.problem("queue config is not set")
+    if fields["statedumpfilepath"].given:
+        fields["statedumpfilepath"].warning("no longer used")
+
+    root = read_root(fields["queues"], fields["limits"])
+    rules = []
+    for entry in fields["placementrules"].items():
+        rule = read_rule(entry)
+        check_fixed_path(entry, rule, root)
+        rules.append(rule)
+    preemption = fields["preemption"].fields("enabled", "quotapreemptionenabled")
+    sorting = fields["nodesortpolicy"].fields("type", "resourceweights")
+    resolver = fields["usergroupresolver"].fields("type")
+    return PartitionConfig(
+        name=name,
+        root=root,
+        placement_rules=tuple(rules),
+        limits=read_limits(fields["limits"].unheard()),
+        preemption_enabled=preemption["enabled"].flag(default=True),
+        quota_preemption_enabled=preemption["quotapreemptionenabled"].flag(default=False),
+        node_sort_policy=_read_choice(sorting["type"], "fair", "binpacking"),
+        resource_weights=_read_weights(sorting["resourceweights"]),
+        user_group_resolver=_read_choice(resolver["type"], "os", "ldap"),
+    )
+
+
+def _read_choice(place: Place, default: str, other: str) -> str:
+    """One of two words, `default` where nothing is written."""
+    word = place.text() or default
+    if word not in (default, other):
+        place.problem(f"{word!r} is neither {default} nor {other}")
+    return word
+
+
+def _read_weights(place: Place) -> dict[str, float]:
+    weights = {}
+    for resource, entry in place.entries().items():
+        weights[resource] = entry.number()
+        if weights[resource] < 0:
+            entry.problem("a weight must not be negative")
+    return weights or dict(_DEFAULT_WEIGHTS)

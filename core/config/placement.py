@@ -1,0 +1,129 @@
+"""Placement rules: reading and checking them (BEHAVIOUR 2.3)."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Final
+
+from quadriga.core.config.acl import is_group_name, is_user_name
+from quadriga.core.config.place import Place
+from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
+
+__all__ = ["check_fixed_path", "read_rule"]
+
+_RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
+# A text without any of these is a mistyped name, not a regular expression.
+_SPECIAL: Final = re.compile(r"[\^$*+?()\[{}|]")
+
+
+def read_rule(place: Place) -> PlacementRule:
+    """The rule at `place` with its parent rules."""
+    fields = place.fields("name", "create", "filter", "parent", "value")
+    name = fields["name"].text()
+    if _RULE_NAME.fullmatch(name) is None:
+        fields["name"].problem(
+            f"{name!r} is not a rule name: letters, digits and _, no digit first"
+        )
+    return PlacementRule(
+        name=name.lower(),
+        value=fields["value"].text(),
+        create=fields["create"].flag(default=False),
+        filter=_read_filter(fields["filter"]),
+        parent=read_rule(fields["parent"]) if fields["parent"].given else None,
+    )
+
+
+def _read_filter(place: Place) -> PlacementFilter:
+    fields = place.fields("type", "users", "groups")
+    kind = fields["type"].text()
+    if kind.lower() not in ("", "allow", "deny"):
+        fields["type"].problem(f"{kind!r} is neither allow nor deny")
+    return PlacementFilter(
+        allow=kind.lower() != "deny",
+        users=_read_names(fields["users"], "user", is_user_name),
+        groups=_read_names(fields["groups"], "group", is_group_name),
+    )
+
+
+def _read_names(place: Place, kind: str, valid: Callable[[str], bool]) -> tuple[str, ...]:
+    names = place.texts()
+    # Of several names the invalid ones are ignored; a single one may be a pattern.
+    if len(names) == 1 and not valid(names[0]) and not _is_pattern(names[0]):
+        place.problem(f"{names[0]!r} is neither a {kind} name nor a regular expression")
+    return names
+
+
+def _is_pattern(text: str) -> bool:
+    if _SPECIAL.search(text) is None:
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's own about odd but valid patterns
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> None:
+    """Whether the queue that the fixed rules of a chain name can be what they need.
+
+    The chain is read from the outermost parent. Where it begins with a fully
+    qualified fixed rule, a queue that cannot be used is a problem; where the
+    value is not qualified it is a warning: such configurations are in use, and
+    the rule merely never matches.
+    """
+    chain: list[PlacementRule] = []
+    step: PlacementRule | None = rule
+    while step is not None:
+        chain.insert(0, step)
+        step = step.parent
+    values = []
+    for link in chain:
+        if link.name != "fixed":
+            break
+        values.append(link.value.lower())
+        if len(values) > 1 and _qualified(link.value):
+            place.problem(
+                f"the fixed rule with value {link.value!r} is fully qualified; "
+                "only the outermost of a chain can be"
+            )
+            return
+    if not values:
+        return
+    names = ".".join(values).split(".")
+    if _qualified(values[0]):
+        names, report = names[1:], place.problem
+    else:
+        report = place.warning
+    wants_parent = len(values) < len(chain)
+    if reason := _unusable(root, names, create=rule.create, wants_parent=wants_parent):
+        rules = "->".join(link.name for link in chain)
+        report(f"placement rule ({rules}) {reason}")
+
+
+def _qualified(value: str) -> bool:
+    return value.lower() == "root" or value.lower().startswith("root.")
+
+
+def _unusable(queue: QueueConfig, names: list[str], *, create: bool, wants_parent: bool) -> str:
+    """Why the queue `names` below `queue` cannot be used; empty if it can be."""
+    whole = ".".join(["root", *names])
+    for name in names:
+        below = next((child for child in queue.children if child.name == name), None)
+        if below is None and not queue.parent:
+            return (
+                f"references a queue ({whole}) which cannot exist: {queue.path} above it is a leaf"
+            )
+        if below is None:
+            if create:
+                return ""
+            return f"references a non-existing queue ({whole}) and create is false"
+        queue = below
+    if queue.parent == wants_parent:
+        return ""
+    return (
+        f"references a queue ({whole}) which is {'not a parent' if wants_parent else 'not a leaf'}"
+    )

@@ -1,0 +1,155 @@
+"""The routing table: what each part of each message is, whom it concerns, what it triggers.
+
+The table is the contract, to be read, drawn and tested row by row. Parts of one message are handled
+in the table's order, which is the order that the protocol prescribes: asks, then ask releases, then
+allocation releases (M2); applications added, then removed (M5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from quadriga.core import asking, inventory, recovery, releases, submission
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.resource_manager import ResourceManager
+from quadriga.core.refusal import Refused
+from quadriga.fsm import allocation, application, ask, node
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    RejectedNode,
+)
+
+__all__ = ["NODE_ROUTES", "ROUTES", "NodeRoute", "Request", "Route", "dispatch"]
+
+Request = ApplicationRequest | AllocationRequest | NodeRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One part of a message: the items of ``field``, handled together by ``handle``.
+
+    ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``response`` what the
+    resource manager hears. ``check`` refuses the whole request before anything is applied.
+    """
+
+    message: type[Request]
+    field: str
+    entity: str
+    triggers: tuple[str, ...]
+    response: str
+    handle: Callable[[Kernel, ResourceManager, Any], None]
+    check: Callable[[ResourceManager, Any], None] | None = None
+
+    def items(self, message: Request) -> Any:
+        """The repeated field, which may sit in a message of its own (``releases.x``)."""
+        part: Any = message
+        for name in self.field.split("."):
+            part = getattr(part, name)
+        return part
+
+
+def _remove_applications(kernel: Kernel, rm: ResourceManager, removals: Any) -> None:
+    for removal in removals:
+        submission.remove_application(kernel, rm, removal)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoute:
+    """What an ``ActionFromRM`` does: the trigger that it fires at the node."""
+
+    action: NodeInfo.ActionFromRM
+    trigger: str
+    response: str
+
+
+# fmt: off
+NODE_ROUTES = (
+    #         action                          trigger             response
+    NodeRoute(NodeInfo.CREATE,                node.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.CREATE_DRAIN,          node.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.UPDATE,                node.UPDATE,        "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_NODE,            node.DRAIN,         "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node.SCHEDULE,      "rejected if not draining"),
+    NodeRoute(NodeInfo.DECOMISSION,           node.DECOMMISSION,  "rejected if unknown; released, new"),
+)
+# fmt: on
+
+_NODE_TRIGGER = {route.action: route.trigger for route in NODE_ROUTES}
+_CREATES = {NodeInfo.CREATE: False, NodeInfo.CREATE_DRAIN: True}
+
+
+def _act_on_nodes(kernel: Kernel, rm: ResourceManager, infos: Any) -> None:
+    """Every node by its action; one response for all of them (M7, X20)."""
+    response = NodeResponse()
+    for info in infos:
+        try:
+            _act_on_node(kernel, rm, info, response)
+        except Refused as refused:
+            response.rejected.append(RejectedNode(nodeID=info.nodeID, reason=str(refused)))
+    if response.accepted or response.rejected:
+        kernel.outbox.add(rm, response)
+
+
+def _act_on_node(
+    kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse
+) -> None:
+    trigger = _NODE_TRIGGER.get(info.action)
+    if trigger is None:  # X7: an error in the log, and nothing changes
+        kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored (X7)")
+        return
+    if info.action in _CREATES:
+        inventory.create(kernel, rm, info, response, draining=_CREATES[info.action])
+        return
+    found = [p.nodes[info.nodeID] for p in rm.partitions.values() if info.nodeID in p.nodes]
+    if not found:
+        raise Refused(f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)")
+    if trigger == node.UPDATE:
+        inventory.update(kernel, found[0], info)
+    else:
+        inventory.trigger(kernel, found[0], trigger)
+
+
+# fmt: off
+ROUTES = (
+    #     message             field                              entity         triggers
+    Route(ApplicationRequest, "new",                             "application", (application.REJECT,),
+          "accepted or rejected",                                submission.add_applications),
+    Route(ApplicationRequest, "remove",                          "application", (application.WAIT, application.COMPLETE, application.KILL),
+          "released, updated",                                   _remove_applications),
+    Route(AllocationRequest,  "allocations",                     "allocation",  (allocation.ALLOCATE,),
+          "new or rejectedAllocations",                          recovery.recover_allocations),
+    Route(AllocationRequest,  "asks",                            "ask",         (ask.SUBMIT, ask.UPDATE),
+          "rejected",                                            asking.add_asks),
+    Route(AllocationRequest,  "releases.allocationAsksToRelease", "ask",        (ask.REJECT,),
+          "releasedAsks",                                        asking.release_asks, asking.check_ask_releases),
+    Route(AllocationRequest,  "releases.allocationsToRelease",   "allocation",  (allocation.COMPLETE, allocation.CONFIRM),
+          "released, new",                                       releases.release_allocations, releases.check_releases),
+    Route(NodeRequest,        "nodes",                           "node",        tuple(dict.fromkeys(r.trigger for r in NODE_ROUTES)),
+          "accepted, rejected",                                  _act_on_nodes),
+)
+# fmt: on
+
+_BY_MESSAGE: dict[type[Request], tuple[Route, ...]] = {
+    kind: tuple(route for route in ROUTES if route.message is kind)
+    for kind in (ApplicationRequest, AllocationRequest, NodeRequest)
+}
+
+
+def dispatch(kernel: Kernel, rm: ResourceManager, message: Request) -> None:
+    """Apply a message part by part. Raises ``RequestError`` before anything was applied."""
+    name = type(message).__name__
+    routes = [(route, route.items(message)) for route in _BY_MESSAGE[type(message)]]
+    for route, items in routes:
+        if route.check is not None and items:
+            route.check(rm, items)
+    for route, items in routes:
+        if items:
+            kernel.cause = f"{name}.{route.field}"
+            route.handle(kernel, rm, items)
+            kernel.settle()

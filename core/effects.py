@@ -1,0 +1,165 @@
+"""What the effects of the lifecycles do. One function per effect; the table is at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quadriga.core import books, gang, registration
+from quadriga.core.ending import drop_ask
+from quadriga.core.inventory import empty_node
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.application import Application
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.outbox import TERMINATION
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import effects as fx
+from quadriga.si import TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["install"]
+
+
+# -- any entity ------------------------------------------------------------------------------------
+
+
+def start_timer(kernel: Kernel, entity: Application | Allocation, effect: fx.StartTimer) -> None:
+    kind = "application" if isinstance(entity, Application) else "allocation"
+    kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
+
+
+def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
+    if isinstance(entity, Application):
+        entity.partition.ended.pop(entity, None)
+    elif isinstance(entity, Queue) and entity.parent is not None:
+        entity.parent.children.pop(entity.name)
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+def update(kernel: Kernel, app: Application, effect: fx.Update) -> None:
+    kernel.outbox.updated(app, effect.state, effect.message, kernel.now)
+
+
+def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> None:
+    asks = [a for a in app.asks.values() if a.placeholder or not effect.placeholders_only]
+    for ask in asks:
+        drop_ask(kernel, ask, timed_out=True)
+    kernel.outbox.released_asks(asks, TerminationType.TIMEOUT, effect.message)
+
+
+def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePlaceholders) -> None:
+    app.completing = True
+    for placeholder in list(app.placeholders.values()):
+        gang.release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
+
+
+def release_allocations(kernel: Kernel, app: Application, effect: fx.ReleaseAllocations) -> None:
+    for allocation in [*app.allocations.values(), *app.placeholders.values()]:
+        gang.release(kernel, allocation, allocation_life.TIMEOUT, effect.message)
+
+
+def started_running(kernel: Kernel, app: Application, effect: fx.StartedRunning) -> None:
+    app.started = True
+    for queue in app.queue.lineage:
+        queue.running += 1
+    app.partition.admission_changed(app.queue)
+
+
+def stopped_running(kernel: Kernel, app: Application, effect: fx.StoppedRunning) -> None:
+    for queue in app.queue.lineage:
+        queue.running -= 1
+    app.partition.admission_changed(app.queue)
+
+
+def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None:
+    """G50, G54: the queue no longer knows it, and its id is free (G55)."""
+    leaf = app.queue
+    assert isinstance(leaf, LeafQueue)
+    del leaf.apps[app.app_id]
+    del app.partition.applications[app.app_id]
+    app.partition.ended[app] = None
+    app.finished = kernel.now
+    if app.placeholder_timer is not None:
+        app.placeholder_timer.cancel()
+    for queue in leaf.lineage:
+        queue.gated.pop(app, None)
+    registration.remove_if_drained(kernel, leaf)
+
+
+def application_entered(kernel: Kernel, app: Application) -> None:
+    """It entered a state: who serves it, and how it counts, may have changed."""
+    app.history.append((kernel.now, app.state))
+    app.completing = False
+    leaf = app.queue
+    if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
+        return
+    if app in leaf.admitted and app.state not in app_life.GATHERS:
+        for queue in leaf.lineage:
+            del queue.admitted[app]
+        app.partition.admission_changed(leaf)
+    app.partition.refresh(app)
+    books.owe(app)
+
+
+# -- allocations, nodes, resource managers -----------------------------------------------------------
+
+
+def request_release(kernel: Kernel, allocation: Allocation, effect: fx.RequestRelease) -> None:
+    assert allocation.reason is not None
+    kernel.outbox.released(allocation, TERMINATION[allocation.reason], allocation.message)
+
+
+def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
+    node.open = True
+    node.partition.board.gained(node)
+    if node.reservation is not None:
+        node.partition.woken[node.reservation] = None
+
+
+def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
+    node.open = False
+    node.partition.board.changed(node)
+
+
+def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
+    empty_node(kernel, node)
+
+
+def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> None:
+    registration.drop_state(kernel, rm)
+
+
+# fmt: off
+HANDLERS = {
+    fx.Update:              update,
+    fx.StartTimer:          start_timer,
+    fx.ReleaseAsks:         release_asks,
+    fx.ReleasePlaceholders: release_placeholders,
+    fx.ReleaseAllocations:  release_allocations,
+    fx.StartedRunning:      started_running,
+    fx.StoppedRunning:      stopped_running,
+    fx.LeaveQueue:          leave_queue,
+    fx.Forget:              forget,
+    fx.RequestRelease:      request_release,
+    fx.OpenNode:            open_node,
+    fx.CloseNode:           close_node,
+    fx.EmptyNode:           node_emptied,
+    fx.DropState:           drop_state,
+}
+# fmt: on
+
+
+def install(kernel: Kernel) -> None:
+    """Give the kernel its handlers."""
+
+    def bound(handler: Any) -> Any:
+        return lambda entity, effect: handler(kernel, entity, effect)
+
+    kernel.effects = {effect: bound(handler) for effect, handler in HANDLERS.items()}
+    kernel.entered["application"] = lambda app: application_entered(kernel, app)

@@ -1,0 +1,164 @@
+"""How asks, allocations and applications come to their end.
+
+Every way out leads through here: the books are settled, a replacement in flight is undone, the task
+group counts, and then the application looks at what is left of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import books, gang, reservation
+from quadriga.core.kernel import Kernel
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as life
+from quadriga.fsm import ask as ask_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+
+__all__ = ["Removed", "after_removal", "drop_ask", "end_allocation", "remove_application"]
+
+
+def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
+    """Reject an ask that is not wholly allocated. A planned allocation of it is taken back.
+
+    A placeholder ask that ``timed_out`` counts as such in its group, one that the resource manager
+    takes back was never one (V4, S2).
+    """
+    app = ask.app
+    partition = app.partition
+    waiting = ask.pending - (1 if ask.planned is not None else 0)
+    if ask.planned is not None:
+        gang.unplan(kernel, ask.planned, again=False)
+    kernel.fire(ASK, ask, ask_life.REJECT)
+    books.unexpect(ask, waiting)
+    reservation.cancel_all_of(partition, ask)
+    partition.leave(ask)
+    partition.unhinted.pop(ask, None)
+    del app.asks[ask.ask_key]
+    if ask.placeholder:
+        group = app.task_groups[ask.task_group]
+        group.pending -= ask.pending
+        if timed_out:
+            group.timed_out += ask.pending
+        else:
+            group.count -= ask.pending
+        gang.asks_changed(kernel, app)
+
+
+def end_allocation(kernel: Kernel, allocation: Allocation, trigger: str) -> None:
+    """The allocation is over: out of all books. A replacement of it is planned anew (X18)."""
+    if allocation.partner is not None:
+        gang.unplan(kernel, allocation.partner, again=True)
+    kernel.fire(ALLOCATION, allocation, trigger)
+    books.free_node(allocation)
+    books.give_up(allocation)
+    if allocation.ask.placeholder:
+        gang.placeholder_gone(kernel, allocation, replaced=False)
+
+
+# -- what an application makes of it ---------------------------------------------------------------
+
+
+class Removed:
+    """What one request or event took from applications, until they may look at the result.
+
+    ``mattered`` is whether a real allocation or an ask was removed: only then can an application
+    have nothing left to do (G40). Losing the last placeholder matters as well.
+    """
+
+    __slots__ = ("apps",)
+
+    def __init__(self) -> None:
+        self.apps: dict[Application, bool] = {}
+
+    def ask(self, ask: Ask) -> None:
+        self.apps[ask.app] = True
+
+    def allocation(self, allocation: Allocation) -> None:
+        app = allocation.ask.app
+        mattered = not allocation.ask.placeholder or not app.placeholders
+        self.apps[app] = self.apps.get(app, False) or mattered
+
+    def settle(self, kernel: Kernel) -> None:
+        """Let every application concerned take its next step."""
+        apps, self.apps = self.apps, {}
+        for app, mattered in apps.items():
+            after_removal(kernel, app, mattered)
+        kernel.settle()
+
+
+def _serve_on(kernel: Kernel, app: Application, mattered: bool) -> None:
+    if mattered and not app.asks and not app.allocations:
+        kernel.fire(APPLICATION, app, life.WAIT)
+    else:
+        gang.run_if_complete(kernel, app)
+
+
+def _wait_on(kernel: Kernel, app: Application, mattered: bool) -> None:
+    if app.completing and not app.placeholders:
+        kernel.fire(APPLICATION, app, life.COMPLETE)
+
+
+def _resume(kernel: Kernel, app: Application, mattered: bool) -> None:
+    kernel.fire(APPLICATION, app, life.RESUMED)
+    if app.state in life.GATHERS and app.allocations:  # X28: it follows its allocations
+        kernel.fire(APPLICATION, app, life.RUN)
+
+
+def _die(kernel: Kernel, app: Application, mattered: bool) -> None:
+    kernel.fire(APPLICATION, app, life.KILLED_)
+
+
+#: what an application does after something of it was removed, by its state
+_AFTER_REMOVAL = {
+    life.ACCEPTED: _serve_on,
+    life.STARTING: _serve_on,
+    life.RUNNING: _serve_on,
+    life.WAITING: _wait_on,
+    life.RESUMING: _resume,
+    life.KILLING: _die,
+}
+
+
+def after_removal(kernel: Kernel, app: Application, mattered: bool) -> None:
+    """The application has fewer allocations or asks than before."""
+    step = _AFTER_REMOVAL.get(app.state)
+    if step is not None:
+        step(kernel, app, mattered)
+
+
+#: the triggers that end an application which the resource manager removes, by its state (X31)
+_REMOVAL = {
+    life.NEW: (life.KILL,),
+    life.ACCEPTED: (life.WAIT, life.COMPLETE),
+    life.STARTING: (life.WAIT, life.COMPLETE),
+    life.RUNNING: (life.WAIT, life.COMPLETE),
+    life.WAITING: (life.COMPLETE,),
+    life.RESUMING: (life.KILL,),
+    life.KILLING: (life.KILLED_,),
+}
+
+
+def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
+    """Reject its asks, complete its allocations, end it (I23, X31). Returns the allocations.
+
+    The caller says that they are released; ``finish`` of the returned application is for it too.
+    """
+    for ask in list(app.asks.values()):
+        drop_ask(kernel, ask, timed_out=False)
+    released = [*app.allocations.values(), *app.placeholders.values()]
+    for allocation in released:
+        end_allocation(kernel, allocation, allocation_life.COMPLETE)
+    return released
+
+
+def finish_removal(kernel: Kernel, app: Application) -> None:
+    """The state changes of a removed application: to its end in the same step (X31)."""
+    for trigger in _REMOVAL[app.state]:
+        kernel.fire(APPLICATION, app, trigger, reason="application removed")
+    kernel.settle()

@@ -1,0 +1,176 @@
+"""Why an ask is still pending: the checks of a decision, in their order, with their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quadriga.core import gang
+from quadriga.core.kernel import Kernel
+from quadriga.core.order.shapes import Shape
+from quadriga.fsm import APPLICATION
+from quadriga.fsm import application as life
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+
+__all__ = ["Check", "Explanation", "explain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what it is about, whether it passes, and its numbers in words.
+
+    ``remedy`` is the smallest change that would make it pass, where one can be named.
+    """
+
+    about: str
+    passed: bool
+    text: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """All checks of an ask. ``reasons`` are the texts of those that fail, in order."""
+
+    key: str
+    checks: tuple[Check, ...]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(check.text for check in self.checks if not check.passed)
+
+    @property
+    def remedies(self) -> tuple[str, ...]:
+        return tuple(check.remedy for check in self.checks if not check.passed and check.remedy)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no node could take it even if it were empty."""
+        return any(not c.passed and c.about == "node sizes" for c in self.checks)
+
+
+def explain(kernel: Kernel, ask: Ask) -> Explanation:
+    """Run every check of a decision for this ask, also those behind one that fails."""
+    shape = Shape(0, ask.vector, ask.required_node)
+    checks = [*_of_application(ask), *_of_gang(ask), *_of_queues(ask, shape)]
+    checks.extend(_of_nodes(ask, shape))
+    return Explanation(ask.key, tuple(checks))
+
+
+def _of_application(ask: Ask) -> Iterator[Check]:
+    app = ask.app
+    served = app.state in life.SERVED
+    yield Check("application", served, f"application {app.app_id} is {app.state}")
+    leaf = app.queue
+    if APPLICATION.allows(app.state, life.RUN) and app.state not in life.COUNTED:
+        if app not in leaf.admitted:
+            for queue in leaf.lineage:
+                yield Check(
+                    "maxapplications",
+                    queue.admits(),
+                    f"queue {queue.path} runs {queue.running + len(queue.admitted)} of "
+                    f"{queue.max_applications or 'unlimited'} applications",
+                    f"raise maxapplications of {queue.path}",
+                )
+
+
+def _of_gang(ask: Ask) -> Iterator[Check]:
+    app = ask.app
+    text = app.partition.registry.text
+    if app.placeholder_ask is None:
+        return
+    if ask.placeholder:
+        closed = gang.gate(app)
+        if closed is None:
+            yield Check("gang", True, "the whole gang fits the quotas, or has started")
+        else:
+            queue, room, whole = closed
+            yield Check(
+                "gang",
+                False,
+                f"the whole gang needs {text(whole)}, queue {queue.path} has room for "
+                f"{_limits(ask, queue.limits, room)} (X16)",
+                f"raise max of {queue.path} or wait for it to empty",
+            )
+    elif app.holding:
+        have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
+        yield Check("gang", False, f"held until the gang is complete: has {have} of {need} (X9)")
+    elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
+        group = app.task_groups[ask.task_group]
+        yield Check(
+            "gang",
+            bool(group.available),
+            f"waits for a placeholder of task group {group.name}: {group.count} in all, "
+            f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
+        )
+
+
+def _limits(ask: Ask, limits: tuple[tuple[int, int], ...], room: tuple[int, ...]) -> str:
+    names = ask.app.partition.registry.names
+    return " ".join(f"{names[at]}={left}" for (at, _), left in zip(limits, room, strict=True))
+
+
+def _of_queues(ask: Ask, shape: Shape) -> Iterator[Check]:
+    names = ask.app.partition.registry.names
+    for queue in ask.app.queue.lineage:
+        for place, limit in queue.limits:
+            asked = ask.vector[place] if place < len(ask.vector) else 0
+            if asked:
+                used = queue.allocated[place]
+                left = limit - used
+                yield Check(
+                    "quota",
+                    asked <= left,
+                    f"queue {queue.path}: {names[place]} limit {limit}, used {used}, "
+                    f"asked {asked}, headroom {left}",
+                    f"{asked - left} more {names[place]} in {queue.path}",
+                )
+
+
+def _of_nodes(ask: Ask, shape: Shape) -> Iterator[Check]:
+    """Nodes grouped by why they refuse."""
+    partition = ask.app.partition
+    names = partition.registry.names
+    nodes = list(partition.nodes.values())
+    if ask.required_node:
+        nodes = [node for node in nodes if node.node_id == ask.required_node]
+    fitting = [node for node in nodes if shape.fits(node.total)]
+    text = partition.registry.text
+    if not fitting:
+        most = [max((node.total[place] for node in nodes), default=0) for place, _ in shape.need]
+        largest = " ".join(
+            f"{names[place]}={value}" for (place, _), value in zip(shape.need, most, strict=True)
+        )
+        which = f"required node {ask.required_node}" if ask.required_node else "no node"
+        yield Check(
+            "node sizes",
+            False,
+            f"{which} is large enough for {text(ask.vector)}: {len(nodes)} nodes, "
+            f"at most {largest or 'nothing'}, and no single one has all",
+            f"add a node with {text(ask.vector)}",
+        )
+        return
+    yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
+    refusals: dict[str, int] = {}
+    for node in fitting:
+        reason = _refusal(node, ask, shape, names)
+        if not reason:
+            yield Check("nodes", True, f"node {node.node_id} has room")
+            return
+        refusals[reason] = refusals.get(reason, 0) + 1
+    for reason, count in sorted(refusals.items()):
+        yield Check("nodes", False, f"{count} nodes: {reason}")
+
+
+def _refusal(node: Node, ask: Ask, shape: Shape, names: list[str]) -> str:
+    if not node.open and not ask.required_node:
+        return "draining"
+    if node.reservation is not None and node.reservation.ask is not ask:
+        return "reserved for another ask"
+    short = [names[place] for place, value in shape.need if node.available[place] < value]
+    return f"not enough free {', '.join(short)}" if short else ""

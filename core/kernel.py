@@ -1,0 +1,147 @@
+"""Run to completion: fire a trigger, record it, do what follows from it.
+
+Everything in ``core`` changes a state through ``Kernel.fire`` and nowhere else. Effects are executed
+at once by the handler registered for their type; a trigger that an effect fires at the same entity
+waits in a queue until the present step is through (``settle``), so a lifecycle never re-enters
+itself. The kernel has no clock: ``now`` is what the caller of the scheduler said.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from quadriga.core.journal import Journal
+from quadriga.core.outbox import Outbox
+from quadriga.core.timers import Timers
+from quadriga.fsm import Effect, Lifecycle
+from quadriga.fsm.effects import Fire, Update
+from quadriga.fsm.table import SECOND
+
+__all__ = ["Kernel", "Options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a scheduler works, apart from what is configured per resource manager.
+
+    Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
+    most new allocations in one response. ``lasts`` replaces the time limits of states, by lifecycle
+    name and state.
+    """
+
+    journal_size: int | None = 100_000
+    batch: int = 1
+    reservation_delay: int = 2 * SECOND
+    inspect_interval: int = SECOND
+    queue_cleaning: int = 10 * SECOND
+    placeholder_timeout: int = 900 * SECOND
+    lasts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+
+class Kernel:
+    """The moving parts that all of core shares."""
+
+    __slots__ = (
+        "cause",
+        "effects",
+        "entered",
+        "journal",
+        "notes",
+        "now",
+        "options",
+        "outbox",
+        "overdue",
+        "predicates",
+        "queue",
+        "timers",
+    )
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.now = 0
+        #: what the present step follows from, for the journal
+        self.cause = ""
+        self.journal = Journal(options.journal_size)
+        self.timers = Timers()
+        self.outbox = Outbox(options.batch)
+        self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
+        #: one handler per type of effect, and per lifecycle one for "it entered a state"
+        self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
+        self.entered: dict[str, Callable[[Any], None]] = {}
+        #: keys of entities that outstayed their state (the watchdog's reports), newest last
+        self.overdue: deque[tuple[int, str, str]] = deque(maxlen=1000)
+        #: what was ignored and why, newest last
+        self.notes: deque[tuple[int, str]] = deque(maxlen=1000)
+        #: by resource manager: does this ask's pod fit this node? ``None`` if it does, else why not
+        self.predicates: dict[str, Callable[[str, str, bool], str | None]] = {}
+
+    def note(self, text: str) -> None:
+        """Remember something odd that needed no answer, such as a release of nothing known."""
+        self.notes.append((self.now, text))
+
+    def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
+        """Apply a trigger and execute its effects. Raises ``InvalidTransition``: that is a bug."""
+        source = entity.state
+        effects = lifecycle.fire(entity, trigger, **info)
+        target = entity.state
+        if source != target:
+            entity.entries += 1
+            self.journal.add(
+                self.now, lifecycle.name, entity, trigger, source, target, self.cause
+            )
+            if target in lifecycle.timed:
+                self._limit(lifecycle, entity, target)
+            hook = self.entered.get(lifecycle.name)
+            if hook is not None:
+                hook(entity)
+        elif effects:
+            self.journal.add(
+                self.now, lifecycle.name, entity, trigger, source, target, self.cause
+            )
+        if effects:
+            self._execute(lifecycle, entity, effects)
+
+    def settle(self) -> None:
+        """Fire what was queued, first come first served, until nothing is left."""
+        while self.queue:
+            lifecycle, entity, trigger = self.queue.popleft()
+            self.fire(lifecycle, entity, trigger)
+
+    def _execute(self, lifecycle: Lifecycle, entity: Any, effects: tuple[Effect, ...]) -> None:
+        if len(effects) > 1 and _update_first(entity):
+            effects = tuple(sorted(effects, key=lambda effect: not isinstance(effect, Update)))
+        for effect in effects:
+            if isinstance(effect, Fire):
+                self.queue.append((lifecycle, entity, effect.trigger))
+            else:
+                self.effects[type(effect)](entity, effect)
+
+    def _limit(self, lifecycle: Lifecycle, entity: Any, state: str) -> None:
+        """Start the timer of a state that may not last for ever."""
+        limit = lifecycle.timed[state]
+        lasts = entity_limit(entity, lifecycle.name, state)
+        if lasts is None:
+            lasts = self.options.lasts.get((lifecycle.name, state), limit.ns)
+        self.timers.start(
+            self.now, lasts, f"{lifecycle.name}.{state}", entity, entries=entity.entries
+        )
+
+
+def _update_first(entity: Any) -> bool:
+    """Whether its resource manager is told of a state before what follows from it (X8)."""
+    partition = getattr(entity, "partition", None)
+    return partition is not None and not partition.rm.design_order
+
+
+def entity_limit(entity: Any, lifecycle: str, state: str) -> int | None:
+    """A time limit that the entity's resource manager has set for itself (2.10)."""
+    if lifecycle == "resource_manager":
+        pause: int | None = entity.pause_timeout
+        return pause
+    if lifecycle == "allocation" and state == "Releasing":
+        resend: int | None = entity.ask.app.partition.rm.resend
+        return resend
+    return None

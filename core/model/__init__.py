@@ -1,0 +1,1 @@
+"""The entities and their books: partition, queue, application, ask, allocation, node."""

@@ -1,0 +1,60 @@
+"""An allocation: resources of a node that an application holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.fsm import allocation as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+
+__all__ = ["Allocation"]
+
+
+class Allocation:
+    """Made for ``ask``, on ``node``. What they know is not repeated here.
+
+    During a replacement ``partner`` links the placeholder with its real allocation, both ways; the
+    real one is Planned and in no application's books (G28, X18).
+    """
+
+    __slots__ = (
+        "ask",
+        "created",
+        "entries",
+        "message",
+        "node",
+        "partner",
+        "reason",
+        "state",
+        "uuid",
+        "vector",
+    )
+
+    def __init__(self, ask: Ask, uuid: str, node: Node, now: int) -> None:
+        self.ask = ask
+        #: the ask's at the time: an update of the ask changes only what is still to be allocated
+        self.vector = ask.vector
+        self.uuid = uuid
+        self.node = node
+        self.created = now
+        self.state = life.PLANNED
+        self.entries = 0
+        #: why the scheduler wants it back, and the text that goes with the release
+        self.reason: str | None = None
+        self.message = ""
+        self.partner: Allocation | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.ask.app.app_id}/{self.uuid}"
+
+    @property
+    def placeholder(self) -> bool:
+        return self.ask.placeholder
+
+    @property
+    def run_limit(self) -> int:
+        return self.ask.run_limit

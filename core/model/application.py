@@ -1,0 +1,202 @@
+"""An application: its asks, its allocations, its books."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.order.ranking import EVERY_BIT, Key, Level
+from quadriga.core.resources import Book, Vector, covers, exact_share, plus
+from quadriga.fsm import application as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.task_group import TaskGroup
+    from quadriga.core.reservation import Reservation
+    from quadriga.core.timers import Timer
+
+__all__ = ["Application"]
+
+
+class Application(Level):
+    """``seq`` is its place in the order of submission, ``submitted`` the instant (ns).
+
+    ``allocated`` has real allocations only, ``allocated_placeholder`` the others (G58); ``pending``
+    is what is asked for and neither allocated nor parked.
+    """
+
+    __slots__ = (
+        "allocated",
+        "allocated_placeholder",
+        "allocations",
+        "app_id",
+        "asks",
+        "completing",
+        "entries",
+        "finished",
+        "gang_over",
+        "gang_started",
+        "gated",
+        "groups",
+        "groups_of_user",
+        "hard",
+        "history",
+        "lost",
+        "max_allocated",
+        "partition",
+        "pending",
+        "placeholder_ask",
+        "placeholder_timeout",
+        "placeholder_timer",
+        "placeholders",
+        "priority",
+        "promised",
+        "queue",
+        "rejected_message",
+        "reservations",
+        "run_limit",
+        "seq",
+        "serial",
+        "started",
+        "state",
+        "submitted",
+        "tags",
+        "task_groups",
+        "user",
+    )
+
+    def __init__(self, app_id: str, partition: Partition, queue: Queue, seq: int, now: int) -> None:
+        super().__init__()
+        self.app_id = app_id
+        self.partition = partition
+        self.queue = queue
+        self.seq = seq
+        self.submitted = now
+        self.finished = 0
+        self.state = life.NEW
+        self.entries = 0
+        self.user = ""
+        self.groups_of_user: tuple[str, ...] = ()
+        self.tags: dict[str, str] = {}
+        self.rejected_message = ""
+        #: was in Starting or Running (X17)
+        self.started = False
+        self.run_limit = 0
+
+        self.asks: dict[str, Ask] = {}
+        self.groups: dict[object, AskGroup] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.placeholders: dict[str, Allocation] = {}
+        self.reservations: dict[Reservation, None] = {}
+        #: number of the next allocation of each key (X12)
+        self.serial: dict[str, int] = {}
+        self.priority: int | None = None
+        self.allocated: Book = partition.registry.zeros()
+        self.allocated_placeholder: Book = partition.registry.zeros()
+        self.max_allocated: Book = partition.registry.zeros()
+        self.pending: Book = partition.registry.zeros()
+        self.promised: Book = partition.registry.zeros()
+        self.history: list[tuple[int, str]] = []
+
+        self.placeholder_ask: Vector | None = None
+        self.hard = False
+        self.placeholder_timeout = 0
+        self.placeholder_timer: Timer | None = None
+        self.task_groups: dict[str, TaskGroup] = {}
+        #: its first placeholder has been allocated; its remainder is promised to it (X16)
+        self.gang_started = False
+        #: its quota has no room for the whole gang at present (X16)
+        self.gated = False
+        #: its placeholders timed out softly: from now on it is an ordinary application (X9)
+        self.gang_over = False
+        #: placeholders that the resource manager took away (S5)
+        self.lost: Vector = ()
+        #: Waiting timed out while placeholders were left: the last one completes it (X26)
+        self.completing = False
+        self.blocked = EVERY_BIT
+
+    @property
+    def key(self) -> str:
+        return self.app_id
+
+    # -- facts for the lifecycle ---------------------------------------------------------------
+
+    @property
+    def starts_aware(self) -> bool:
+        return self.queue.stateaware and not self.tags.get("application.stateaware.disable")
+
+    @property
+    def has_allocations(self) -> bool:
+        return bool(self.allocations)
+
+    @property
+    def has_placeholders(self) -> bool:
+        return bool(self.placeholders)
+
+    @property
+    def gang_wait_limit(self) -> int:
+        return (self.queue.properties.gang_wait_limit or 0) if self.is_gang else 0
+
+    # -- facts for the scheduler ---------------------------------------------------------------
+
+    @property
+    def is_gang(self) -> bool:
+        return self.placeholder_ask is not None
+
+    @property
+    def has_its_gang(self) -> bool:
+        """Enough placeholders: at least what was announced, not exactly (S5)."""
+        if self.placeholder_ask is None:
+            return True
+        have: Vector = tuple(self.allocated_placeholder)
+        if not self.hard:
+            have = plus(have, self.lost)
+        return covers(have, self.placeholder_ask)
+
+    @property
+    def holding(self) -> bool:
+        """Real asks are held back until the gang is complete (X9, G22)."""
+        return (
+            self.placeholder_ask is not None
+            and not self.gang_over
+            and self.state in life.BEFORE_RUNNING
+            and self.queue.properties.gang_hold
+            and not self.has_its_gang
+        )
+
+    @property
+    def remainder(self) -> Vector:
+        """What a gang that has started is still owed (X16)."""
+        if self.placeholder_ask is None or not self.gang_started or self.gang_over:
+            return ()
+        if self.state not in life.BEFORE_RUNNING:
+            return ()
+        have = self.allocated_placeholder
+        return tuple(max(0, value - have[at]) for at, value in enumerate(self.placeholder_ask))
+
+    # -- order -----------------------------------------------------------------------------------
+
+    def make_rank(self) -> Key:
+        """The application's place among those of its queue (5.5)."""
+        urgency = -(self.priority if self.priority is not None else 0)
+        queue = self.queue
+        if not queue.fair:
+            key: Key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
+        else:
+            shares = self._shares()
+            key = (urgency, shares, self.seq) if queue.sorts_priority else (shares, urgency, self.seq)
+        self.rank = key
+        return key
+
+    def _shares(self) -> Key:
+        """compareShares as a tuple: the largest share decides, then the next (5)."""
+        guaranteed = self.queue.guaranteed_by_type
+        shares = [
+            exact_share(used, guaranteed.get(place) or 1)
+            for place, used in enumerate(self.allocated)
+            if used
+        ]
+        shares.sort(reverse=True)
+        return tuple(shares)

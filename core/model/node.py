@@ -1,0 +1,72 @@
+"""A node: what it has, what runs there."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from quadriga.core.resources import Book
+from quadriga.fsm import node as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.reservation import Reservation
+
+__all__ = ["Node"]
+
+
+class Node:
+    """``available = total - occupied - allocated``, kept as a book of its own (V2).
+
+    ``open`` follows the lifecycle's effects; ``position`` and ``score`` belong to the node board.
+    ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3).
+    """
+
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "attributes",
+        "available",
+        "entries",
+        "node_id",
+        "occupied",
+        "open",
+        "partition",
+        "position",
+        "reservation",
+        "score",
+        "state",
+        "total",
+    )
+
+    def __init__(
+        self, node_id: str, partition: Partition, attributes: dict[str, str], total: Book
+    ) -> None:
+        self.node_id = node_id
+        self.partition = partition
+        self.attributes = attributes
+        self.state = life.NEW
+        self.entries = 0
+        self.total = total
+        self.occupied: Book = [0] * len(total)
+        self.allocated: Book = [0] * len(total)
+        self.available: Book = list(total)
+        self.allocations: dict[Allocation, None] = {}
+        self.reservation: Reservation | None = None
+        self.open = False
+        self.position = -1
+        self.score = inf
+
+    @property
+    def key(self) -> str:
+        return self.node_id
+
+    @property
+    def free(self) -> bool:
+        """Whether it takes new allocations of anybody: open and not reserved (2.7)."""
+        return self.open and self.reservation is None
+
+    @property
+    def books(self) -> tuple[Book, ...]:
+        return self.total, self.occupied, self.allocated, self.available

@@ -1,0 +1,265 @@
+"""A partition: nodes, the queue tree above the applications, and who waits for what in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from quadriga.core.config import PartitionConfig
+from quadriga.core.model.ask import Ask, AskGroup
+from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.order.nodes import NodeBoard
+from quadriga.core.order.ranking import EVERY_BIT
+from quadriga.core.order.shapes import REPLACE, Shapes
+from quadriga.core.resources import Book, Registry, Vector
+from quadriga.fsm import application as app_life
+from quadriga.fsm import queue as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.reservation import Reservation
+
+__all__ = ["Partition"]
+
+
+class Partition:
+    """``name`` is as the resource manager says it; ``key`` is ``[rmID]name`` (2.19)."""
+
+    __slots__ = (
+        "aside",
+        "applications",
+        "arrivals",
+        "board",
+        "capacity",
+        "dropped",
+        "ended",
+        "entries",
+        "exhausted_at",
+        "inspect_timer",
+        "name",
+        "nodes",
+        "registry",
+        "reservations",
+        "rm",
+        "root",
+        "shapes",
+        "state",
+        "stalled",
+        "submissions",
+        "unhinted",
+        "usage",
+        "woken",
+    )
+
+    def __init__(self, rm: ResourceManager, config: PartitionConfig) -> None:
+        self.rm = rm
+        self.name = config.name
+        self.state = life.ACTIVE
+        self.entries = 0
+        #: its resource manager started anew or went away (I7)
+        self.dropped = False
+        self.registry = Registry()
+        self.nodes: dict[str, Node] = {}
+        self.applications: dict[str, Application] = {}
+        #: ended applications until they expire, in the order of their end
+        self.ended: dict[Application, None] = {}
+        self.shapes = Shapes()
+        self.board = NodeBoard(self.shapes, config.node_sort_policy, ())
+        #: the sum of all nodes' capacities
+        self.capacity: Book = []
+        self.reservations: dict[Reservation, None] = {}
+        #: reservations that may have become allocations since they were last tried
+        self.woken: dict[Reservation, None] = {}
+        #: woken ones that only a quota held back
+        self.stalled: dict[Reservation, None] = {}
+        #: asks that predicates refused everywhere, until the next round
+        self.aside: dict[Ask, None] = {}
+        #: asks whose resource manager has not been told that nothing fits (5.11)
+        self.unhinted: dict[Ask, None] = {}
+        self.inspect_timer: object | None = None
+        #: asks that arrived before this number were all looked at in vain
+        self.exhausted_at = 0
+        self.arrivals = 0
+        self.submissions = 0
+        #: what each user holds, placeholders included
+        self.usage: dict[str, Book] = {}
+        self.root: Queue = ParentQueue(self, None, "root")
+        self.registry.on_new_type = self._lengthen
+        self.board.weights = tuple(
+            (self.registry.position(name), weight)
+            for name, weight in sorted(config.resource_weights.items())
+        )
+
+    @property
+    def key(self) -> str:
+        return f"[{self.rm.rm_id}]{self.name}"
+
+    # -- queues ----------------------------------------------------------------------------------
+
+    def queues(self) -> Iterator[Queue]:
+        """All queues, parents first, children by name."""
+        return self.root.walk()
+
+    def leaves(self) -> Iterator[LeafQueue]:
+        return (queue for queue in self.queues() if isinstance(queue, LeafQueue))
+
+    def queue(self, path: str) -> Queue | None:
+        """The queue of this dotted path; case does not matter."""
+        names = path.lower().split(".")
+        if names[0] != "root":
+            return None
+        queue: Queue | None = self.root
+        for name in names[1:]:
+            queue = queue.children.get(name) if queue is not None else None
+        return queue
+
+    def admission_changed(self, queue: Queue) -> None:
+        """An application started or stopped counting in this queue and all above."""
+        limited = [q for q in queue.lineage if q.max_applications]
+        if limited:
+            for below in limited[-1].walk():
+                if isinstance(below, LeafQueue):
+                    below.refresh_admission()
+
+    # -- capacity --------------------------------------------------------------------------------
+
+    def capacity_changed(self, before: Vector, after: Vector) -> None:
+        """The sum of nodes' capacities went up or down; root's max is that sum (5.1)."""
+        for place, value in enumerate(before):
+            self.capacity[place] -= value
+        for place, value in enumerate(after):
+            self.capacity[place] += value
+        self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
+        for queue in self.queues():
+            queue.capacity_changed()
+        self.root.regained()
+
+    def _lengthen(self) -> None:
+        """A resource type nobody used before: every book gets a place for it."""
+        registry = self.registry
+        registry.lengthen([self.capacity])
+        registry.lengthen(self.usage.values())
+        for node in self.nodes.values():
+            registry.lengthen(node.books)
+        for queue in self.queues():
+            registry.lengthen((queue.allocated, queue.pending, queue.promised))
+        for app in self.applications.values():
+            registry.lengthen(
+                (
+                    app.allocated,
+                    app.allocated_placeholder,
+                    app.max_allocated,
+                    app.pending,
+                    app.promised,
+                )
+            )
+        self.board.relayout()
+
+    # -- who waits -------------------------------------------------------------------------------
+
+    def wait(self, ask: Ask) -> None:
+        """The ask waits to be allocated: put it in its group, and make the group known."""
+        app = ask.app
+        shape, fresh = self.shapes.intern(ask.vector, ask.required_node)
+        if fresh:
+            self.board.watch(shape)
+        look = (shape, ask.priority, ask.placeholder, ask.task_group)
+        group = app.groups.get(look)
+        if group is None:
+            group = AskGroup(app, shape, ask.priority, ask.placeholder, ask.task_group)
+            app.groups[look] = group
+            self.shapes.used(shape)
+            group.add(ask)
+            self._priority_changed(app)
+        else:
+            group.add(ask)
+        self._refresh_turn(app)
+        self.refresh_group(group)
+
+    def leave(self, ask: Ask) -> None:
+        """The ask waits no longer. An empty group is forgotten."""
+        group = ask.group
+        if group is None:
+            self.aside.pop(ask, None)
+            return
+        group.remove(ask)
+        if not group.asks:
+            app = group.app
+            self.refresh_group(group)
+            if group.reserve_timer is not None:
+                group.reserve_timer.cancel()
+            del app.groups[group.look]
+            self._priority_changed(app)
+            self._refresh_turn(app)
+            forgotten = self.shapes.unused(group.shape)
+            if forgotten is not None:
+                self.board.forget(forgotten)
+                for queue in self.queues():
+                    if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
+                        queue.unblock(forgotten.bits)
+
+    def refresh_group(self, group: AskGroup) -> None:
+        """Announce what the group wants now and take back what it no longer wants."""
+        wants, bits = group.wants(), group.bits
+        if wants != bits:
+            group.bits = wants
+            if fresh := wants & ~bits:
+                group.app.announce(group, fresh)
+            if gone := bits & ~wants:
+                group.app.withdraw(group, gone)
+
+    def refresh(self, app: Application) -> None:
+        """Something about the application changed: whether it is served, in which lane, for what."""
+        leaf = app.queue
+        assert isinstance(leaf, LeafQueue)
+        counted = app.state in app_life.COUNTED or app in leaf.admitted
+        lane = leaf.serving if counted else leaf.admission
+        if lane is not app.above:
+            app.block(EVERY_BIT)
+            app.above = lane
+        self._refresh_turn(app)
+        served = app.state in app_life.SERVED and (
+            not leaf.stateaware or app.state == app_life.RUNNING or leaf.turn is app
+        )
+        if served:
+            app.unblock(EVERY_BIT)
+        else:
+            app.block(EVERY_BIT)
+        for group in app.groups.values():
+            self.refresh_group(group)
+
+    def _refresh_turn(self, app: Application) -> None:
+        """A stateaware leaf serves one application that is not running yet: the Starting one, else
+        the oldest Accepted one with something to ask for (2.9)."""
+        leaf = app.queue
+        if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
+            return
+        waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
+        waiting.sort(key=lambda a: (a.state != app_life.STARTING, a.seq))
+        turn = next((a for a in waiting if a.groups or a.state == app_life.STARTING), None)
+        if turn is not leaf.turn:
+            before, leaf.turn = leaf.turn, turn
+            if before is not None and before.state != app_life.RUNNING:
+                before.block(EVERY_BIT)
+            if turn is not None:
+                turn.unblock(EVERY_BIT)
+
+    def _priority_changed(self, app: Application) -> None:
+        now = max((group.priority for group in app.groups.values()), default=None)
+        if now != app.priority:
+            before, app.priority = app.priority, now
+            app.touch()
+            app.queue.report_priority(before, now)
+
+    def offer_replacements(self, app: Application) -> None:
+        """A placeholder became available, or the last one is gone: real asks look again."""
+        for group in app.groups.values():
+            if group.task_group and not group.placeholder:
+                self.refresh_group(group)
+
+    @property
+    def able(self) -> int:
+        """The wants that can be served now, as far as nodes are concerned."""
+        return self.board.able | REPLACE

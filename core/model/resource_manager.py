@@ -1,0 +1,55 @@
+"""A resource manager: who it is, how it wants to be spoken to, what is its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.dialect import Dialect
+from quadriga.fsm import resource_manager as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["ResourceManager"]
+
+
+class ResourceManager:
+    """``design_order`` and ``dialect`` follow its extraConfig (X1, X8)."""
+
+    __slots__ = (
+        "build_info",
+        "configuration",
+        "design_order",
+        "dialect",
+        "entries",
+        "partitions",
+        "pause_timeout",
+        "policy_group",
+        "resend",
+        "reservations",
+        "rm_id",
+        "speaks_allocation_id",
+        "state",
+        "version",
+    )
+
+    def __init__(self, rm_id: str) -> None:
+        self.rm_id = rm_id
+        self.state = life.INIT
+        self.entries = 0
+        self.version = ""
+        self.policy_group = ""
+        self.build_info: dict[str, str] = {}
+        self.configuration = ""
+        self.dialect = Dialect.QUADRIGA
+        self.design_order = True
+        self.reservations = True
+        #: SI 1.5 calls an allocation's UUID its allocationID (X12)
+        self.speaks_allocation_id = False
+        self.pause_timeout: int | None = None
+        self.resend: int | None = None
+        self.partitions: dict[str, Partition] = {}
+
+    @property
+    def key(self) -> str:
+        return self.rm_id

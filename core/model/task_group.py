@@ -1,0 +1,65 @@
+"""A task group of a gang: alike members, each with a placeholder first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.resources import Vector
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+
+__all__ = ["TaskGroup"]
+
+
+class TaskGroup:
+    """``count = pending + allocated + replaced + timed_out`` at all times (V4).
+
+    ``available`` holds the placeholders that nobody has asked back, oldest ask first.
+    """
+
+    __slots__ = (
+        "_in_order",
+        "_waiting",
+        "allocated",
+        "count",
+        "min_resource",
+        "name",
+        "pending",
+        "replaced",
+        "timed_out",
+    )
+
+    def __init__(self, name: str, min_resource: Vector) -> None:
+        self.name = name
+        self.min_resource = min_resource
+        self.count = 0
+        self.pending = 0
+        self.allocated = 0
+        self.replaced = 0
+        self.timed_out = 0
+        self._waiting: dict[Allocation, int] = {}
+        self._in_order = True
+
+    @property
+    def can_replace(self) -> bool:
+        """Whether real asks of this group should wait for a placeholder (5.6)."""
+        return self.count > self.replaced + self.timed_out
+
+    @property
+    def available(self) -> dict[Allocation, int]:
+        if not self._in_order:
+            self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[1]))
+            self._in_order = True
+        return self._waiting
+
+    def offer(self, placeholder: Allocation) -> None:
+        """A placeholder is allocated and may be replaced."""
+        order = placeholder.ask.seq
+        if self._waiting and self._in_order:
+            self._in_order = next(reversed(self._waiting.values())) <= order
+        self._waiting[placeholder] = order
+
+    def take(self, placeholder: Allocation) -> None:
+        """A placeholder is asked back or gone."""
+        self._waiting.pop(placeholder, None)

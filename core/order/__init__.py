@@ -1,0 +1,1 @@
+"""Who is next: queues, applications, asks, nodes."""

@@ -1,0 +1,221 @@
+"""Which node: the lowest (score, node id) among those where the ask fits (5.7).
+
+The board keeps the nodes in order of their ids. Every shape that is asked about owns a column with
+one score for each node, infinite where it does not fit or the node takes nothing new, so the exact
+choice is one ``argmin``. A change of a node is only noted in a log; a column catches up when its
+shape is next looked at, so a change costs nothing for shapes that nobody asks about.
+
+A shape without any node loses its bit in ``feasible`` and is not looked at again until a node gains
+room for it.
+"""
+
+from __future__ import annotations
+
+from math import fsum, inf
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from quadriga.core.order.shapes import Shape, Shapes
+from quadriga.core.resources import MAX_QUANTITY
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
+
+__all__ = ["FAIR", "BINPACKING", "NodeBoard"]
+
+FAIR: Final = "fair"
+BINPACKING: Final = "binpacking"
+
+Column = npt.NDArray[np.float64]
+Matrix = npt.NDArray[np.int64]
+
+
+class NodeBoard:
+    """The nodes of a partition and, for each shape, their scores."""
+
+    def __init__(self, shapes: Shapes, policy: str, weights: tuple[tuple[int, float], ...]) -> None:
+        self.shapes = shapes
+        self.policy = policy
+        self.weights = weights
+        #: place bits of shapes that may have a node, reserve bits of those that may have one to
+        #: reserve; a bit is cleared by looking in vain and set by a node that gains
+        self.able = 0
+        self.nodes: list[Node] = []
+        self._log: list[int] = []
+        self._stale = False
+        self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
+        self._available_synced = 0
+
+    # -- changes -----------------------------------------------------------------------------
+
+    def add(self, node: Node) -> None:
+        """A node is new."""
+        self.nodes.append(node)
+        self._stale = True
+        self.gained(node)
+
+    def remove(self, node: Node) -> None:
+        """A node is gone."""
+        self.nodes.remove(node)
+        self._stale = True
+
+    def relayout(self) -> None:
+        """Resource types, weights or the policy changed: everything is computed anew."""
+        self._stale = True
+
+    def changed(self, node: Node) -> None:
+        """The node's free resources or its openness changed, for the worse or unknown."""
+        if not self._stale:
+            node.score = self.score(node)
+            self._log.append(node.position)
+
+    def gained(self, node: Node) -> None:
+        """The node has more room than before: shapes without a node may now have one."""
+        self.changed(node)
+        able = self.able
+        for shape in self.shapes.by_number.values():
+            if not able & shape.place and self._takes(node, shape):
+                able |= shape.place
+            if not able & shape.reserve and self._could_reserve(node, shape):
+                able |= shape.reserve
+        self.able = able
+
+    def watch(self, shape: Shape) -> None:
+        """A new shape: assume that it has a node until a look says otherwise."""
+        self.able |= shape.bits
+
+    def forget(self, shape: Shape) -> None:
+        """A shape that nobody uses any more; its bits will be given to another."""
+        self.able &= ~shape.bits
+
+    def _takes(self, node: Node, shape: Shape) -> bool:
+        if shape.required_node:
+            return node.node_id == shape.required_node and shape.fits(node.available)
+        return node.free and shape.fits(node.available)
+
+    def _could_reserve(self, node: Node, shape: Shape) -> bool:
+        if shape.required_node:
+            return node.node_id == shape.required_node and node.reservation is None
+        return node.free and shape.fits(node.total)
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def best(self, shape: Shape) -> Node | None:
+        """The node for this shape; ``None`` also clears its bit."""
+        column = self._column(shape)
+        if len(column):
+            place = int(column.argmin())
+            if column[place] != inf:
+                return self.nodes[place]
+        self.able &= ~shape.place
+        return None
+
+    def in_order(self, shape: Shape) -> list[Node]:
+        """Every node for this shape, best first; for those who must ask a predicate about each."""
+        column = self._column(shape)
+        order = np.argsort(column, kind="stable")
+        return [self.nodes[place] for place in order if column[place] != inf]
+
+    def best_to_reserve(self, shape: Shape) -> Node | None:
+        """The unreserved node with the tightest fit, were it empty enough; else clears the bit.
+
+        Lowest FitInScore of what is free now; among equals the first in node order (5.7).
+        """
+        self._layout()
+        names = [place for place, node in enumerate(self.nodes) if self._could_reserve(node, shape)]
+        if not names:
+            self.able &= ~shape.reserve
+            return None
+        scores = self.fit_in_scores(shape, names)
+        low = scores.min()
+        ties = [self.nodes[names[at]] for at in np.flatnonzero(scores == low)]
+        return min(ties, key=lambda node: (node.score, node.node_id))
+
+    def fit_in_scores(self, shape: Shape, places: list[int]) -> Column:
+        """FitInScore (5) of the shape on the nodes at these places: low is a tight fit."""
+        free = self._free()[places].astype(np.float64)
+        asked = np.zeros(free.shape[1])
+        for place, value in shape.need:
+            asked[place] = value
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slack = np.where(free > asked, (free - asked) / free, 0.0)
+        slack = np.where(asked <= 0, 1.0, slack)
+        total: Column = np.where(free > 0, slack, 0.0).sum(axis=1)
+        return total
+
+    def score(self, node: Node) -> float:
+        """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
+        if not node.free:
+            return inf
+        shares, weights = [], []
+        for place, weight in self.weights:
+            if place < len(node.total) and (whole := node.total[place]) and weight:
+                shares.append(weight * (1 - node.available[place] / whole))
+                weights.append(weight)
+        used = fsum(shares) / fsum(weights) if weights else 0.0
+        return used if self.policy == FAIR else 1 - used
+
+    # -- columns -----------------------------------------------------------------------------
+
+    def _layout(self) -> None:
+        """Put the nodes in order and forget all columns, if nodes came or went."""
+        if not self._stale and len(self._log) <= 4 * len(self.nodes) + 1024:
+            return
+        self._stale = False
+        self.nodes.sort(key=lambda node: node.node_id)
+        for place, node in enumerate(self.nodes):
+            node.position = place
+            node.score = self.score(node)
+        self._log.clear()
+        self._available = np.zeros((0, 0), dtype=np.int64)
+        for shape in self.shapes.by_number.values():
+            shape.column = None
+
+    def _column(self, shape: Shape) -> Column:
+        self._layout()
+        column = shape.column
+        log = self._log
+        if column is None:
+            column = shape.column = self._new_column(shape)
+        elif shape.synced < len(log):
+            nodes = self.nodes
+            for place in log[shape.synced :]:
+                node = nodes[place]
+                column[place] = self._cell(node, shape)
+        shape.synced = len(log)
+        return column
+
+    def _cell(self, node: Node, shape: Shape) -> float:
+        if shape.required_node:
+            return 0.0 if self._takes(node, shape) else inf
+        # a closed or reserved node has an infinite score of its own
+        return node.score if shape.fits(node.available) else inf
+
+    def _new_column(self, shape: Shape) -> Column:
+        if shape.required_node:
+            return np.array([self._cell(node, shape) for node in self.nodes], dtype=np.float64)
+        free = self._free()
+        column = np.array([node.score for node in self.nodes], dtype=np.float64)
+        for place, value in shape.need:
+            column[free[:, place] < value] = inf
+        return column
+
+    def _free(self) -> Matrix:
+        """What is free on every node, as a matrix; brought up to date when it is needed."""
+        nodes, log = self.nodes, self._log
+        width = max((len(node.available) for node in nodes), default=0)
+        if self._available.shape != (len(nodes), width):
+            self._available = np.array(
+                [[_clip(v) for v in node.available] for node in nodes], dtype=np.int64
+            ).reshape(len(nodes), width)
+        else:
+            for place in set(log[self._available_synced :]):
+                self._available[place] = [_clip(v) for v in nodes[place].available]
+        self._available_synced = len(log)
+        return self._available
+
+
+def _clip(value: int) -> int:
+    return max(-MAX_QUANTITY, min(MAX_QUANTITY, value))

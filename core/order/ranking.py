@@ -1,0 +1,230 @@
+"""Who waits for what, best first, at every level of the tree.
+
+A *want* is a bit: some shape of ask wants a node, or a reservation, or a gang member wants its
+placeholder. Every level (queue, application) knows for each bit which of its children wait for it,
+in a heap by the children's own sort keys, and tells its parent only of the first that starts to wait
+and the last that stops. To find the next decision, walk down from the root along the best child for
+any bit that can be served now. Nobody who cannot be served is looked at, and nothing is ever sorted.
+
+Keys only grow on the hot path (more allocated, a larger share), so a heap entry with an old key
+surfaces too early, never too late, and is corrected then. Where a key shrinks, ``touch`` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush, heapreplace
+from typing import Any, Protocol
+
+__all__ = ["EVERY_BIT", "Child", "Level", "Ranking", "bits_of"]
+
+#: all wants, also those that do not exist yet
+EVERY_BIT = -1
+
+Key = tuple[Any, ...]
+
+
+class Child(Protocol):
+    """Something that waits. ``rank`` is its cached sort key, ``None`` if it must be made anew."""
+
+    rank: Key | None
+
+    def make_rank(self) -> Key: ...
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The single bits of a mask, lowest first."""
+    while mask:
+        bit = mask & -mask
+        yield bit
+        mask ^= bit
+
+
+class Ranking:
+    """The children that wait for one bit, smallest key first."""
+
+    __slots__ = ("_count", "_heap", "_live")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, int, Any]] = []
+        self._live: dict[Any, tuple[Key, int, Any]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._live)
+
+    def add(self, child: Any) -> None:
+        """Let the child wait here, or wait here with its new key."""
+        key = child.rank if child.rank is not None else child.make_rank()
+        self._count += 1
+        entry = (key, self._count, child)
+        self._live[child] = entry
+        heappush(self._heap, entry)
+        if len(self._heap) > 2 * len(self._live) + 8:
+            self._heap = sorted(self._live.values())
+
+    def discard(self, child: Any) -> None:
+        self._live.pop(child, None)
+
+    def top(self) -> Any:
+        """The child with the smallest key. There must be one."""
+        live = self._live
+        if len(live) == 1:
+            return next(iter(live))
+        heap = self._heap
+        while True:
+            entry = heap[0]
+            child = entry[2]
+            if live.get(child) is not entry:
+                heappop(heap)
+                continue
+            key = child.rank
+            if key is entry[0]:
+                return child
+            if key is None:
+                key = child.make_rank()
+            self._count += 1
+            renewed = (key, self._count, child)
+            live[child] = renewed
+            heapreplace(heap, renewed)
+
+    def tied(self, length: int) -> list[Any]:
+        """The best child and all whose keys begin with the same ``length`` parts."""
+        best = self.top()
+        if len(self._live) == 1:
+            return [best]
+        heap = self._heap
+        head = heap[0][0][:length]
+        # an entry's old key is at most its child's present one: larger than the best means no tie
+        if all(entry[0][:length] > head for entry in heap[1:3]):
+            return [best]
+        found, kept = [], []
+        while self._live and len(found) < len(self._live):
+            child = self._surface()
+            if child is None or (child.rank or child.make_rank())[:length] != head:
+                break
+            found.append(child)
+            kept.append(heappop(self._heap))
+        for entry in kept:
+            heappush(self._heap, entry)
+        return found
+
+    def _surface(self) -> Any:
+        """As ``top``, but walks past entries taken out of the heap by ``tied``."""
+        heap, live = self._heap, self._live
+        while heap:
+            entry = heap[0]
+            child = entry[2]
+            if live.get(child) is not entry:
+                heappop(heap)
+                continue
+            key = child.rank if child.rank is not None else child.make_rank()
+            if key == entry[0]:
+                return child
+            self._count += 1
+            renewed = (key, self._count, child)
+            live[child] = renewed
+            heapreplace(heap, renewed)
+        return None
+
+
+class Level:
+    """A level of the tree: its waiting children by bit, and what it passes on to its parent.
+
+    ``mask`` has the bits that some child waits for. ``blocked`` bits are not passed on: no quota
+    for them here, or the application may not be served at all (``EVERY_BIT``).
+    """
+
+    __slots__ = ("above", "blocked", "mask", "rank", "waiting")
+
+    def __init__(self) -> None:
+        self.above: Level | None = None
+        self.waiting: dict[int, Ranking] = {}
+        self.mask = 0
+        self.blocked = 0
+        self.rank: Key | None = None
+
+    def make_rank(self) -> Key:
+        """Make the sort key anew, remember and return it."""
+        raise NotImplementedError
+
+    @property
+    def offered(self) -> int:
+        """The bits that the parent knows of."""
+        return self.mask & ~self.blocked
+
+    def announce(self, child: Any, bits: int) -> None:
+        """The child starts to wait for these bits."""
+        waiting = self.waiting
+        for bit in bits_of(bits):
+            ranking = waiting.get(bit)
+            if ranking is None:
+                ranking = waiting[bit] = Ranking()
+            ranking.add(child)
+        if fresh := bits & ~self.mask:
+            self.mask |= fresh
+            self._pass_on(fresh & ~self.blocked)
+
+    def withdraw(self, child: Any, bits: int) -> None:
+        """The child no longer waits for these bits."""
+        gone = 0
+        for bit in bits_of(bits):
+            ranking = self.waiting[bit]
+            ranking.discard(child)
+            if not ranking:
+                del self.waiting[bit]
+                gone |= bit
+        if gone:
+            self.mask &= ~gone
+            self._take_back(gone & ~self.blocked)
+
+    def block(self, bits: int) -> None:
+        """Stop passing on these bits."""
+        fresh = bits & ~self.blocked
+        self.blocked |= bits
+        self._take_back(self.mask & fresh)
+
+    def unblock(self, bits: int) -> None:
+        """Pass these bits on again."""
+        freed = self.blocked & bits
+        self.blocked &= ~bits
+        self._pass_on(self.mask & freed)
+
+    def touch(self) -> None:
+        """The key may have become smaller: be ranked anew for every bit passed on."""
+        self.rank = None
+        if self.above is not None:
+            self.above.rerank(self, self.offered)
+
+    def rerank(self, child: Any, bits: int) -> None:
+        """The key of a child that waits for these bits may have become smaller."""
+        for bit in bits_of(bits):
+            self.waiting[bit].add(child)
+
+    def best(self, able: int) -> Any:
+        """The first child in order among those that wait for a bit of ``able``, or ``None``."""
+        wanted = self.offered & able
+        if not wanted:
+            return None
+        if not wanted & (wanted - 1):
+            return self.waiting[wanted].top()
+        found = None
+        for bit in bits_of(wanted):
+            child = self.waiting[bit].top()
+            if found is None or (
+                child is not found
+                and (child.rank or child.make_rank()) < (found.rank or found.make_rank())
+            ):
+                found = child
+        return found
+
+    def _pass_on(self, bits: int) -> None:
+        if bits and self.above is not None:
+            self.above.announce(self, bits)
+
+    def _take_back(self, bits: int) -> None:
+        if bits and self.above is not None:
+            self.above.withdraw(self, bits)

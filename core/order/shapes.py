@@ -1,0 +1,122 @@
+"""Shapes: what asks look like to the nodes.
+
+Asks with the same vector and the same required node are alike for every question about nodes, so the
+answers are kept with their shape. A shape owns two wants (bits, see ``ranking``): a node now, and a
+reservation. Bit 0 of every mask is the want that has nothing to do with nodes' room: a gang member
+that waits for a placeholder of its group.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.resources import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from quadriga.core.reservation import Reservation
+
+__all__ = ["REPLACE", "Shape", "Shapes"]
+
+#: the want of a real ask whose task group has a placeholder to give up
+REPLACE: Final = 1
+
+
+class Shape:
+    """One interned shape. ``column`` is the node board's: a score for each node, in node order."""
+
+    __slots__ = (
+        "asks",
+        "column",
+        "need",
+        "number",
+        "place",
+        "required_node",
+        "reservations",
+        "reserve",
+        "synced",
+        "vector",
+    )
+
+    def __init__(self, number: int, vector: Vector, required_node: str) -> None:
+        self.number = number
+        self.vector = vector
+        self.required_node = required_node
+        #: (type, quantity) for what is really asked
+        self.need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
+        self.place = 1 << (2 * number + 1)
+        self.reserve = 1 << (2 * number + 2)
+        #: groups of asks that use it; without any it may be forgotten
+        self.asks = 0
+        self.column: npt.NDArray[np.float64] | None = None
+        self.synced = 0
+        self.reservations: dict[Reservation, None] = {}
+
+    @property
+    def bits(self) -> int:
+        return self.place | self.reserve
+
+    def fits(self, available: Any) -> bool:
+        """Whether the vector fits these free quantities."""
+        return all(available[place] >= value for place, value in self.need)
+
+    def __repr__(self) -> str:
+        return f"<Shape {self.number} {self.vector} {self.required_node}>"
+
+
+class Shapes:
+    """The shapes of a partition. Idle ones are kept a while: the next ask often looks alike."""
+
+    __slots__ = ("_by_look", "_free", "_idle", "_idle_limit", "_numbers", "by_number")
+
+    def __init__(self, idle_limit: int = 256) -> None:
+        self._by_look: dict[tuple[Vector, str], Shape] = {}
+        self._idle: deque[Shape] = deque()
+        self._idle_limit = idle_limit
+        self._free: list[int] = []
+        self._numbers = 0
+        self.by_number: dict[int, Shape] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_look)
+
+    def intern(self, vector: Vector, required_node: str) -> tuple[Shape, bool]:
+        """The shape of this look, and whether it is new."""
+        while vector and not vector[-1]:  # the same need, whatever types are known by now
+            vector = vector[:-1]
+        look = (vector, required_node)
+        shape = self._by_look.get(look)
+        if shape is not None:
+            return shape, False
+        if self._free:
+            number = self._free.pop()
+        else:
+            number = self._numbers
+            self._numbers += 1
+        shape = self._by_look[look] = self.by_number[number] = Shape(number, vector, required_node)
+        return shape, True
+
+    def used(self, shape: Shape) -> None:
+        """A group of asks of this shape exists."""
+        shape.asks += 1
+
+    def unused(self, shape: Shape) -> Shape | None:
+        """A group of this shape is gone. Returns a shape that is forgotten because of it."""
+        shape.asks -= 1
+        if shape.asks:
+            return None
+        self._idle.append(shape)
+        if len(self._idle) <= self._idle_limit:
+            return None
+        oldest = self._idle.popleft()
+        if oldest.asks or oldest.reservations or self.by_number.get(oldest.number) is not oldest:
+            return None
+        if oldest in self._idle:
+            return None
+        del self._by_look[(oldest.vector, oldest.required_node)]
+        del self.by_number[oldest.number]
+        self._free.append(oldest.number)
+        return oldest

@@ -1,0 +1,218 @@
+"""Messages on their way out, in the order in which they were said.
+
+One output is one callback of a resource manager. Releases that follow one another go out together,
+new allocations one by one unless batching was asked for; nothing is ever reordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from quadriga.core.resources import Registry
+from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
+from quadriga.si import (
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationResponse,
+    ApplicationResponse,
+    NodeResponse,
+    PreemptionPolicy,
+    RejectedAllocation,
+    RejectedAllocationAsk,
+    TerminationType,
+    UpdateContainerSchedulingStateRequest,
+    UpdatedApplication,
+)
+from quadriga.si import (
+    Allocation as AllocationMessage,
+)
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["TERMINATION", "Outbox", "Output"]
+
+Message = (
+    AllocationResponse | ApplicationResponse | NodeResponse | UpdateContainerSchedulingStateRequest
+)
+
+#: how the reason of a release by the scheduler is said on the wire (I28)
+TERMINATION = {
+    TIMEOUT: TerminationType.TIMEOUT,
+    PREEMPTION: TerminationType.PREEMPTED_BY_SCHEDULER,
+    REPLACEMENT: TerminationType.PLACEHOLDER_REPLACED,
+}
+
+
+class Output(NamedTuple):
+    """One message for one resource manager."""
+
+    rm_id: str
+    message: Message
+
+
+class Outbox:
+    """Collects outputs until they are taken. ``batch`` is the most new allocations of a message."""
+
+    __slots__ = ("_batch", "_open", "outputs")
+
+    def __init__(self, batch: int) -> None:
+        self.outputs: list[Output] = []
+        self._batch = batch
+        #: the last output's response, while more of its kind may join it
+        self._open: tuple[str, str, AllocationResponse] | None = None
+
+    def take(self) -> list[Output]:
+        """All outputs so far; the next ones start anew."""
+        outputs, self.outputs = self.outputs, []
+        self._open = None
+        return outputs
+
+    def add(self, rm: ResourceManager, message: Message) -> None:
+        self.outputs.append(Output(rm.rm_id, message))
+        self._open = None
+
+    def _response(self, rm: ResourceManager, kind: str) -> AllocationResponse:
+        """The last response if it is of this kind, else a new one."""
+        if self._open is not None and self._open[:2] == (rm.rm_id, kind):
+            return self._open[2]
+        response = AllocationResponse()
+        self.outputs.append(Output(rm.rm_id, response))
+        self._open = (rm.rm_id, kind, response)
+        return response
+
+    # -- allocations -----------------------------------------------------------------------------
+
+    def allocated(self, allocation: Allocation) -> None:
+        """A new (or recovered and echoed) allocation (G4, G33)."""
+        ask = allocation.ask
+        app = ask.app
+        rm = app.partition.rm
+        if self._batch == 1:
+            response = AllocationResponse()
+            self.outputs.append(Output(rm.rm_id, response))
+            self._open = None
+        else:
+            response = self._response(rm, "new")
+            if len(response.new) >= self._batch:
+                self._open = None
+                response = self._response(rm, "new")
+        message = response.new.add()
+        group = ask.group
+        template = group.template if group is not None else None
+        if template is None:
+            template = _template(ask)
+            if group is not None:
+                group.template = template
+        message.CopyFrom(template)
+        message.allocationKey = ask.ask_key
+        message.UUID = allocation.uuid
+        message.nodeID = allocation.node.node_id
+        if rm.speaks_allocation_id:
+            message.allocationID = allocation.uuid
+        if ask.tags:
+            message.allocationTags.update(ask.tags)
+        if ask.originator:
+            message.originator = True
+        if not ask.allow_preempt_self or ask.allow_preempt_other:
+            message.preemptionPolicy.CopyFrom(
+                PreemptionPolicy(
+                    allowPreemptSelf=ask.allow_preempt_self,
+                    allowPreemptOther=ask.allow_preempt_other,
+                )
+            )
+
+    def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
+        """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
+        app = allocation.ask.app
+        rm = app.partition.rm
+        self._response(rm, "released").released.append(
+            AllocationRelease(
+                partitionName=app.partition.name,
+                applicationID=app.app_id,
+                UUID=allocation.uuid,
+                allocationID=allocation.uuid if rm.speaks_allocation_id else "",
+                allocationKey=allocation.ask.ask_key,
+                terminationType=kind,
+                message=text,
+            )
+        )
+
+    def released_asks(self, asks: Iterable[Ask], kind: TerminationType, text: str) -> None:
+        """Asks that are over: timed out, or given up by the resource manager and confirmed."""
+        for ask in asks:
+            app = ask.app
+            self._response(app.partition.rm, "releasedAsks").releasedAsks.append(
+                AllocationAskRelease(
+                    partitionName=app.partition.name,
+                    applicationID=app.app_id,
+                    allocationKey=ask.ask_key,
+                    terminationType=kind,
+                    message=text,
+                )
+            )
+
+    def rejected_asks(self, rm: ResourceManager, rejected: list[RejectedAllocationAsk]) -> None:
+        """All rejected asks of one request (M3)."""
+        self.add(rm, AllocationResponse(rejected=rejected))
+
+    def rejected_allocations(
+        self, rm: ResourceManager, rejected: list[RejectedAllocation]
+    ) -> None:
+        """Recovered allocations that found no node or application (2.11)."""
+        self.add(rm, AllocationResponse(rejectedAllocations=rejected))
+
+    # -- applications ----------------------------------------------------------------------------
+
+    def updated(self, app: Application, state: str, text: str, now: int) -> None:
+        """A state change, in the resource manager's dialect (X1, X34)."""
+        rm = app.partition.rm
+        self.add(
+            rm,
+            ApplicationResponse(
+                updated=[
+                    UpdatedApplication(
+                        applicationID=app.app_id,
+                        state=rm.dialect.state(state),
+                        stateTransitionTimestamp=now,
+                        message=rm.dialect.message(text),
+                    )
+                ]
+            ),
+        )
+
+    def container_state(
+        self,
+        ask: Ask,
+        state: UpdateContainerSchedulingStateRequest.SchedulingState,
+        reason: str,
+    ) -> None:
+        """What became of an ask that no allocation answers (I5, I38)."""
+        self.add(
+            ask.app.partition.rm,
+            UpdateContainerSchedulingStateRequest(
+                applicartionID=ask.app.app_id,
+                allocationKey=ask.ask_key,
+                state=state,
+                reason=reason,
+            ),
+        )
+
+
+def _template(ask: Ask) -> AllocationMessage:
+    app = ask.app
+    partition: Partition = app.partition
+    registry: Registry = partition.registry
+    return AllocationMessage(
+        resourcePerAlloc=registry.message(ask.vector),
+        priority=ask.priority,
+        applicationID=app.app_id,
+        partitionName=partition.name,
+        taskGroupName=ask.task_group,
+        placeholder=ask.placeholder,
+    )

@@ -1,0 +1,107 @@
+"""Allocations are released by the resource manager, or its confirmations arrive (1.4, 5.10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import gang
+from quadriga.core.ending import Removed, end_allocation
+from quadriga.core.kernel import Kernel
+from quadriga.core.outbox import TERMINATION
+from quadriga.fsm import allocation as life
+from quadriga.si import AllocationRelease, RequestError, TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["check_releases", "release_allocations", "tell_released"]
+
+_TEXT = "allocation remove as per RM request"
+
+#: what the resource manager creates; every other type confirms a release by the core (R2, X30)
+_STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
+
+
+def check_releases(rm: ResourceManager, releases: list[AllocationRelease]) -> None:
+    """Refuse the whole request if a release does not name an application."""
+    for at, release in enumerate(releases):
+        if not release.applicationID:
+            field = f"releases.allocationsToRelease[{at}].applicationID"
+            raise RequestError("AllocationRequest", field, "is required (R6)")
+
+
+def release_allocations(
+    kernel: Kernel, rm: ResourceManager, releases: list[AllocationRelease]
+) -> None:
+    """End what the resource manager stopped; finish what it confirms.
+
+    Confirmed are only the releases that the resource manager created (R3, R4). A confirmation
+    nobody asked for means that the pod is gone, and is treated like a stop without an answer (X32).
+    """
+    stopped: list[Allocation] = []
+    replaced: list[Allocation] = []
+    removed = Removed()
+    for release in releases:
+        named = _named(rm, release)
+        if not named:
+            kernel.note(
+                f"release of unknown allocation {release.UUID or release.allocationKey!r} of "
+                f"application {release.applicationID!r} ignored (X32)"
+            )
+        for allocation in named:
+            if release.terminationType in _STOPPED:
+                end_allocation(kernel, allocation, life.COMPLETE)
+                stopped.append(allocation)
+            elif TERMINATION.get(allocation.reason or "") != release.terminationType:
+                kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
+                end_allocation(kernel, allocation, life.COMPLETE)
+            elif allocation.reason == life.REPLACEMENT:
+                if allocation not in replaced:
+                    replaced.append(allocation)
+                continue
+            else:
+                end_allocation(kernel, allocation, life.CONFIRM)
+            removed.allocation(allocation)
+    tell_released(kernel, rm, stopped, _TEXT, removed)
+    for placeholder in replaced:
+        if placeholder.state == life.RELEASING:
+            gang.confirm_replacement(kernel, placeholder)
+            removed.allocation(placeholder)
+    removed.settle(kernel)
+
+
+def tell_released(
+    kernel: Kernel,
+    rm: ResourceManager,
+    allocations: list[Allocation],
+    text: str,
+    removed: Removed,
+) -> None:
+    """Say that allocations are released, and let their applications go on: which comes first is
+    the resource manager's choice (X8)."""
+    if not rm.design_order:
+        removed.settle(kernel)
+    for allocation in allocations:
+        kernel.outbox.released(allocation, TerminationType.STOPPED_BY_RM, text)
+
+
+def _named(rm: ResourceManager, release: AllocationRelease) -> list[Allocation]:
+    """The allocations that the release is about (R6, X12)."""
+    partition = rm.partitions.get(release.partitionName or "default")
+    app = partition.applications.get(release.applicationID) if partition is not None else None
+    if app is None:
+        return []
+    uuid = release.UUID or release.allocationID
+    if uuid:
+        found = app.allocations.get(uuid) or app.placeholders.get(uuid)
+        return [found] if found is not None else []
+    everything = _held(app)
+    if release.allocationKey:
+        return [a for a in everything if a.ask.ask_key == release.allocationKey]
+    return everything
+
+
+def _held(app: Application) -> list[Allocation]:
+    return [*app.allocations.values(), *app.placeholders.values()]

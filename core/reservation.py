@@ -1,0 +1,97 @@
+"""Reservations: a node kept for an ask that fits nowhere yet (2.7, 5.8).
+
+An ask that has waited for two seconds, within its quotas, may reserve the node where it would fit
+most tightly. A reserved node is hidden from everybody else. When the node gets room the reserving
+ask is served first of all; if another node has room earlier, that one is taken and the reserved node
+is free again. There is one reservation per node, and at most one per repeat of an ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+
+from quadriga.core.kernel import Kernel
+
+__all__ = ["Reservation", "cancel", "candidate", "cancel_all_of", "reserve", "wait_to_reserve"]
+
+
+class Reservation:
+    """``node`` is kept for one repeat of ``ask`` since ``made`` (ns)."""
+
+    __slots__ = ("ask", "made", "node")
+
+    def __init__(self, ask: Ask, node: Node, made: int) -> None:
+        self.ask = ask
+        self.node = node
+        self.made = made
+
+
+def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
+    """The first ask of the group that has waited long enough and may reserve another node."""
+    for ask in group.asks.values():
+        if not ask.required_node and ask.created + delay > now:
+            return None
+        if ask.reservations < ask.pending:
+            return ask
+    return None
+
+
+def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation:
+    """Keep the node for the ask."""
+    reservation = Reservation(ask, node, now)
+    node.reservation = reservation
+    ask.reservations += 1
+    ask.app.reservations[reservation] = None
+    partition.reservations[reservation] = None
+    if ask.group is not None:
+        ask.group.shape.reservations[reservation] = None
+    partition.board.changed(node)
+    return reservation
+
+
+def cancel(partition: Partition, reservation: Reservation) -> None:
+    """The node is everybody's again."""
+    node, ask = reservation.node, reservation.ask
+    node.reservation = None
+    ask.reservations -= 1
+    del ask.app.reservations[reservation]
+    del partition.reservations[reservation]
+    partition.woken.pop(reservation, None)
+    partition.stalled.pop(reservation, None)
+    shape, _ = partition.shapes.intern(ask.vector, ask.required_node)
+    shape.reservations.pop(reservation, None)
+    partition.board.gained(node)
+
+
+def cancel_all_of(partition: Partition, ask: Ask) -> None:
+    """The ask is over or changed: what it reserved is free again."""
+    if ask.reservations:
+        for reservation in [r for r in ask.app.reservations if r.ask is ask]:
+            cancel(partition, reservation)
+
+
+def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
+    """Look again at the group when its first ask that may reserve has waited long enough."""
+    if group.reserve_timer is not None:
+        group.reserve_timer.cancel()
+        group.reserve_timer = None
+    partition = group.app.partition
+    if not partition.rm.reservations:
+        return
+    delay = kernel.options.reservation_delay
+    waiting = next((ask for ask in group.asks.values() if ask.reservations < ask.pending), None)
+    if waiting is None:
+        group.reservable = False
+    elif waiting.required_node or waiting.created + delay <= kernel.now:
+        group.reservable = True
+    else:
+        group.reservable = False
+        group.reserve_timer = kernel.timers.start(
+            waiting.created, delay, "group.reserve", group
+        )
+    partition.refresh_group(group)

@@ -1,0 +1,140 @@
+"""Quantities as vectors: every resource type of a partition has an index.
+
+Asks and capacities are tuples, books (what is allocated, pending, promised) are lists. A book has a
+place for every type that the partition knows; a tuple may be shorter, and what it lacks is zero. So
+``zip(tuple, book)`` is always right, and a type that turns up later lengthens books only.
+
+Quantities are integers in base units: vcore in milli, memory in bytes, everything else as counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from quadriga.si import Quantity, Resource
+
+__all__ = [
+    "Book",
+    "Registry",
+    "Vector",
+    "add",
+    "covers",
+    "exact_share",
+    "plus",
+    "subtract",
+]
+
+Vector = tuple[int, ...]
+Book = list[int]
+
+#: largest quantity that the protocol can carry
+MAX_QUANTITY: Final = 2**63 - 1
+
+
+class Registry:
+    """The resource types of a partition, in order of first appearance.
+
+    ``on_new_type`` is called once for each type that turns up, before any vector with it exists, so
+    that the partition lengthens its books.
+    """
+
+    __slots__ = ("index", "names", "on_new_type")
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.index: dict[str, int] = {}
+        self.on_new_type: Callable[[], None] = lambda: None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def position(self, name: str) -> int:
+        """The index of a type, which becomes known by asking."""
+        found = self.index.get(name)
+        if found is None:
+            found = self.index[name] = len(self.names)
+            self.names.append(name)
+            self.on_new_type()
+        return found
+
+    def vector(self, quantities: Mapping[str, int]) -> Vector:
+        """A vector with the given quantities and zero elsewhere."""
+        places = [(self.position(name), value) for name, value in quantities.items()]
+        vector = [0] * len(self.names)
+        for place, value in places:
+            vector[place] = value
+        return tuple(vector)
+
+    def read(self, resource: Resource) -> Vector:
+        """A vector from the protocol's sparse map (I16)."""
+        return self.vector({name: q.value for name, q in sorted(resource.resources.items())})
+
+    def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
+        """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""
+        return tuple(sorted((self.position(name), value) for name, value in quantities.items()))
+
+    def zeros(self) -> Book:
+        return [0] * len(self.names)
+
+    def lengthen(self, books: Iterable[Book]) -> None:
+        """Give every book a place for each known type."""
+        size = len(self.names)
+        for book in books:
+            if len(book) < size:
+                book.extend([0] * (size - len(book)))
+
+    def mapping(self, vector: Iterable[int]) -> dict[str, int]:
+        """Type name to quantity, without the zeros, for texts and dumps."""
+        return {n: v for n, v in zip(self.names, vector, strict=False) if v}
+
+    def text(self, vector: Iterable[int]) -> str:
+        """``vcore=4000 memory=1024`` in order of names."""
+        pairs = sorted(self.mapping(vector).items())
+        return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
+
+    def message(self, vector: Iterable[int]) -> Resource:
+        """The protocol's form; zeros are left out."""
+        return Resource(
+            resources={
+                name: Quantity(value=max(-MAX_QUANTITY, min(MAX_QUANTITY, value)))
+                for name, value in self.mapping(vector).items()
+            }
+        )
+
+
+def add(book: Book, vector: Iterable[int]) -> None:
+    """Add in place."""
+    for place, value in enumerate(vector):
+        book[place] += value
+
+
+def subtract(book: Book, vector: Iterable[int]) -> None:
+    """Subtract in place."""
+    for place, value in enumerate(vector):
+        book[place] -= value
+
+
+def plus(left: Vector, right: Vector) -> Vector:
+    """The sum of two vectors of any lengths."""
+    if len(left) < len(right):
+        left, right = right, left
+    return tuple(map(int.__add__, left, right)) + left[len(right) :]
+
+
+def covers(big: Iterable[int], small: Vector) -> bool:
+    """Whether every quantity of ``small`` is at most that of ``big`` (FitIn, 5): lacking is zero."""
+    big = tuple(big)
+    have = len(big)
+    return all(
+        value <= 0 or (place < have and value <= big[place]) for place, value in enumerate(small)
+    )
+
+
+#: enough that two different fractions of 63-bit numbers never become equal
+_SHARE_BITS: Final = 128
+
+
+def exact_share(used: int, of: int) -> int:
+    """``used / of`` as an integer that orders exactly like the fraction, without floats (5.12)."""
+    return (used << _SHARE_BITS) // of

@@ -1,0 +1,77 @@
+"""The hint to add nodes: asks that only the lack of nodes holds back (5.11, G32, X27)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.queue import LeafQueue, fits_headroom
+from quadriga.si import UpdateContainerSchedulingStateRequest
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["inspect", "watch"]
+
+_FAILED = UpdateContainerSchedulingStateRequest.FAILED
+_REASON = "request is waiting for cluster resources become available"
+
+
+def watch(kernel: Kernel, partition: Partition) -> None:
+    """A round found nothing: look at what is left a second from now, unless that is planned."""
+    if partition.unhinted and partition.inspect_timer is None:
+        partition.inspect_timer = kernel.timers.start(
+            kernel.now, kernel.options.inspect_interval, "partition.inspect", partition
+        )
+
+
+def inspect(kernel: Kernel, partition: Partition) -> None:
+    """Tell the resource manager, once for each, of asks that would fit but for the nodes.
+
+    They are counted against what the quotas leave, in the order in which they would be served, so
+    no more is reported than the quotas would let run.
+    """
+    partition.inspect_timer = None
+    if not partition.unhinted:
+        return
+    concerned = {ask.app.queue.path for ask in partition.unhinted}
+    for leaf in partition.leaves():
+        if leaf.path in concerned:
+            _inspect_leaf(kernel, partition, leaf)
+
+
+def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue) -> None:
+    room = _quota_left(leaf)
+    for app in sorted(leaf.apps.values(), key=lambda a: a.rank or a.make_rank()):
+        for ask in sorted(app.asks.values(), key=lambda a: (-a.priority, a.seq)):
+            if not _looked_at(partition, ask) or not fits_headroom(room, ask.vector):
+                continue
+            for place, value in enumerate(ask.vector):
+                if place in room:
+                    room[place] -= value
+            if not ask.hinted and not ask.required_node:
+                ask.hinted = True
+                partition.unhinted.pop(ask, None)
+                kernel.outbox.container_state(ask, _FAILED, _REASON)
+
+
+def _looked_at(partition: Partition, ask: Ask) -> bool:
+    """Whether a round has tried the ask and found nothing. One whose replacement fits nowhere was
+    tried as well (X27); one that is held, or waits for a placeholder, was not."""
+    if ask in partition.aside:
+        return True
+    group = ask.group
+    if group is None or ask.app.blocked or ask.seq > partition.exhausted_at:
+        return False
+    return bool(group.bits & group.shape.bits)
+
+
+def _quota_left(leaf: LeafQueue) -> dict[int, int]:
+    """Headroom without root's: nodes are just what is missing (5.3)."""
+    room: dict[int, int] = {}
+    for queue in leaf.lineage[:-1]:
+        for place, limit in queue.limits:
+            left = limit - queue.allocated[place]
+            room[place] = min(left, room.get(place, left))
+    return room

@@ -1,0 +1,277 @@
+"""The scheduler: one object with one owner.
+
+Messages, the time and the resource managers' answers come in, messages go out. There is no clock,
+thread, socket or random number inside; the same input gives the same output, byte for byte. Drivers
+around it (``core.service``, the simulator) own the clock and the connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from quadriga.core import deadlines, effects, explain, invariants, registration, scale_up
+from quadriga.core.cycle import decide
+from quadriga.core.dispatcher import Request, dispatch
+from quadriga.core.journal import Journal, Record
+from quadriga.core.kernel import Kernel, Options
+from quadriga.core.model.application import Application
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.resource_manager import ResourceManager
+from quadriga.core.outbox import Output
+from quadriga.fsm import RESOURCE_MANAGER
+from quadriga.fsm import resource_manager as life
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+)
+
+__all__ = ["Scheduler"]
+
+Predicate = Callable[[str, str, bool], str | None]
+
+
+class Scheduler:
+    """All times are integer ns of any one clock that does not go back."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._kernel = Kernel(options or Options())
+        effects.install(self._kernel)
+        self._rms: dict[str, ResourceManager] = {}
+
+    # -- input -----------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        message: RegisterResourceManagerRequest | UpdateConfigurationRequest | Request,
+        now: int,
+    ) -> list[Output]:
+        """Apply one message and return what it made the scheduler say.
+
+        Raises ``RequestError`` for a request that is refused whole; then nothing has changed.
+        Nothing is scheduled here: call ``schedule``.
+        """
+        kernel = self._advance_to(now)
+        kernel.cause = type(message).__name__
+        if isinstance(message, RegisterResourceManagerRequest):
+            self._register(message)
+        elif isinstance(message, UpdateConfigurationRequest):
+            self._reconfigure(message)
+        elif isinstance(message, ApplicationRequest | AllocationRequest | NodeRequest):
+            dispatch(kernel, self._rm(message), message)
+        else:
+            raise RequestError(kernel.cause, "", "is not a message for the scheduler")
+        kernel.settle()
+        return kernel.outbox.take()
+
+    def schedule(self, now: int, limit: int | None = None) -> list[Output]:
+        """Make decisions, one at a time, until there are none to make.
+
+        ``limit`` is the most rounds; a round makes at most one decision in each partition (5.2).
+        """
+        kernel = self._advance_to(now)
+        kernel.cause = "schedule"
+        partitions = [p for p in self.partitions() if _is_served(p)]
+        for partition in partitions:
+            _bring_back(partition)
+        left = limit
+        while partitions and left != 0:
+            partitions = [p for p in partitions if decide(kernel, p)]
+            if left is not None:
+                left -= 1
+        for partition in self.partitions():
+            if _is_served(partition) and partition.unhinted:
+                scale_up.watch(kernel, partition)
+        kernel.settle()
+        return kernel.outbox.take()
+
+    def advance(self, now: int) -> list[Output]:
+        """Let every timer up to ``now`` fire, each at its own instant."""
+        kernel = self._kernel
+        while (timer := kernel.timers.pop(now)) is not None:
+            kernel.now = max(kernel.now, timer.when)
+            kernel.cause = f"timer {timer.name}"
+            deadlines.ring(kernel, timer)
+        self._advance_to(now)
+        return kernel.outbox.take()
+
+    def next_deadline(self) -> int | None:
+        """The instant of the next timer: call ``advance`` and ``schedule`` then."""
+        return self._kernel.timers.next()
+
+    # -- connections -----------------------------------------------------------------------------
+
+    def set_predicate(self, rm_id: str, predicate: Predicate | None) -> None:
+        """Ask this before an ask is placed: (allocation key, node id, allocate or reserve) gives
+        ``None`` if the pod fits the node, else the reason why not (I36)."""
+        if predicate is None:
+            self._kernel.predicates.pop(rm_id, None)
+        else:
+            self._kernel.predicates[rm_id] = predicate
+
+    def disconnect(self, rm_id: str, now: int) -> list[Output]:
+        """The connection is lost: not scheduled until it is back, forgotten after a time (I6)."""
+        return self._connection(rm_id, life.DISCONNECT, now)
+
+    def reconnect(self, rm_id: str, now: int) -> list[Output]:
+        """The connection is back in time: nothing was lost."""
+        return self._connection(rm_id, life.RECONNECT, now)
+
+    def shutdown(self, rm_id: str, now: int) -> list[Output]:
+        """The resource manager leaves: its state is dropped at once."""
+        return self._connection(rm_id, life.SHUTDOWN, now)
+
+    def _connection(self, rm_id: str, trigger: str, now: int) -> list[Output]:
+        kernel = self._advance_to(now)
+        rm = self._rms.get(rm_id)
+        if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):
+            state = rm.state if rm is not None else "not known"
+            raise RequestError(trigger, "rmID", f"resource manager {rm_id!r} is {state} (I6)")
+        kernel.cause = trigger
+        kernel.fire(RESOURCE_MANAGER, rm, trigger)
+        kernel.settle()
+        return kernel.outbox.take()
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    @property
+    def journal(self) -> Journal:
+        return self._kernel.journal
+
+    @property
+    def now(self) -> int:
+        return self._kernel.now
+
+    @property
+    def notes(self) -> tuple[tuple[int, str], ...]:
+        """What was ignored and why: (ns, text), oldest first."""
+        return tuple(self._kernel.notes)
+
+    @property
+    def overdue(self) -> tuple[tuple[int, str, str], ...]:
+        """The watchdog's reports: (ns, key, state) of entities that outstayed a state."""
+        return tuple(self._kernel.overdue)
+
+    def story(self, key: str) -> tuple[Record, ...]:
+        """What happened to one entity; ``key`` is ``lifecycle/id``, as in the journal."""
+        return self._kernel.journal.story(key)
+
+    def resource_managers(self) -> tuple[ResourceManager, ...]:
+        return tuple(self._rms[rm_id] for rm_id in sorted(self._rms))
+
+    def partitions(self) -> Iterator[Partition]:
+        """All partitions in order of resource manager and name."""
+        for rm_id in sorted(self._rms):
+            partitions = self._rms[rm_id].partitions
+            yield from (partitions[name] for name in sorted(partitions))
+
+    def partition(self, name: str = "default", rm_id: str | None = None) -> Partition:
+        """The partition of this name. Raises ``KeyError``."""
+        for partition in self.partitions():
+            if partition.name == name and rm_id in (None, partition.rm.rm_id):
+                return partition
+        raise KeyError(name)
+
+    def application(
+        self, app_id: str, partition: str = "default", rm_id: str | None = None
+    ) -> Application:
+        """The living application of this id, else the last that ended. Raises ``KeyError``."""
+        found = self.partition(partition, rm_id)
+        living = found.applications.get(app_id)
+        if living is not None:
+            return living
+        return next(app for app in reversed(found.ended) if app.app_id == app_id)
+
+    def explain(
+        self,
+        application_id: str,
+        allocation_key: str,
+        partition: str = "default",
+        rm_id: str | None = None,
+    ) -> explain.Explanation:
+        """Why the ask is still pending: every check with its numbers. Raises ``KeyError``."""
+        app = self.partition(partition, rm_id).applications[application_id]
+        return explain.explain(self._kernel, app.asks[allocation_key])
+
+    def check(self) -> list[str]:
+        """The invariants of BEHAVIOUR 6.1 that do not hold now; empty when all do."""
+        return [text for p in self.partitions() for text in invariants.violations(p)]
+
+    def inspect(self, now: int) -> list[Output]:
+        """One pass over outstanding asks at once, instead of a second after a vain round (5.11)."""
+        kernel = self._advance_to(now)
+        for partition in self.partitions():
+            scale_up.inspect(kernel, partition)
+        return kernel.outbox.take()
+
+    def clean_queues(self, now: int) -> None:
+        """Remove draining queues that are empty; the core does it itself when the last app ends."""
+        kernel = self._advance_to(now)
+        for rm in self._rms.values():
+            registration.clean_queues(kernel, rm)
+
+    # -- the rest --------------------------------------------------------------------------------
+
+    def _advance_to(self, now: int) -> Kernel:
+        kernel = self._kernel
+        if now < kernel.now:
+            raise RequestError("time", "now", f"went back from {kernel.now} to {now} ns")
+        kernel.now = now
+        return kernel
+
+    def _rm(self, message: Request) -> ResourceManager:
+        rm = self._rms.get(message.rmID)
+        if rm is None or not RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN):
+            name = type(message).__name__
+            raise RequestError(
+                name, "rmID", f'received {name}, but RmID="{message.rmID}" not registered (I43)'
+            )
+        return rm
+
+    def _register(self, message: RegisterResourceManagerRequest) -> None:
+        name = type(message).__name__
+        if not message.rmID:
+            raise RequestError(name, "rmID", "is required (I10)")
+        configuration = registration.read_configuration(name, message.config)
+        registration.check_extra(name, message.extraConfig)
+        if message.policyGroup:  # I44
+            for other in self._rms.values():
+                alike = other.configuration in ("", configuration.checksum)
+                shared = other.policy_group == message.policyGroup
+                if shared and not alike and other.rm_id != message.rmID:
+                    raise RequestError(
+                        name,
+                        "policyGroup",
+                        f"{message.policyGroup!r} is shared with resource manager "
+                        f"{other.rm_id!r}, whose configuration differs (I44)",
+                    )
+        rm = self._rms.get(message.rmID)
+        if rm is None:
+            rm = self._rms[message.rmID] = ResourceManager(message.rmID)
+        registration.register(self._kernel, rm, message, configuration)
+
+    def _reconfigure(self, message: UpdateConfigurationRequest) -> None:
+        name = type(message).__name__
+        rm = self._rms.get(message.rmID)
+        if rm is None or not RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN):
+            raise RequestError(name, "rmID", f"{message.rmID!r} is not registered (I39)")
+        registration.check_extra(name, message.extraConfig)
+        text = message.config
+        configuration = registration.read_configuration(name, text) if text.strip() else None
+        registration.update_configuration(self._kernel, rm, message, configuration)
+
+
+def _is_served(partition: Partition) -> bool:
+    """Partitions of a resource manager that is away are not scheduled (2.10)."""
+    return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
+
+
+def _bring_back(partition: Partition) -> None:
+    """Asks that predicates refused everywhere are tried once more in every round."""
+    if partition.aside:
+        asks, partition.aside = partition.aside, {}
+        for ask in asks:
+            partition.wait(ask)

@@ -1,0 +1,248 @@
+"""The scheduler as an object in somebody's process: ``SchedulerAPI`` with callbacks (I3 to I5).
+
+A thread of its own owns the scheduler. Requests are queued and return at once; what follows from
+them reaches the resource manager through its callback, on that thread, in order. With
+``manual=True`` there is no thread: the caller says when, by ``step(now)``, and everything happens
+inside that call.
+
+A request that the core refuses whole raises ``RequestError`` at the caller, as the API says, so
+requests wait for the owner to look at them. A callback that raises is logged and does not stop the
+service; an illegal trigger of our own is a bug of ours: that one message is refused, its story is
+logged and counted, and the service goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from quadriga.core.kernel import Options
+from quadriga.core.outbox import Output
+from quadriga.core.scheduler import Scheduler
+from quadriga.fsm import InvalidTransition
+from quadriga.si import (
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    NodeRequest,
+    NodeResponse,
+    PredicatesArgs,
+    RegisterResourceManagerRequest,
+    RegisterResourceManagerResponse,
+    ResourceManagerCallback,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+
+__all__ = ["SchedulerService"]
+
+_log = logging.getLogger("quadriga.service")
+
+Work = Callable[[], list[Output]]
+
+
+class SchedulerService:
+    """Implements ``SchedulerAPI``. ``clock`` gives ns; decisions between two looks at the inbox
+    number at most ``slice_size``."""
+
+    def __init__(
+        self,
+        options: Options | None = None,
+        *,
+        manual: bool = False,
+        clock: Callable[[], int] = time.time_ns,
+        slice_size: int = 256,
+    ) -> None:
+        self.scheduler = Scheduler(options)
+        #: messages refused because of a bug of ours
+        self.failures = 0
+        self._clock = clock
+        self._slice = slice_size
+        self._callbacks: dict[str, ResourceManagerCallback] = {}
+        self._inbox: queue.SimpleQueue[tuple[Work, Future[None]] | None] = queue.SimpleQueue()
+        self._latest = 0
+        self._thread: threading.Thread | None = None
+        if not manual:
+            self._thread = threading.Thread(target=self._own, name="quadriga", daemon=True)
+            self._thread.start()
+
+    # -- SchedulerAPI ----------------------------------------------------------------------------
+
+    def register_resource_manager(
+        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> RegisterResourceManagerResponse:
+        """Register, with the callback for everything that follows (I5, I7)."""
+
+        def work() -> list[Output]:
+            outputs = self.scheduler.apply(request, self._now())
+            self._callbacks[request.rmID] = callback
+            self.scheduler.set_predicate(request.rmID, _predicate(callback))
+            return outputs
+
+        self._do(work)
+        return RegisterResourceManagerResponse()
+
+    def update_allocation(self, request: AllocationRequest) -> None:
+        """Asks, ask releases, allocation releases, in that order (M2)."""
+        self._do(lambda: self.scheduler.apply(request, self._now()))
+
+    def update_application(self, request: ApplicationRequest) -> None:
+        """New applications, then removals (M5)."""
+        self._do(lambda: self.scheduler.apply(request, self._now()))
+
+    def update_node(self, request: NodeRequest) -> None:
+        """Nodes by their actions (M7)."""
+        self._do(lambda: self.scheduler.apply(request, self._now()))
+
+    def update_configuration(self, request: UpdateConfigurationRequest) -> None:
+        """Reload the queues (I39)."""
+        self._do(lambda: self.scheduler.apply(request, self._now()))
+
+    # -- driving ---------------------------------------------------------------------------------
+
+    def step(self, now: int | None = None, limit: int | None = None) -> int:
+        """Manual mode: fire due timers, schedule, deliver. Returns how many messages went out.
+
+        Without ``now`` the clock is asked. ``limit`` is the most scheduling rounds.
+        """
+        if self._thread is not None:
+            raise RuntimeError("this service steps itself; make it with manual=True")
+        if now is not None:
+            self._latest = max(self._latest, now)
+        else:
+            self._now()
+        delivered = self._deliver(self.scheduler.advance(self._latest))
+        return delivered + self._deliver(self.scheduler.schedule(self._latest, limit))
+
+    def stop(self) -> None:
+        """End the thread after what is queued. Safe to call twice."""
+        if self._thread is not None and self._thread.is_alive():
+            self._inbox.put(None)
+            self._thread.join()
+
+    def __enter__(self) -> SchedulerService:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def read(self, look: Callable[[Scheduler], Any]) -> Any:
+        """Call ``look`` with the scheduler, between two steps of its owner."""
+        found: list[Any] = []
+
+        def work() -> list[Output]:
+            found.append(look(self.scheduler))
+            return []
+
+        self._do(work)
+        return found[0]
+
+    # -- the owner -------------------------------------------------------------------------------
+
+    def _now(self) -> int:
+        """A clock that does not go back, whatever the wall clock does."""
+        if self._thread is not None or self._latest == 0:
+            self._latest = max(self._latest, self._clock())
+        return self._latest
+
+    def _do(self, work: Work) -> None:
+        """Have the owner do it; raises what the core raises."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            self._deliver(self._guarded(work))
+            return
+        if not self._thread.is_alive():
+            raise RuntimeError("the service has been stopped")
+        done: Future[None] = Future()
+        self._inbox.put((work, done))
+        done.result()
+
+    def _guarded(self, work: Work) -> list[Output]:
+        try:
+            return work()
+        except InvalidTransition as bug:
+            self.failures += 1
+            story = self.scheduler.story(f"{bug.lifecycle}/{bug.key}")
+            _log.exception("refused: %s\n%s", bug, "\n".join(map(str, story)))
+            return []
+
+    def _own(self) -> None:
+        busy = False
+        while True:
+            item = self._take(busy)
+            if item is _STOP:
+                return
+            if item is not None:
+                self._handle(item)
+            outputs = self._guarded(lambda: self.scheduler.advance(self._now()))
+            self._deliver(outputs)
+            outputs = self._guarded(lambda: self.scheduler.schedule(self._now(), self._slice))
+            self._deliver(outputs)
+            busy = bool(outputs)
+
+    def _take(self, busy: bool) -> Any:
+        """The next piece of work; waits for it until the next timer unless there is more to do."""
+        if busy:
+            timeout = 0.0
+        else:
+            deadline = self.scheduler.next_deadline()
+            timeout = None if deadline is None else max(0.0, (deadline - self._now()) / 1e9)
+        try:
+            item = self._inbox.get(timeout=timeout) if timeout != 0.0 else self._inbox.get_nowait()
+        except queue.Empty:
+            return None
+        return _STOP if item is None else item
+
+    def _handle(self, item: tuple[Work, Future[None]]) -> None:
+        work, done = item
+        try:
+            outputs = self._guarded(work)
+        except Exception as error:
+            done.set_exception(error)
+            return
+        done.set_result(None)
+        self._deliver(outputs)
+
+    def _deliver(self, outputs: list[Output]) -> int:
+        for rm_id, message in outputs:
+            callback = self._callbacks.get(rm_id)
+            if callback is not None:
+                try:
+                    _DELIVER[type(message)](callback, message)
+                except Exception:
+                    _log.exception("callback of resource manager %s failed", rm_id)
+        return len(outputs)
+
+
+_STOP = object()
+
+#: each entity's responses have a callback of their own (M8)
+_DELIVER: dict[type[Any], Callable[[ResourceManagerCallback, Any], None]] = {
+    AllocationResponse: lambda callback, message: callback.update_allocation(message),
+    ApplicationResponse: lambda callback, message: callback.update_application(message),
+    NodeResponse: lambda callback, message: callback.update_node(message),
+    UpdateContainerSchedulingStateRequest: (
+        lambda callback, message: callback.update_container_scheduling_state(message)
+    ),
+}
+
+
+def _predicate(callback: ResourceManagerCallback) -> Callable[[str, str, bool], str | None] | None:
+    """The callback's predicates, or nothing if it has none of its own: then every node will do."""
+    from quadriga.si import NullCallback
+
+    method = getattr(type(callback), "predicates", None)
+    if method is None or method is NullCallback.predicates:
+        return None
+
+    def ask(key: str, node_id: str, allocate: bool) -> str | None:
+        return callback.predicates(
+            PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
+        )
+
+    return ask

@@ -1,0 +1,197 @@
+"""Applications arrive and are taken away (2.4, M5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import ending
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.application import Application
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.refusal import Refused
+from quadriga.core.resources import Vector
+from quadriga.fsm import APPLICATION
+from quadriga.fsm import application as life
+from quadriga.fsm import queue as queue_life
+from quadriga.fsm.table import SECOND
+from quadriga.si import (
+    AcceptedApplication,
+    AddApplicationRequest,
+    ApplicationResponse,
+    RejectedApplication,
+    RemoveApplicationRequest,
+    TerminationType,
+)
+from quadriga.si.constants import APP_TAG_CREATE_FORCE, TAG_CREATION_TIME
+
+if TYPE_CHECKING:
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["add_applications", "remove_application"]
+
+_MILLISECOND = SECOND // 1000
+
+
+def add_applications(
+    kernel: Kernel, rm: ResourceManager, requests: list[AddApplicationRequest]
+) -> None:
+    """Accept or reject each; one response names them all (M5)."""
+    response = ApplicationResponse()
+    for request in requests:
+        app_id = request.applicationID
+        try:
+            _add(kernel, rm, request)
+        except Refused as refused:
+            response.rejected.append(RejectedApplication(applicationID=app_id, reason=str(refused)))
+        else:
+            response.accepted.append(AcceptedApplication(applicationID=app_id))
+    if requests:
+        kernel.outbox.add(rm, response)
+
+
+def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) -> None:
+    app_id = request.applicationID
+    if not app_id:
+        raise Refused("an application needs an applicationID (I20)")
+    partition = rm.partitions.get(request.partitionName or "default")
+    if partition is None:
+        raise Refused(
+            f"failed to add application {app_id}: "
+            f"partition {request.partitionName!r} does not exist"
+        )
+    if partition.state != queue_life.ACTIVE:
+        raise Refused(f"partition {partition.key} is stopped cannot add application {app_id}")
+    if app_id in partition.applications:
+        raise Refused(
+            f"adding application {app_id} to partition {partition.key}, "
+            "but application already existed"
+        )
+    try:
+        leaf, whole = _admit(partition, request)
+    except Refused as refused:
+        app = _new(kernel, partition, partition.root, request)
+        app.rejected_message = str(refused)
+        app.finished = kernel.now
+        partition.ended[app] = None
+        kernel.fire(APPLICATION, app, life.REJECT)
+        raise
+    app = _new(kernel, partition, leaf, request)
+    app.placeholder_ask = whole
+    app.hard = request.gangSchedulingStyle.lower() == "hard"
+    app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
+    if whole is None and request.executionTimeoutMilliSeconds > 0:
+        app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
+    partition.applications[app_id] = app
+    leaf.apps[app_id] = app
+    partition.usage.setdefault(app.user, partition.registry.zeros())
+    app.above = leaf.admission
+
+
+def _new(
+    kernel: Kernel, partition: Partition, queue: Queue, request: AddApplicationRequest
+) -> Application:
+    partition.submissions += 1
+    app = Application(
+        request.applicationID, partition, queue, partition.submissions, kernel.now
+    )
+    app.user = request.ugi.user or "nobody"
+    app.groups_of_user = tuple(request.ugi.groups)
+    app.tags = dict(request.tags)
+    app.history.append((kernel.now, app.state))
+    return app
+
+
+def _admit(
+    partition: Partition, request: AddApplicationRequest
+) -> tuple[LeafQueue, Vector | None]:
+    """The leaf where it goes, and the size of its gang. Raises ``Refused``."""
+    app_id = request.applicationID
+    forced = request.tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
+    if not request.ugi.user and not forced:
+        raise Refused("empty user cannot resolve")
+    leaf = _place(partition, request)
+    if leaf is None:
+        raise Refused(
+            f"failed to place application {app_id}: application rejected: "
+            f"no placement rule matched (queue {request.queueName!r})"
+        )
+    if leaf.state != queue_life.ACTIVE:
+        raise Refused(
+            f"failed to place application {app_id}: queue {leaf.path} is {leaf.state} (X33)"
+        )
+    whole = partition.registry.read(request.placeholderAsk)
+    if any(value < 0 for value in whole):
+        raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")
+    if not any(whole):
+        return leaf, None
+    if leaf.fair:  # G7
+        raise Refused(
+            f"queue {leaf.path} cannot run application {app_id} with task group request: "
+            "unsupported sort type"
+        )
+    for queue in leaf.lineage[:-1]:  # G6; root's max is what nodes there are, not a quota (G12)
+        if any(place < len(whole) and whole[place] > limit for place, limit in queue.limits):
+            text = partition.registry.text
+            limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
+            raise Refused(
+                f"queue {queue.path} cannot fit application {app_id}: task group request "
+                f"{text(whole)} larger than max queue allocation {limits}"
+            )
+    return leaf, whole
+
+
+def _place(partition: Partition, request: AddApplicationRequest) -> LeafQueue | None:
+    """The queue that the request names, or root.default where there is one (2.3)."""
+    user, groups = request.ugi.user, tuple(request.ugi.groups)
+    name = request.queueName
+    if name and name.lower() != "root" and not name.lower().startswith("root."):
+        name = "root." + name.replace(".", "_dot_")
+    for path in (name, "root.default"):
+        queue = partition.queue(path) if path else None
+        if isinstance(queue, LeafQueue) and queue.may_submit(user, groups):
+            return queue
+    return None
+
+
+def _placeholder_timeout(
+    kernel: Kernel, app: Application, request: AddApplicationRequest
+) -> int:
+    """ns; 0: never. Unset is 15 minutes, negative is never (X17); age counts where told (2.10)."""
+    asked = request.executionTimeoutMilliSeconds
+    if asked < 0:
+        return 0
+    timeout = asked * _MILLISECOND or kernel.options.placeholder_timeout
+    created = app.tags.get(TAG_CREATION_TIME, "")
+    if created.isdecimal():
+        age = kernel.now - int(created) * SECOND
+        if age > 0:
+            timeout = max(_MILLISECOND, timeout - age)
+    return min(timeout, 2**62)
+
+
+def remove_application(
+    kernel: Kernel, rm: ResourceManager, request: RemoveApplicationRequest
+) -> None:
+    """Take an application away with all that is its (I23, M6, X31). An unknown one is ignored."""
+    partition = rm.partitions.get(request.partitionName or "default")
+    app = partition.applications.get(request.applicationID) if partition is not None else None
+    if app is None:
+        kernel.note(f"removal of unknown application {request.applicationID!r} ignored")
+        return
+    released = ending.remove_application(kernel, app)
+
+    def say_released() -> None:
+        for allocation in released:
+            kernel.outbox.released(
+                allocation, TerminationType.STOPPED_BY_RM, f"Application {app.app_id} Removed"
+            )
+
+    if rm.design_order:
+        say_released()
+        ending.finish_removal(kernel, app)
+    else:
+        ending.finish_removal(kernel, app)
+        say_released()
+
+

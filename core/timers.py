@@ -1,0 +1,70 @@
+"""What is to happen later: a heap of instants.
+
+A timer of a state carries the entity's entry count at its start; if the entity has entered a state
+since, the timer is stale and dropped when it surfaces. Other timers are cancelled by hand. Timers of
+one instant fire in the order in which they were started.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+__all__ = ["Timer", "Timers"]
+
+
+class Timer:
+    """Something due at ``when`` (ns). ``entries`` is -1 unless it belongs to a state."""
+
+    __slots__ = ("delay", "entity", "entries", "name", "when")
+
+    def __init__(self, when: int, name: str, entity: Any, delay: int, entries: int) -> None:
+        self.when = when
+        self.name = name
+        self.entity: Any = entity
+        self.delay = delay
+        self.entries = entries
+
+    def cancel(self) -> None:
+        """Make sure it never fires."""
+        self.entity = None
+
+    @property
+    def dead(self) -> bool:
+        """Whether it was cancelled or its state was left."""
+        entity = self.entity
+        return entity is None or (self.entries >= 0 and entity.entries != self.entries)
+
+
+class Timers:
+    """All timers of a scheduler."""
+
+    __slots__ = ("_count", "_heap")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, Timer]] = []
+        self._count = 0
+
+    def start(self, now: int, delay: int, name: str, entity: Any, entries: int = -1) -> Timer:
+        """Have ``name`` happen to the entity after ``delay`` ns."""
+        timer = Timer(now + delay, name, entity, delay, entries)
+        self._count += 1
+        heappush(self._heap, (timer.when, self._count, timer))
+        return timer
+
+    def next(self) -> int | None:
+        """The instant of the earliest living timer, or ``None``."""
+        heap = self._heap
+        while heap and heap[0][2].dead:
+            heappop(heap)
+        return heap[0][0] if heap else None
+
+    def pop(self, now: int) -> Timer | None:
+        """The earliest living timer that is due, removed, or ``None``."""
+        when = self.next()
+        if when is None or when > now:
+            return None
+        return heappop(self._heap)[2]
+
+    def __len__(self) -> int:
+        return len(self._heap)

@@ -1,0 +1,68 @@
+"""All diagrams of the scheduler's lifecycles in one folder, with a page that shows them.
+
+``python -m quadriga.diagrams docs/gallery`` writes the committed one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.state import FORMATS, render
+from quadriga.diagrams.wording import readable
+from quadriga.fsm import LIFECYCLES, Lifecycle
+
+__all__ = ["GALLERY_FORMATS", "gallery_page", "write_gallery"]
+
+GALLERY_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "markdown", "json", "svg")
+
+
+def write_gallery(
+    directory: str | Path,
+    formats: Sequence[str] = GALLERY_FORMATS,
+    lifecycles: Iterable[Lifecycle] = tuple(LIFECYCLES.values()),
+) -> list[Path]:
+    """Write ``<lifecycle>.<suffix>`` for each, and ``README.md``; return what was written.
+
+    Everything is rendered before the first file is written. Raises ``DiagramError`` as ``render``
+    does, and where two lifecycles of one name would overwrite each other.
+    """
+    shown = tuple(lifecycles)
+    names = [lifecycle.name for lifecycle in shown]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DiagramError(f"two lifecycles are called {twice}")
+    pages = {
+        f"{lifecycle.name}{FORMATS.get(format, '')}": render(lifecycle, format)
+        for lifecycle in shown
+        for format in formats
+    }
+    pages["README.md"] = gallery_page(shown, formats)
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, page in pages.items():
+        (folder / name).write_bytes(page.encode() if isinstance(page, str) else page)
+    return [folder / name for name in pages]
+
+
+def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLERY_FORMATS) -> str:
+    """The page that shows the images and links the other files."""
+    lines = [
+        "# Lifecycles",
+        "",
+        "Drawn from the tables in `fsm/`; do not edit. `python -m quadriga.diagrams docs/gallery` "
+        "writes this folder again.",
+        "",
+        "A box is a state with the time it may last and, below the line, the triggers that are "
+        "legal there and change nothing. A double border marks a final state. An arrow reads "
+        "*trigger [guard] / effects*.",
+    ]
+    for lifecycle in lifecycles:
+        name = lifecycle.name
+        lines += ["", f"## {readable(name)}", ""]
+        picture = next((f for f in ("svg", "png") if f in formats), None)
+        if picture:
+            lines += [f"![states of {readable(name)}]({name}{FORMATS[picture]})", ""]
+        links = [f"[{format}]({name}{FORMATS[format]})" for format in formats]
+        lines.append(" · ".join(links))
+    return "\n".join(lines) + "\n"

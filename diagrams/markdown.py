@@ -1,0 +1,77 @@
+"""The table as a Markdown page: states, rows as they are written, and what the guards mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from quadriga.diagrams.wording import called, limit, one_line, readable
+from quadriga.fsm import Lifecycle, Row
+
+__all__ = ["escape", "markdown"]
+
+
+def markdown(lifecycle: Lifecycle) -> str:
+    """The lifecycle as Markdown tables (GitHub's dialect)."""
+    lines = [f"# {escape(readable(lifecycle.name))}", ""]
+    lines += _table(
+        ("State", "", "Lasts"),
+        [
+            (f"**{escape(s) or '?'}**", _kind(lifecycle, s), _lasts(lifecycle, s))
+            for s in lifecycle.states
+        ],
+    )
+    written: dict[int, list[Row]] = {}
+    for row in lifecycle.rows:
+        written.setdefault(row.line, []).append(row)
+    lines += _table(
+        ("#", "Trigger", "From", "To", "If", "Effects", "Why"),
+        [
+            (
+                str(line),
+                escape(rows[0].trigger),
+                ", ".join(escape(row.source) for row in rows),
+                "*stays*" if rows[0].target is None else escape(rows[0].target),
+                _code(called(rows[0].guard)) if rows[0].guard else "",
+                ", ".join(_code(called(emitter)) for emitter in rows[0].emit),
+                escape(rows[0].why),
+            )
+            for line, rows in written.items()
+        ],
+    )
+    guards = {id(row.guard): row.guard for row in lifecycle.rows if row.guard}
+    if guards:
+        meanings = [(_code(called(g)), escape(_meaning(g))) for g in guards.values()]
+        lines += _table(("Guard", "Meaning"), meanings)
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def escape(text: str) -> str:
+    """Markdown's marks with a backslash; line breaks would end a table's row."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", one_line(text))
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    def line(cells: tuple[str, ...]) -> str:
+        return f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |")
+
+    return [line(head), "|---" * len(head) + "|", *map(line, rows), ""]
+
+
+def _kind(lifecycle: Lifecycle, state: str) -> str:
+    kinds = {"initial": state == lifecycle.initial, "final": state in lifecycle.final}
+    return ", ".join(kind for kind, true in kinds.items() if true)
+
+
+def _lasts(lifecycle: Lifecycle, state: str) -> str:
+    return "for ever" if state in lifecycle.final else escape(limit(lifecycle, state))
+
+
+def _code(name: str) -> str:
+    # nothing can be escaped in a code span; a bar would end the cell and a backtick the span
+    return f"`{name}`" if re.fullmatch(r"[\w.<>]+", name) else escape(name)
+
+
+def _meaning(guard: object) -> str:
+    """The first line of its docstring."""
+    return next(iter((getattr(guard, "__doc__", None) or "").strip().splitlines()), "")

@@ -1,0 +1,148 @@
+"""What is painted over a lifecycle: the coverage of a test run, or the path of one entity.
+
+A format that can paint asks the ``Paint`` for the mark of each row and each state, and draws what
+has none as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.wording import elapsed
+from quadriga.fsm import Lifecycle, Row
+
+__all__ = ["Mark", "Paint", "Step", "Tone", "coverage_paint", "path_paint"]
+
+#: one transition of an entity: time in ns, trigger, source and target (a row that stays: equal)
+Step = tuple[int, str, str, str]
+
+
+class Tone(Enum):
+    """How something is drawn."""
+
+    PLAIN = "plain"
+    COVERED = "covered"  # a row some test took
+    MISSED = "missed"  # a row no test took
+    WALKED = "walked"  # a row the entity took, or a state it was in
+    CURRENT = "current"  # the state the entity is in
+    FAINT = "faint"  # not on the entity's path
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A tone and a few words: ``12×``, ``1, 3``, ``30 s``."""
+
+    tone: Tone = Tone.PLAIN
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Paint:
+    """Marks by row (its line and source) and by state; an empty one is a plain diagram."""
+
+    rows: Mapping[tuple[int, str], Mark] = field(default_factory=dict)
+    states: Mapping[str, Mark] = field(default_factory=dict)
+
+    def row(self, row: Row) -> Mark:
+        return self.rows.get((row.line, row.source), Mark())
+
+    def state(self, state: str) -> Mark:
+        return self.states.get(state, Mark())
+
+
+def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
+    """The marks for what the pytest plugin wrote: ``{name: {"rows": [{..., "count": n}]}}``.
+
+    A row that the file does not mention counts as never taken. Raises ``DiagramError`` for a file
+    that does not know the lifecycle, or knows rows that the table no longer has: a stale file would
+    paint the wrong rows.
+    """
+    try:
+        records = coverage[lifecycle.name]["rows"]
+    except (KeyError, TypeError):
+        known = ", ".join(map(str, coverage)) or "nothing"
+        raise DiagramError(f"the coverage has no rows of {lifecycle.name}, only {known}") from None
+    keys = {(row.line, row.trigger, row.source) for row in lifecycle.rows}
+    counts: dict[tuple[int, str], int] = {}
+    for record in records:
+        try:
+            line, trigger, source = record["line"], record["trigger"], record["source"]
+            count = int(record["count"])
+        except (KeyError, TypeError, ValueError):
+            raise DiagramError(f"not a coverage record of {lifecycle.name}: {record!r}") from None
+        if (line, trigger, source) not in keys:
+            raise DiagramError(
+                f"the coverage is of another {lifecycle.name}: it has a row {line}, "
+                f"{trigger} from {source}"
+            )
+        counts[line, source] = counts.get((line, source), 0) + count
+    marks = {}
+    for row in lifecycle.rows:
+        count = counts.get((row.line, row.source), 0)
+        tone = Tone.COVERED if count else Tone.MISSED
+        marks[row.line, row.source] = Mark(tone, f"{count}×")
+    return Paint(marks)
+
+
+def path_paint(
+    lifecycle: Lifecycle, steps: Sequence[Step], now: int, born: int | None = None
+) -> Paint:
+    """The marks for an entity's transitions up to ``now`` (ns).
+
+    ``born`` is when it entered the first state; without it the time there is not known. Where two
+    guarded alternatives lead from one state to the same other one, the steps do not say which was
+    taken, and both carry the number. Raises ``DiagramError`` for a step that the table does not
+    allow, does not continue the one before, or goes back in time.
+    """
+    here = steps[0][2] if steps else lifecycle.initial
+    if here not in lifecycle.states:
+        raise DiagramError(f"{lifecycle.name} has no state {here}")
+    since = born
+    numbers: dict[tuple[int, str], list[int]] = {}
+    spent: dict[str, int] = {}
+    visits = {here: 1}
+    for number, (time, trigger, source, target) in enumerate(steps, 1):
+        step = f"step {number} of {lifecycle.name}: {source} --{trigger}--> {target}"
+        taken = [r for r in lifecycle.rows_from(source, trigger) if (r.target or source) == target]
+        if not taken:
+            raise DiagramError(f"{step} is not in the table")
+        if source != here:
+            raise DiagramError(f"{step} starts elsewhere than {here}, where the last one ended")
+        for row in taken:
+            numbers.setdefault((row.line, row.source), []).append(number)
+        _spend(spent, here, since, time, step)
+        since, here = time, target
+        if target != source:
+            visits[target] = visits.get(target, 0) + 1
+    _spend(spent, here, since, now, "now")
+
+    def note(state: str) -> str:
+        time = elapsed(spent[state]) if state in spent else ""
+        times = f"{visits[state]} times" if visits[state] > 1 else ""
+        return ", ".join(filter(None, (time, times)))
+
+    faint = Mark(Tone.FAINT)
+    return Paint(
+        {
+            (r.line, r.source): Mark(Tone.WALKED, ", ".join(map(str, numbers[r.line, r.source])))
+            if (r.line, r.source) in numbers
+            else faint
+            for r in lifecycle.rows
+        },
+        {
+            s: Mark(Tone.CURRENT if s == here else Tone.WALKED, note(s)) if s in visits else faint
+            for s in lifecycle.states
+        },
+    )
+
+
+def _spend(spent: dict[str, int], state: str, since: int | None, until: int, what: str) -> None:
+    if since is None:
+        return
+    if until < since:
+        raise DiagramError(f"{what} is earlier than what came before it")
+    spent[state] = spent.get(state, 0) + until - since

@@ -1,0 +1,151 @@
+"""Sequence diagrams of message flows: who told whom what, and when.
+
+Time is shown where it passes, counted from the first message: a virtual clock makes whole flows
+happen at one instant, and the waiting between them is what a reader looks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from quadriga.diagrams import mermaid, plantuml
+from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.wording import elapsed, one_line
+
+__all__ = ["SEQUENCE_FORMATS", "Message", "sequence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. ``note`` is said at the receiver; sender and receiver may be the same."""
+
+    time_ns: int
+    sender: str
+    receiver: str
+    label: str
+    note: str = ""
+
+
+def sequence(events: Iterable[Message], format: str = "mermaid") -> str:
+    """The messages, in their order, as ``mermaid``, ``plantuml`` or plain ``text``.
+
+    Participants stand in the order in which they first appear. Raises ``DiagramError`` for an
+    unknown format, and where time goes backwards.
+    """
+    messages = tuple(events)
+    for before, message in pairwise(messages):
+        if message.time_ns < before.time_ns:
+            raise DiagramError(f"message {message.label!r} is earlier than {before.label!r}")
+    if format not in _WRITERS:
+        raise DiagramError(f"unknown format {format!r}; there are {', '.join(SEQUENCE_FORMATS)}")
+    return "\n".join(_WRITERS[format](messages)) + "\n"
+
+
+def _participants(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for m in messages for name in (m.sender, m.receiver)))
+
+
+def _moments(messages: tuple[Message, ...]) -> list[tuple[str, Message]]:
+    """Each message with the time to be shown before it, or nothing where none has passed."""
+    moments, before = [], None
+    for message in messages:
+        passed = message.time_ns != before
+        moments.append((elapsed(message.time_ns - messages[0].time_ns) if passed else "", message))
+        before = message.time_ns
+    return moments
+
+
+# -- mermaid and plantuml ------------------------------------------------------------------------
+
+
+def _mermaid(messages: tuple[Message, ...]) -> list[str]:
+    names = _participants(messages)
+    ids = {name: f"p{number}" for number, name in enumerate(names)}
+    lines = ["sequenceDiagram"]
+    lines += [f"    participant {ids[name]} as {mermaid.escape(name)}" for name in names]
+    across = ",".join(dict.fromkeys(ids[name] for name in (names[0], names[-1]))) if names else ""
+    for time, m in _moments(messages):
+        if time and m is not messages[0]:
+            lines.append(f"    Note over {across}: after {time}")
+        lines.append(f"    {ids[m.sender]}->>{ids[m.receiver]}: {mermaid.escape(m.label) or ' '}")
+        if m.note:
+            lines.append(f"    Note right of {ids[m.receiver]}: {mermaid.escape(m.note)}")
+    return lines
+
+
+def _plantuml(messages: tuple[Message, ...]) -> list[str]:
+    names = _participants(messages)
+    ids = {name: f"p{number}" for number, name in enumerate(names)}
+    lines = ["@startuml"]
+    lines += [f'participant "{plantuml.escape(n)}" as {ids[n]}' for n in names]
+    for time, m in _moments(messages):
+        if time and m is not messages[0]:
+            lines.append(f"== after {time} ==")
+        words = plantuml.escape(m.label)
+        lines.append(f"{ids[m.sender]} -> {ids[m.receiver]} : {words}")
+        if m.note:
+            lines.append(f"note right of {ids[m.receiver]} : {plantuml.escape(m.note)}")
+    return [*lines, "@enduml"]
+
+
+# -- plain text ----------------------------------------------------------------------------------
+
+
+def _text(messages: tuple[Message, ...]) -> list[str]:
+    """Lifelines as columns: golden files and terminals read this one."""
+    moments = _moments(messages)
+    names = [one_line(name) for name in _participants(messages)]
+    place = {name: number for number, name in enumerate(_participants(messages))}
+    left = max([4, *(len(time) for time, _ in moments)]) + 2
+    columns = _columns(messages, names, place, left + (len(names[0]) // 2 if names else 0))
+    head = "time"
+    for name, column in zip(names, columns, strict=True):
+        head = head.ljust(column - len(name) // 2) + name
+    lines = [head.rstrip()]
+    for time, m in moments:
+        here, there = columns[place[m.sender]], columns[place[m.receiver]]
+        canvas = list(time.ljust((columns[-1] if columns else 0) + 1))
+        for column in columns:
+            canvas[column] = "|"
+        label, note = one_line(m.label), one_line(m.note)
+        if here == there:
+            _write(canvas, here + 1, f"-. {label}")
+        else:
+            low, high = min(here, there), max(here, there)
+            shaft = f" {label} ".center(high - low - 2, "-")
+            _write(canvas, low + 1, f"{shaft}>" if here < there else f"<{shaft}")
+        line = "".join(canvas).rstrip()
+        lines.append(f"{line}  ({note})" if note else line)
+    return lines
+
+
+def _columns(
+    messages: tuple[Message, ...], names: list[str], place: Mapping[str, int], first: int
+) -> list[int]:
+    """Where the lifelines stand: far enough apart for the names and for every label between."""
+    columns = [first] if names else []
+    for number in range(1, len(names)):
+        at = columns[-1] + (len(names[number - 1]) + len(names[number])) // 2 + 3
+        for m in messages:
+            low, high = sorted((place[m.sender], place[m.receiver]))
+            if low < high == number:
+                at = max(at, columns[low] + len(one_line(m.label)) + 8)
+            elif low == high == number - 1:
+                at = max(at, columns[low] + len(one_line(m.label)) + 6)
+        columns.append(at)
+    return columns
+
+
+def _write(canvas: list[str], at: int, text: str) -> None:
+    canvas.extend(" " * (at + len(text) - len(canvas)))
+    canvas[at : at + len(text)] = text
+
+
+_WRITERS: Mapping[str, Callable[[tuple[Message, ...]], list[str]]] = {
+    "mermaid": _mermaid,
+    "plantuml": _plantuml,
+    "text": _text,
+}
+SEQUENCE_FORMATS = tuple(_WRITERS)

@@ -1,0 +1,121 @@
+"""How names, times and limits of a table read on a diagram.
+
+Pictures say ``run [in stateaware queue] / update``; formats that programs read keep the names as
+the code spells them. Every format escapes for itself what comes from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from functools import partial
+
+from quadriga.fsm import Lifecycle, Row, Within
+from quadriga.fsm.table import HOUR, MINUTE, SECOND
+
+__all__ = [
+    "called",
+    "duration",
+    "effects",
+    "elapsed",
+    "identifiers",
+    "label",
+    "limit",
+    "one_line",
+    "readable",
+    "trigger",
+]
+
+_UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
+
+
+def readable(name: str) -> str:
+    """A name for people: spaces for underscores, and something to see where it is empty."""
+    return one_line(name.replace("_", " ")) or "?"
+
+
+def one_line(text: str) -> str:
+    """Text without line breaks and without characters that no format can write."""
+    words = " ".join(text.split())
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
+
+
+def called(function: object) -> str:
+    """The name of a guard or an emitter as the code spells it.
+
+    Partials go by what they wrap and other objects by their class: their ``repr`` has an address in
+    it, and a diagram must come out the same every time.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def trigger(row: Row) -> str:
+    """``run [in stateaware queue]``"""
+    return (
+        f"{readable(row.trigger)} [{readable(called(row.guard))}]"
+        if row.guard
+        else (readable(row.trigger))
+    )
+
+
+def effects(row: Row) -> str:
+    """``give back everything, update``, or nothing."""
+    return ", ".join(readable(called(emitter)) for emitter in row.emit)
+
+
+def label(row: Row) -> str:
+    """``kill / give back everything, update``: the usual notation of state diagrams."""
+    return f"{trigger(row)} / {effects(row)}" if row.emit else trigger(row)
+
+
+def duration(ns: int) -> str:
+    """A declared time, exactly, in the largest unit of which it is several: ``60 s``."""
+    size, unit = next((s, u) for s, u in _UNITS if ns % s == 0 and (ns // s > 1 or s == 1))
+    return f"{ns // size} {unit}"
+
+
+def elapsed(ns: int) -> str:
+    """A measured time, to three digits or to the second: ``12.3 s``, ``1 h 7 min 10 s``."""
+    if ns >= MINUTE:
+        minutes, seconds = divmod(round(ns / SECOND), 60)
+        hours, minutes = divmod(minutes, 60)
+        parts = ((hours, "h"), (minutes, "min"), (seconds, "s"))
+        return " ".join(f"{value} {unit}" for value, unit in parts if value)
+    size, unit = next(((s, u) for s, u in _UNITS if ns >= s), (1, "s"))
+    value = ns / size
+    return f"{value:.0f} {unit}" if value >= 100 else f"{value:.3g} {unit}"
+
+
+def limit(lifecycle: Lifecycle, state: str) -> str:
+    """How long a state may last: ``30 s then complete``, ``unbounded: run``, or nothing (final)."""
+    lasts = lifecycle.lasts.get(state)
+    if lasts is None:
+        return ""
+    if not isinstance(lasts, Within):
+        return f"unbounded: {readable(lasts.ends)}"
+    if lasts.then is None:
+        return f"at most {duration(lasts.ns)}"
+    text = f"{duration(lasts.ns)} then {readable(lasts.then)}"
+    return f"{text}, up to {duration(lasts.backoff_to)}" if lasts.backoff_to else text
+
+
+def identifiers(states: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
+    """A plain ASCII identifier for each state: its own name where it is one, else ``s<number>``.
+
+    ``reserved`` are a language's key words, in lower case.
+    """
+    names = tuple(states)
+    plain = {
+        name
+        for name in names
+        if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and name.lower() not in reserved
+    }
+    ids: dict[str, str] = {}
+    for number, name in enumerate(names):
+        made = f"s{number}"
+        while made in plain:
+            made += "_"
+        ids[name] = name if name in plain else made
+    return ids

@@ -1,0 +1,92 @@
+"""Ways through a table: to a state, and over every row.
+
+Guards are not asked: a way says which rows to take, and it is for the caller to arrange the facts
+that make the guards agree. All answers are deterministic; among equals the earlier row wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import Row
+
+__all__ = ["path_to", "reachable", "tour"]
+
+Path = tuple[Row, ...]
+
+
+def path_to(lifecycle: Lifecycle, state: str, start: str | None = None) -> Path:
+    """The shortest way to ``state`` from ``start`` (the initial state), as the rows to take.
+
+    Empty where it is there already. Raises ``ValueError`` for a state that the lifecycle does not
+    have, or that cannot be reached.
+    """
+    here = _known(lifecycle, start)
+    _known(lifecycle, state)
+    for found, path in _ways(lifecycle, here):
+        if found == state:
+            return path
+    raise ValueError(f"{lifecycle.name} cannot get from {here} to {state}")
+
+
+def reachable(lifecycle: Lifecycle, start: str | None = None) -> tuple[str, ...]:
+    """The states that can follow ``start`` (the initial state), itself first, the nearest next.
+
+    Raises ``ValueError`` for a state that the lifecycle does not have.
+    """
+    return tuple(state for state, _ in _ways(lifecycle, _known(lifecycle, start)))
+
+
+def tour(lifecycle: Lifecycle) -> tuple[Path, ...]:
+    """Walks from the initial state that together take every row, those that stay included.
+
+    Each walk goes on to the nearest row that was not taken yet, and ends where there is none ahead.
+    """
+    missing = dict.fromkeys(lifecycle.rows)
+    walks: list[Path] = []
+    while missing:
+        walk: Path = ()
+        here = lifecycle.initial
+        while ahead := _nearest(lifecycle, here, missing):
+            walk += ahead
+            here = _end(ahead[-1])
+            for taken in ahead:
+                missing.pop(taken, None)
+        walks.append(walk)
+    return tuple(walks)
+
+
+def _nearest(lifecycle: Lifecycle, here: str, missing: dict[Row, None]) -> Path:
+    """The way to and over the next missing row; first what leaves the entity where it is."""
+    for state, path in _ways(lifecycle, here):
+        candidates = [row for row in missing if row.source == state]
+        if candidates:
+            staying = [row for row in candidates if _end(row) == state]
+            going_on = [row for row in candidates if row.target not in lifecycle.final]
+            return (*path, (staying or going_on or candidates)[0])
+    return ()
+
+
+def _ways(lifecycle: Lifecycle, start: str) -> Iterator[tuple[str, Path]]:
+    """Every state ahead with a shortest way to it, nearest first."""
+    ways: dict[str, Path] = {start: ()}
+    queue = [start]
+    for state in queue:
+        yield state, ways[state]
+        for row in lifecycle.rows_from(state):
+            if _end(row) not in ways:
+                ways[_end(row)] = (*ways[state], row)
+                queue.append(_end(row))
+
+
+def _end(row: Row) -> str:
+    return row.source if row.target is None else row.target
+
+
+def _known(lifecycle: Lifecycle, state: str | None) -> str:
+    if state is None:
+        return lifecycle.initial
+    if state not in lifecycle.states:
+        raise ValueError(f"{lifecycle.name} has no state {state!r}")
+    return state

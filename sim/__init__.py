@@ -1,0 +1,63 @@
+"""A cluster in a box: workloads through the scheduler in virtual time.
+
+``Simulation(workload).run()`` gives a ``Report``; ``render`` makes text of it. Workloads come from
+``quadriga.sim.workload``: real traces, or a model that needs no file.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quadriga.sim.errors import ConfigurationRefused, SimulationError
+    from quadriga.sim.lifecycles import LIFECYCLES, SHIM_APPLICATION, SHIM_TASK
+    from quadriga.sim.options import SimulationOptions
+    from quadriga.sim.queues import queue_configuration
+    from quadriga.sim.recording import JournalError, read_journal, write_journal
+    from quadriga.sim.rendering import render
+    from quadriga.sim.report import Report
+    from quadriga.sim.selection import first
+    from quadriga.sim.simulation import Simulation
+
+__all__ = [
+    "LIFECYCLES",
+    "SHIM_APPLICATION",
+    "SHIM_TASK",
+    "ConfigurationRefused",
+    "JournalError",
+    "Report",
+    "Simulation",
+    "SimulationError",
+    "SimulationOptions",
+    "first",
+    "queue_configuration",
+    "read_journal",
+    "render",
+    "write_journal",
+]
+
+# Imported when first used: reading a trace or a journal does not need the scheduler.
+_MODULES = {
+    "ConfigurationRefused": "errors",
+    "JournalError": "recording",
+    "LIFECYCLES": "lifecycles",
+    "Report": "report",
+    "SHIM_APPLICATION": "lifecycles",
+    "SHIM_TASK": "lifecycles",
+    "Simulation": "simulation",
+    "SimulationError": "errors",
+    "SimulationOptions": "options",
+    "first": "selection",
+    "queue_configuration": "queues",
+    "read_journal": "recording",
+    "render": "rendering",
+    "write_journal": "recording",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        globals()[name] = found
+        return found

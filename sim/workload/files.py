@@ -1,0 +1,137 @@
+"""Text and tables from files that somebody else wrote: compressed or not, bounded, with line
+numbers in every complaint.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from quadriga.sim.workload.model import WorkloadError
+
+#: No line of a trace is longer; a longer one means that the file is something else.
+MAX_LINE_BYTES = 65_536
+#: More jobs than any log of the Parallel Workloads Archive has; it bounds what a small compressed
+#: file can make us hold.
+MAX_LINES = 5_000_000
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def _open(path: Path) -> gzip.GzipFile | io.BufferedReader:
+    # By content, not by suffix: downloads get renamed.
+    with path.open("rb") as stream:
+        compressed = stream.read(2) == _GZIP_MAGIC
+    return gzip.open(path, "rb") if compressed else path.open("rb")
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without its end) of a text file, compressed by gzip or not.
+
+    Bytes that are not UTF-8, which old logs have in comments, are replaced. Raises `WorkloadError`
+    where the file cannot be read, is not text, or has too long a line or too many lines.
+    """
+    number = 0
+    try:
+        with _open(path) as stream:
+            while line := stream.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise WorkloadError(path, number, f"line longer than {MAX_LINE_BYTES} bytes")
+                if number > MAX_LINES:
+                    raise WorkloadError(path, number, f"more than {MAX_LINES} lines")
+                if b"\0" in line:
+                    raise WorkloadError(path, number, "not a text file (it contains a NUL byte)")
+                yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WorkloadError(path, number and number + 1, f"cannot be read: {reason}") from error
+
+
+class Row:
+    """One line of a table: its fields by column name, and complaints that name the place."""
+
+    __slots__ = ("_columns", "_fields", "line", "path")
+
+    def __init__(self, path: Path, line: int, columns: dict[str, int], fields: list[str]) -> None:
+        self.path = path
+        self.line = line
+        self._columns = columns
+        self._fields = fields
+
+    def error(self, reason: str) -> WorkloadError:
+        """Return the complaint `reason` about this line."""
+        return WorkloadError(self.path, self.line, reason)
+
+    def text(self, column: str) -> str:
+        """Return the field, which must not be empty."""
+        value = self._fields[self._columns[column]]
+        if not value:
+            raise self.error(f"{column} is empty")
+        return value
+
+    def whole(self, column: str, least: int | None = None) -> int:
+        """Return the field as a whole number, at least `least`."""
+        value = self._fields[self._columns[column]]
+        try:
+            number = int(value)
+        except ValueError:
+            raise self.error(f"{column} is {value[:40]!r}, not a whole number") from None
+        if least is not None and number < least:
+            raise self.error(f"{column} is {number}, less than {least}")
+        return number
+
+    def real(self, column: str) -> float:
+        """Return the field as a finite number."""
+        value = self._fields[self._columns[column]]
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not abs(number) < float("inf"):
+            raise self.error(f"{column} is {value[:40]!r}, not a number")
+        return number
+
+
+def rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+    """Yield the lines of a comma-separated table whose first line names its columns.
+
+    The table may have more columns than `columns`, in any order; blank lines are passed over.
+    Raises `WorkloadError` for a missing column or a line of another width.
+    """
+    numbered = lines(path)
+    line, header = next(numbered, (0, ""))
+    names = next(csv.reader([header]), [])
+    missing = [column for column in columns if column not in names]
+    if missing:
+        raise WorkloadError(path, line, f"the header lacks the column {', '.join(missing)}")
+    positions = {name: index for index, name in enumerate(names)}
+    width = len(names)
+    for line, text in numbered:
+        # A split is ten times faster than a csv reader per line; quotes are rare.
+        fields = next(csv.reader([text])) if '"' in text else text.split(",")
+        if len(fields) != width:
+            if not text.strip():
+                continue
+            raise WorkloadError(path, line, f"{len(fields)} fields where the header has {width}")
+        yield Row(path, line, positions, fields)
+
+
+def table(folder: Path, name: str) -> Path | None:
+    """Return the path of the table `name` (``jobs.csv``) in `folder`, or of its ``.gz``."""
+    for candidate in (folder / name, folder / f"{name}.gz"):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def required(folder: Path, name: str) -> Path:
+    """Return `table`, or raise `WorkloadError` when `folder` has none."""
+    path = table(folder, name)
+    if path is None:
+        raise WorkloadError(folder, 0, f"there is neither {name} nor {name}.gz")
+    return path

@@ -1,0 +1,103 @@
+"""The Philly log of 2017: a folder of virtual_clusters.csv and jobs.csv, compressed or not.
+
+Deep-learning jobs that know one resource, GPUs, and start together. A virtual cluster becomes a
+queue whose guarantee and limit are its GPUs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quadriga.sim.workload.files import Row, required, rows
+from quadriga.sim.workload.model import (
+    ANONYMOUS,
+    GIB,
+    GPU,
+    MEMORY,
+    MILLI,
+    VCORE,
+    Job,
+    NodeSpec,
+    QueueSpec,
+    Skipped,
+    Workload,
+    horizon,
+    in_order,
+    queue_names,
+    split,
+)
+
+# The log knows neither; jobs ask for GPUs only, so this only has to look like a GPU machine.
+_VCORE_PER_GPU = 8 * MILLI
+_MEMORY_PER_GPU = 64 * GIB
+
+_CLUSTERS = ("vc", "nodes", "gpus_per_node")
+_JOBS = ("job_id", "submit_s", "duration_s", "vc", "num_gpus")
+_MAX_NODES = 100_000
+
+
+def read_philly(path: Path | str) -> Workload:
+    """Read the folder `path`; raises `WorkloadError` naming the file, the line and the reason.
+
+    Skipped are jobs of a virtual cluster without a recorded size, and jobs without a positive
+    duration. A job of more GPUs than a node has becomes whole nodes and a rest. Nodes belong to
+    all virtual clusters, as in the real cluster: the quota keeps them apart.
+    """
+    folder = Path(path)
+    clusters: dict[str, tuple[int, int]] = {}
+    for row in rows(required(folder, "virtual_clusters.csv"), _CLUSTERS):
+        name = row.text("vc")
+        if name in clusters:
+            raise row.error(f"the virtual cluster {name} is listed twice")
+        clusters[name] = row.whole("nodes", 1), row.whole("gpus_per_node", 1)
+        if sum(nodes for nodes, _ in clusters.values()) > _MAX_NODES:
+            raise row.error(f"more than {_MAX_NODES} nodes")
+    names = queue_names(clusters)
+    jobs: list[Job] = []
+    skipped: list[Skipped] = []
+    for row in rows(required(folder, "jobs.csv"), _JOBS):
+        job = _job(row, clusters, names)
+        if isinstance(job, Job):
+            jobs.append(job)
+        else:
+            skipped.append(job)
+    sizes = [gpus for count, gpus in clusters.values() for _ in range(count)]
+    return Workload(
+        name=folder.resolve().name,
+        nodes=tuple(_node(number, gpus) for number, gpus in enumerate(sizes, 1)),
+        queues=tuple(
+            QueueSpec(names[vc], {GPU: count * gpus}, {GPU: count * gpus}, vc)
+            for vc, (count, gpus) in clusters.items()
+        ),
+        jobs=in_order(jobs),
+        skipped=tuple(skipped),
+        horizon_s=horizon(jobs),
+        source=(
+            "Philly log, msr-fiddle/philly-traces (CC-BY-4.0);"
+            " virtual cluster sizes from S-Lab-System-Group/HeliosArtifact (MIT)"
+        ),
+    )
+
+
+def _node(number: int, gpus: int) -> NodeSpec:
+    return NodeSpec(
+        f"gpu-{number:04d}",
+        {VCORE: gpus * _VCORE_PER_GPU, MEMORY: gpus * _MEMORY_PER_GPU, GPU: gpus},
+    )
+
+
+def _job(row: Row, clusters: dict[str, tuple[int, int]], names: dict[str, str]) -> Job | Skipped:
+    job_id = row.text("job_id")
+    vc = row.text("vc")
+    if vc not in clusters:
+        return Skipped(job_id, f"virtual cluster {vc} has no recorded size")
+    if (runtime_s := row.whole("duration_s")) <= 0:
+        return Skipped(job_id, f"its duration is {runtime_s} s")
+    return Job(
+        job_id=job_id,
+        submit_s=row.whole("submit_s", 0),
+        runtime_s=runtime_s,
+        user=ANONYMOUS,
+        queue=names[vc],
+        members=split(row.whole("num_gpus", 1), clusters[vc][1], {GPU: 1}),
+    )

@@ -1,0 +1,127 @@
+"""Queue properties: BEHAVIOUR 2.2.2, and X9, X16, 2.10 for the gang properties."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from quadriga.core.config import Properties, inherit, load, parse_properties
+
+SECOND = 10**9
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("application.sort.policy", "fair", "sort_policy", "fair"),
+        ("application.sort.policy", "StateAware", "sort_policy", "stateaware"),
+        ("application.sort.priority", "disabled", "sort_priority", False),
+        ("priority.policy", "fence", "priority_policy", "fence"),
+        ("priority.offset", "-1000", "priority_offset", -1000),
+        ("priority.offset", "-2147483648", "priority_offset", -(2**31)),
+        ("preemption.policy", "disabled", "preemption_policy", "disabled"),
+        ("preemption.delay", "10s", "preemption_delay", 10 * SECOND),
+        ("preemption.quota.delay", "1m", "quota_preemption_delay", 60 * SECOND),
+        ("quota.preemption.delay", "1m", "quota_preemption_delay", 60 * SECOND),
+        ("application.unschedasks.backoff", "5", "backoff", 5),
+        ("application.unschedasks.backoff.delay", "1s", "backoff_delay", SECOND),
+        ("gang.hold", "false", "gang_hold", False),
+        ("gang.admission", "incremental", "gang_admission", "incremental"),
+        ("gang.wait.limit", "1h30m", "gang_wait_limit", 5400 * SECOND),
+    ],
+)
+def test_known_properties_are_typed(name: str, text: str, field: str, value: object) -> None:
+    properties, refused = parse_properties({name: text})
+    assert dataclasses.asdict(properties) == {**dataclasses.asdict(Properties()), field: value}
+    assert not refused
+
+
+def test_defaults() -> None:
+    assert parse_properties({}) == (
+        Properties(
+            sort_policy="fifo",
+            sort_priority=True,
+            priority_policy="default",
+            priority_offset=0,
+            preemption_policy="default",
+            preemption_delay=30 * SECOND,
+            quota_preemption_delay=0,
+            backoff=0,
+            backoff_delay=30 * SECOND,
+            gang_hold=True,
+            gang_admission="whole",
+            gang_wait_limit=None,
+        ),
+        {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("application.sort.policy", "lifo"),
+        ("application.sort.priority", "true"),
+        ("priority.policy", ""),
+        ("priority.offset", "2147483648"),
+        ("priority.offset", "1.5"),
+        ("priority.offset", "9" * 5000),
+        ("preemption.policy", "off"),
+        ("preemption.delay", "0"),
+        ("preemption.delay", "-1s"),
+        ("preemption.delay", "10"),
+        ("quota.preemption.delay", "-1s"),
+        ("application.unschedasks.backoff", "-1"),
+        ("gang.hold", "no"),
+        ("gang.admission", "half"),
+        ("gang.wait.limit", "0s"),
+    ],
+)
+def test_a_bad_value_keeps_the_default(name: str, text: str) -> None:
+    properties, refused = parse_properties({name: text, "unknown": "x"})
+    assert properties == Properties()
+    assert list(refused) == [name]
+    assert refused[name].endswith("the default is used")
+
+
+def test_what_passes_down() -> None:
+    parent = {
+        "priority.policy": "fence",
+        "priority.offset": "5",
+        "preemption.policy": "fence",
+        "gang.hold": "false",
+        "site": "a",
+    }
+    assert inherit(parent, {"site": "b"}) == {"gang.hold": "false", "site": "b"}
+    disabled = {"preemption.policy": "disabled"}
+    assert inherit(disabled, {}) == disabled
+    assert inherit(disabled, {"preemption.policy": "fence"}) == {"preemption.policy": "fence"}
+
+
+def test_properties_in_a_tree_and_the_warning_where_one_is_written() -> None:
+    configuration = load(
+        """
+partitions:
+- queues:
+  - name: root
+    properties: {gang.admission: incremental, priority.offset: 7, gang.hold: nope, note: on}
+    queues:
+    - name: a
+      properties: {gang.wait.limit: 10m}
+"""
+    )
+    root = configuration.partitions[0].root
+    (child,) = root.children
+    assert root.properties.priority_offset == 7
+    assert child.properties == Properties(
+        gang_admission="incremental", gang_wait_limit=600 * SECOND
+    )
+    assert child.raw_properties == {
+        "gang.admission": "incremental",
+        "gang.hold": "nope",
+        "note": "on",
+        "gang.wait.limit": "10m",
+    }
+    (warning,) = configuration.warnings
+    assert warning.path == "partitions[0].queues[0].properties.gang.hold"
+    assert warning.line == 5

@@ -1,0 +1,261 @@
+"""Each text format, of the scheduler's lifecycles and of one with awkward names."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render
+from quadriga.diagrams.wording import duration, elapsed, identifiers, limit
+from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
+from quadriga.fsm.table import HOUR, MINUTE, SECOND
+
+SCXML = "{http://www.w3.org/2005/07/scxml}"
+OURS = "{urn:quadriga:lifecycle}"
+TEXTS = [format for format in FORMATS if format not in IMAGES]
+every_lifecycle = pytest.mark.parametrize("lifecycle", LIFECYCLES.values(), ids=LIFECYCLES)
+
+
+def text(lifecycle: Lifecycle, format: str) -> str:
+    drawn = render(lifecycle, format)
+    assert isinstance(drawn, str)
+    return drawn
+
+
+# -- wording -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ns", "words"),
+    [
+        (30 * SECOND, "30 s"),
+        (60 * SECOND, "60 s"),
+        (90 * SECOND, "90 s"),
+        (5 * MINUTE, "5 min"),
+        (HOUR, "60 min"),
+        (72 * HOUR, "72 h"),
+        (1_500_000_000, "1500 ms"),
+        (SECOND, "1000 ms"),
+        (1, "1 ns"),
+    ],
+)
+def test_a_declared_time_is_exact(ns: int, words: str) -> None:
+    assert duration(ns) == words
+
+
+@pytest.mark.parametrize(
+    ("ns", "words"),
+    [
+        (0, "0 s"),
+        (999, "999 ns"),
+        (12_345_678_901, "12.3 s"),
+        (250_000_000, "250 ms"),
+        (4030 * SECOND, "1 h 7 min 10 s"),
+        (60 * SECOND, "1 min"),
+        (100 * HOUR, "100 h"),
+    ],
+)
+def test_a_measured_time_is_short(ns: int, words: str) -> None:
+    assert elapsed(ns) == words
+
+
+def test_limits_read_as_sentences() -> None:
+    assert limit(APPLICATION, "Waiting") == "30 s then complete"
+    assert limit(ALLOCATION, "Releasing") == "60 s then release, up to 10 min"
+    assert limit(APPLICATION, "Accepted") == "unbounded: run"
+    assert limit(APPLICATION, "Resuming") == "at most 30 min"
+    assert limit(APPLICATION, "Expired") == ""
+
+
+def test_identifiers_are_plain_and_distinct() -> None:
+    ids = identifiers(["New", "in work", "s1", "end", "läuft"], reserved={"end"})
+    assert ids == {"New": "New", "in work": "s1_", "s1": "s1", "end": "s3", "läuft": "s4"}
+
+
+# -- all formats -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", TEXTS)
+@every_lifecycle
+def test_every_state_and_trigger_is_there(lifecycle: Lifecycle, format: str) -> None:
+    drawn = text(lifecycle, format)
+    assert drawn.endswith("\n")
+    for state in lifecycle.states:
+        assert state in drawn
+    for trigger in lifecycle.triggers():
+        assert trigger in drawn
+
+
+@pytest.mark.parametrize("format", TEXTS)
+def test_awkward_names_are_drawn_without_breaking_lines(awkward: Lifecycle, format: str) -> None:
+    drawn = text(awkward, format)
+    assert not [c for c in drawn if not c.isprintable() and c not in "\n\N{NO-BREAK SPACE}"]
+    # two sources with the same emitter, and no address of an object
+    assert "0x" not in drawn
+    if format != "json":  # where it is "\n" in a string
+        assert not re.search(r"^@enduml.*\n(?=.)", drawn, re.MULTILINE)
+
+
+def test_an_unknown_format_is_refused_and_the_known_ones_are_named() -> None:
+    with pytest.raises(DiagramError, match="unknown format 'gif'; there are dot, mermaid"):
+        render(NODE, "gif")
+
+
+def test_text_is_the_same_in_another_process() -> None:
+    code = (
+        "import hashlib; from quadriga.diagrams import render; from quadriga.fsm import LIFECYCLES;"
+        f"print(hashlib.sha256(''.join(render(x, f) for x in LIFECYCLES.values() for f in {TEXTS})"
+        ".encode()).hexdigest())"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+
+
+# -- dot -------------------------------------------------------------------------------------------
+
+
+def test_dot_marks_the_initial_and_the_final_states() -> None:
+    drawn = text(ALLOCATION, "dot").splitlines()
+    assert "  start -> Planned" in drawn
+    doubled = {line.split()[0] for line in drawn if "peripheries=2" in line}
+    assert doubled == set(ALLOCATION.final)
+
+
+def test_dot_draws_rows_between_two_states_as_one_arrow() -> None:
+    drawn = text(ALLOCATION, "dot")
+    (arrow,) = (line for line in drawn.splitlines() if line.startswith("  Planned -> Allocated "))
+    assert "allocate [has run limit]" in arrow
+    assert arrow.count("allocate") == 2
+
+
+def test_dot_joins_a_row_with_many_sources() -> None:
+    drawn = text(APPLICATION, "dot")
+    (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
+    assert drawn.count(f" -> line{line} ") == 6
+    assert drawn.count("give\N{NO-BREAK SPACE}back\N{NO-BREAK SPACE}everything") == 1
+
+
+def test_dot_lists_what_stays_inside_the_state() -> None:
+    drawn = text(APPLICATION, "dot")
+    (state,) = (line for line in drawn.splitlines() if line.startswith("  Killing ["))
+    assert "killed [anything left]" in state
+    assert "it is dying already" in state
+
+
+# -- mermaid and plantuml --------------------------------------------------------------------------
+
+
+@every_lifecycle
+def test_mermaid_lines_follow_the_grammar(lifecycle: Lifecycle) -> None:
+    first, *rest = text(lifecycle, "mermaid").splitlines()
+    assert first == "stateDiagram-v2"
+    label = r"(?:[^:;#\n]|#\d+;)+"
+    for line in rest:
+        assert re.fullmatch(
+            rf"    (\w+ : {label}|(\[\*]|\w+) --> (\[\*]|\w+)( : {label})?)", line
+        ), line
+
+
+@every_lifecycle
+def test_plantuml_lines_follow_the_grammar(lifecycle: Lifecycle) -> None:
+    lines = text(lifecycle, "plantuml").splitlines()
+    assert (lines[0], lines[-1]) == ("@startuml", "@enduml")
+    for line in lines[2:-1]:
+        assert re.fullmatch(
+            r'state "[^"]+" as \w+|\w+ : .+|(\[\*]|\w+) --> (\[\*]|\w+)( : .+)?', line
+        ), line
+
+
+def test_awkward_names_become_entities(awkward: Lifecycle) -> None:
+    assert "s6 : ünï#35;#59;#58; [#42;] --#62; x #64;enduml" in text(awkward, "mermaid")
+    assert "<U+0022>b<U+0022> <U+003C>c<U+003E>" in text(awkward, "plantuml")
+
+
+# -- scxml -----------------------------------------------------------------------------------------
+
+
+@every_lifecycle
+def test_scxml_is_the_table(lifecycle: Lifecycle) -> None:
+    root = ElementTree.fromstring(text(lifecycle, "scxml"))
+    assert root.tag == f"{SCXML}scxml"
+    assert (root.get("version"), root.get("datamodel")) == ("1.0", "null")
+    assert root.get("initial") == lifecycle.initial
+    assert tuple(e.get("id") for e in root.iter(f"{SCXML}final")) == lifecycle.final
+    rows = [
+        (t.get("event"), state.get("id"), t.get("target"), t.get("cond"))
+        for state in root.iter(f"{SCXML}state")
+        for t in state.iter(f"{SCXML}transition")
+    ]
+    assert sorted(rows, key=str) == sorted(
+        (
+            (r.trigger, r.source, r.target, getattr(r.guard, "__name__", None))
+            for r in lifecycle.rows
+        ),
+        key=str,
+    )
+
+
+def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
+    root = ElementTree.fromstring(text(ALLOCATION, "scxml"))
+    (state,) = (s for s in root.iter(f"{SCXML}state") if s.get("id") == "Releasing")
+    send = state.find(f"{SCXML}onentry/{SCXML}send")
+    cancel = state.find(f"{SCXML}onexit/{SCXML}cancel")
+    assert send is not None
+    assert cancel is not None
+    assert (send.get("event"), send.get("delay")) == ("release", "60s")
+    assert cancel.get("sendid") == send.get("id")
+    assert state.get(f"{OURS}backoff") == "600s"
+
+
+def test_scxml_of_awkward_names_keeps_them_beside_the_ids(awkward: Lifecycle) -> None:
+    root = ElementTree.fromstring(text(awkward, "scxml"))
+    names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in root}
+    assert sorted(map(str, names.values())) == sorted(awkward.states)
+    targets = {t.get("target") for t in root.iter(f"{SCXML}transition")}
+    assert targets - {None} <= set(names)
+    delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
+    assert delays == ["1.5s"]
+
+
+# -- markdown and json -----------------------------------------------------------------------------
+
+
+def test_markdown_is_the_table_as_written() -> None:
+    page = text(APPLICATION, "markdown")
+    assert "| **Expired** | final | for ever |" in page
+    assert "| 8 | run | Waiting | Running | | `run_limit`, `started_running`, `update` | |" in page
+    assert "| New, Accepted | Resuming |" in page
+    assert "| `in_stateaware_queue` | X15: only there, Starting comes before Running. |" in page
+
+
+@pytest.mark.parametrize("name", ["awkward", *LIFECYCLES])
+def test_markdown_tables_are_rectangular(name: str, request: pytest.FixtureRequest) -> None:
+    lifecycle = request.getfixturevalue(name) if name == "awkward" else LIFECYCLES[name]
+    for table in text(lifecycle, "markdown").split("\n\n")[1:]:
+        widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in table.splitlines()}
+        assert len(widths) == 1, table
+
+
+def test_json_has_everything() -> None:
+    document = json.loads(text(RESOURCE_MANAGER, "json"))
+    assert document["initial"] == "Init"
+    assert {s["name"]: s["lasts"] for s in document["states"]}["Paused"] == {
+        "within": 300 * SECOND,
+        "then": "timeout",
+        "backoff_to": None,
+    }
+    assert len(document["rows"]) == len(RESOURCE_MANAGER.rows)
+    assert document["rows"][2]["emit"] == ["drop_state"]

@@ -1,0 +1,104 @@
+"""The committed gallery is what the tables say today, and the guide's samples run."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, write_gallery
+from quadriga.diagrams.gallery import gallery_page
+from quadriga.fsm import LIFECYCLES, NODE
+
+DOCS = Path(__file__).parents[2] / "docs"
+GALLERY = DOCS / "gallery"
+TEXTS = [format for format in GALLERY_FORMATS if format not in IMAGES]
+STALE = "the tables have changed: run `python -m quadriga.diagrams docs/gallery`"
+
+
+def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
+    for path in write_gallery(tmp_path, TEXTS):
+        if path.name != "README.md":  # it links the images too
+            assert (GALLERY / path.name).read_bytes() == path.read_bytes(), f"{path.name}: {STALE}"
+    page = (GALLERY / "README.md").read_text(encoding="utf-8")
+    assert page == gallery_page(LIFECYCLES.values()), STALE
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_committed_images_say_the_same(
+    tmp_path: Path, words: Callable[[bytes | str], set[str]]
+) -> None:
+    # graphviz lays out differently from version to version; the words must be the same
+    for path in write_gallery(tmp_path, ["svg"]):
+        if path.suffix == ".svg":
+            committed = words((GALLERY / path.name).read_bytes())
+            assert committed == words(path.read_bytes()), f"{path.name}: {STALE}"
+
+
+def test_the_gallery_holds_nothing_else() -> None:
+    expected = {f"{name}{FORMATS[f]}" for name in LIFECYCLES for f in GALLERY_FORMATS}
+    assert {path.name for path in GALLERY.iterdir()} == {*expected, "README.md"}
+
+
+def test_the_page_links_what_is_there() -> None:
+    page = (GALLERY / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"]\(([^)]+)\)", page):
+        assert (GALLERY / link).is_file()
+
+
+def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DiagramError, match="two lifecycles are called node"):
+        write_gallery(tmp_path / "new", ["dot"], [NODE, NODE])
+    with pytest.raises(DiagramError, match="unknown format"):
+        write_gallery(tmp_path / "new", ["dot", "gif"])
+    assert not (tmp_path / "new").exists()
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def _command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | str | None:
+    monkeypatch.setattr(sys, "argv", ["quadriga.diagrams", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("quadriga.diagrams", run_name="__main__")
+    return ended.value.code
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_command_writes_the_gallery(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _command(monkeypatch, str(tmp_path)) == 0
+    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in GALLERY.iterdir()}
+    assert capsys.readouterr().out.startswith("43 files in ")
+
+
+def test_the_command_says_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _command(monkeypatch) == 2
+    assert "usage:" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    assert _command(monkeypatch, str(tmp_path)) == 1
+    assert "needs the Python package graphviz" in capsys.readouterr().err
+
+
+# -- the guide -------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_samples_of_the_guide_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    guide = (DOCS / "diagrams.md").read_text(encoding="utf-8")
+    samples = re.findall(r"^```python\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert len(samples) >= 4
+    names: dict[str, object] = {}
+    for sample in samples:
+        exec(compile(sample, "docs/diagrams.md", "exec"), names)
+    shown = re.search(r"^```text\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    assert names["flow"] == shown.group(1)

@@ -1,0 +1,181 @@
+"""Coverage and an entity's path, painted over a lifecycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.diagrams import DiagramError, Step, render, render_path
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, RESOURCE_MANAGER, Lifecycle
+from quadriga.fsm.table import SECOND
+
+GREEN, RED = "#1a7f37", "#c62828"
+
+
+def coverage(lifecycle: Lifecycle, **counts: int) -> dict[str, Any]:
+    """What the pytest plugin would write, with a count by trigger."""
+    return {
+        lifecycle.name: {
+            "rows": [
+                {
+                    "line": row.line,
+                    "trigger": row.trigger,
+                    "source": row.source,
+                    "target": row.target,
+                    "guard": None,
+                    "count": counts.get(row.trigger, 0),
+                }
+                for row in lifecycle.rows
+            ]
+        }
+    }
+
+
+def lines(drawn: str | bytes, start: str) -> list[str]:
+    assert isinstance(drawn, str)
+    return [line for line in drawn.splitlines() if line.startswith(f"  {start}")]
+
+
+# -- coverage --------------------------------------------------------------------------------------
+
+
+def test_taken_rows_are_green_with_their_count_and_others_red_and_dashed() -> None:
+    drawn = render(ASK, "dot", coverage=coverage(ASK, submit=12))
+    (submit,) = lines(drawn, "Initial -> Pending")
+    (reject,) = lines(drawn, "Initial -> Rejected")
+    assert f'color="{GREEN}"' in submit
+    assert "(12×)" in submit
+    assert f'color="{RED}" style=dashed' in reject
+    assert "(0×)" in reject
+
+
+def test_taken_and_missed_rows_between_the_same_states_do_not_share_an_arrow() -> None:
+    parked = lines(render(ASK, "dot", coverage=coverage(ASK, unpark=1)), "Parked -> Pending")
+    assert [GREEN in line for line in parked] == [False, True]
+
+
+def test_rows_that_stay_are_painted_inside_the_state() -> None:
+    (state,) = lines(render(ASK, "dot", coverage=coverage(ASK, update=3)), "Parked [")
+    assert f'<FONT COLOR="{GREEN}">update <B>(3×)</B></FONT>' in state
+
+
+def test_the_stem_of_a_junction_is_green_when_any_branch_was_taken() -> None:
+    plugin = coverage(APPLICATION)
+    taken = next(r for r in plugin["application"]["rows"] if r["trigger"] == "kill")
+    taken["count"] = 1
+    drawn = render(APPLICATION, "dot", coverage=plugin)
+    (stem,) = lines(drawn, f"line{taken['line']} -> Killing")
+    assert GREEN in stem
+    (branch,) = lines(drawn, f"Waiting -> line{taken['line']}")
+    assert RED in branch
+
+
+def test_a_row_that_the_file_does_not_mention_was_never_taken() -> None:
+    drawn = render(ASK, "dot", coverage={"ask": {"rows": []}})
+    assert isinstance(drawn, str)
+    assert GREEN not in drawn
+
+
+def test_coverage_of_another_table_is_refused() -> None:
+    with pytest.raises(DiagramError, match="the coverage has no rows of ask, only application"):
+        render(ASK, "dot", coverage=coverage(APPLICATION))
+    stale = {"ask": {"rows": [{"line": 0, "trigger": "gone", "source": "Pending", "count": 1}]}}
+    with pytest.raises(DiagramError, match="another ask: it has a row 0, gone from Pending"):
+        render(ASK, "dot", coverage=stale)
+    with pytest.raises(DiagramError, match="not a coverage record of ask: 'x'"):
+        render(ASK, "dot", coverage={"ask": {"rows": ["x"]}})
+
+
+def test_formats_that_cannot_paint_say_so() -> None:
+    with pytest.raises(DiagramError, match="json cannot show coverage; these can: dot, svg"):
+        render(ASK, "json", coverage=coverage(ASK))
+    with pytest.raises(DiagramError, match="plantuml cannot show a path"):
+        render_path(ASK, [], 0, "plantuml")
+    with pytest.raises(DiagramError, match="unknown format"):
+        render_path(ASK, [], 0, "gif")
+
+
+# -- a path ----------------------------------------------------------------------------------------
+
+LIFE: tuple[Step, ...] = (
+    (2 * SECOND, "ask", "New", "Accepted"),
+    (5 * SECOND, "ask", "Accepted", "Accepted"),
+    (32 * SECOND, "run", "Accepted", "Running"),
+    (90 * SECOND, "wait", "Running", "Waiting"),
+    (95 * SECOND, "ask", "Waiting", "Running"),
+    (4000 * SECOND, "wait", "Running", "Waiting"),
+)
+NOW = 4012 * SECOND
+
+
+def test_a_path_shows_times_order_and_the_current_state() -> None:
+    drawn = render_path(APPLICATION, LIFE, NOW, "dot", born=0)
+    (new,) = lines(drawn, "New [")
+    (accepted,) = lines(drawn, "Accepted [")
+    (waiting,) = lines(drawn, "Waiting [")
+    (killed,) = lines(drawn, "Killed [")
+    assert "<B>2 s</B>" in new
+    assert "<B>30 s</B>" in accepted
+    assert "ask <B>(2)</B>" in accepted
+    assert "<B>17 s, 2 times</B>" in waiting
+    assert "penwidth=3" in waiting
+    assert "<B>Killed</B></FONT>" in killed
+    (wait,) = lines(drawn, "Running -> Waiting")
+    assert "wait <B>(4, 6)</B>" in wait
+
+
+def test_without_a_birth_the_time_in_the_first_state_is_not_known() -> None:
+    (new,) = lines(render_path(APPLICATION, LIFE, NOW, "dot"), "New [")
+    assert "penwidth" not in new
+    assert "12 <B>" not in new
+
+
+def test_a_path_in_mermaid() -> None:
+    drawn = render_path(APPLICATION, LIFE, NOW, "mermaid", born=0)
+    assert isinstance(drawn, str)
+    assert "    Running --> Waiting : (4, 6) wait / stopped running, update\n" in drawn
+    assert "    Waiting : 17 s, 2 times\n" in drawn
+    assert "    class New,Accepted,Running walked\n" in drawn
+    assert "    class Waiting current\n" in drawn
+
+
+def test_an_entity_without_steps_is_in_the_initial_state() -> None:
+    (new,) = lines(render_path(APPLICATION, [], 3 * SECOND, "dot", born=0), "New [")
+    assert "penwidth=3" in new
+    assert "<B>3 s</B>" in new
+
+
+def test_alternatives_that_the_steps_cannot_tell_apart_are_both_numbered() -> None:
+    drawn = render_path(ALLOCATION, [(0, "allocate", "Planned", "Allocated")], 1, "dot")
+    (arrow,) = lines(drawn, "Planned -> Allocated")
+    assert arrow.count("<B>(1)</B>") == 2
+
+
+def test_a_row_back_into_its_own_state_is_a_step() -> None:
+    steps = [(0, "register", "Init", "Running"), (5, "register", "Running", "Running")]
+    (loop,) = lines(render_path(RESOURCE_MANAGER, steps, 9, "dot"), "Running -> Running")
+    assert "(2)" in loop
+
+
+@pytest.mark.parametrize(
+    ("steps", "now", "message"),
+    [
+        ([(0, "run", "New", "Running")], 1, "New --run--> Running is not in the table"),
+        ([(0, "ask", "Nowhere", "New")], 1, "application has no state Nowhere"),
+        (
+            [(0, "ask", "New", "Accepted"), (1, "wait", "Running", "Waiting")],
+            2,
+            "starts elsewhere than Accepted",
+        ),
+        (
+            [(5, "ask", "New", "Accepted"), (4, "run", "Accepted", "Running")],
+            9,
+            "step 2 .* is earlier than what came before it",
+        ),
+        ([(5, "ask", "New", "Accepted")], 4, "now is earlier than what came before it"),
+    ],
+)
+def test_an_impossible_path_is_refused(steps: list[Step], now: int, message: str) -> None:
+    with pytest.raises(DiagramError, match=message):
+        render_path(APPLICATION, steps, now, "dot")

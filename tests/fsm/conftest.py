@@ -1,0 +1,118 @@
+"""Entities for the six tables, and the facts that make each guard agree.
+
+A test that asks for ``lifecycle``, ``edge`` (a lifecycle and one of its rows) or ``pair`` (a
+lifecycle, a state and a trigger) runs once for each there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import LIFECYCLES, Lifecycle, Row
+from quadriga.fsm.allocation import PREEMPTION, TIMEOUT
+from quadriga.fsm.table import Guard, name_of
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """All that any guard or emitter looks at. As it is made, every guard says no."""
+
+    key: str
+    state: str
+    starts_aware: bool = False
+    has_allocations: bool = False
+    has_placeholders: bool = False
+    run_limit: int = 0
+    started: bool = False
+    gang_wait_limit: int = 0
+    pending: int = 1
+    reason: str | None = None
+
+
+#: what makes a guard say yes: facts of the entity, and information that comes with the trigger
+YES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "in_stateaware_queue": ({"starts_aware": True}, {}),
+    "first_replacement": ({}, {"first_replacement": True}),
+    "placeholders_left": ({"has_placeholders": True}, {}),
+    "anything_left": ({"has_allocations": True}, {}),
+    "repeats_remain": ({"pending": 2}, {}),
+    "has_run_limit": ({"run_limit": 1}, {}),
+    "unconfirmed": ({}, {"timer": True}),
+    "timed_out": ({"reason": TIMEOUT}, {}),
+    "preempted": ({"reason": PREEMPTION}, {}),
+    "created_draining": ({}, {"draining": True}),
+}
+
+Birth = Callable[..., Life]
+Steering = Callable[[Life, Guard | None], dict[str, Any]]
+
+
+@pytest.fixture(scope="session")
+def born() -> Birth:
+    """Make an entity in a state, with some facts."""
+
+    def make(state: str, **facts: Any) -> Life:
+        return Life("it-1", state, **facts)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def steer() -> Steering:
+    """Arrange an entity so that only this guard agrees; returns the information for ``fire``."""
+
+    def arrange(life: Life, guard: Guard | None) -> dict[str, Any]:
+        fresh = Life(life.key, life.state)
+        facts, info = YES[name_of(guard)] if guard else ({}, {})
+        for name in Life.__slots__:
+            setattr(life, name, facts.get(name, getattr(fresh, name)))
+        return dict(info)
+
+    return arrange
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The checkout."""
+    return Path(__file__).resolve().parents[2]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    tables = list(LIFECYCLES.values())
+    if "lifecycle" in metafunc.fixturenames:
+        metafunc.parametrize("lifecycle", tables, ids=lambda table: table.name)
+    if "edge" in metafunc.fixturenames:
+        edges = [(table, row) for table in tables for row in table.rows]
+        metafunc.parametrize("edge", edges, ids=[_edge_id(*edge) for edge in edges])
+    if "pair" in metafunc.fixturenames:
+        pairs = [
+            (t, state, trigger) for t in tables for state in t.states for trigger in t.triggers()
+        ]
+        metafunc.parametrize("pair", pairs, ids=[f"{t.name}-{s}-{g}" for t, s, g in pairs])
+
+
+def _edge_id(table: Lifecycle, row: Row) -> str:
+    return f"{table.name}-{row.line}-{row.source}-{row.label}"
+
+
+@pytest.fixture(scope="session")
+def twin() -> Callable[..., Lifecycle]:
+    """Build a lifecycle again from its rows, for example on the library's own machine."""
+
+    def build(lifecycle: Lifecycle, *, stock: bool = False) -> Lifecycle:
+        return Lifecycle(
+            lifecycle.name,
+            initial=lifecycle.initial,
+            final=lifecycle.final,
+            lasts=lifecycle.lasts,
+            rows=[tuple(line) for _, line in groupby(lifecycle.rows, key=lambda row: row.line)],
+            stock=stock,
+        )
+
+    return build

@@ -1,0 +1,207 @@
+"""The lean engine against the library's own machine: the same rows, the same random triggers.
+
+At every step both must agree on the state, the effects, and the exception where there is one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from transitions import MachineError
+
+from quadriga.fsm import (
+    LIFECYCLES,
+    STAYS,
+    Effect,
+    Fired,
+    InvalidTransition,
+    Lifecycle,
+    ignored,
+    row,
+    unbounded,
+    within,
+)
+
+STEPS = 8_000  # for each of seven tables
+REASONS = ("timeout", "preemption", "replacement", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise(Effect):
+    """What the synthetic emitters cause: everything they were told."""
+
+    trigger: str
+    source: str
+    target: str
+    state: str
+    loud: int
+
+
+class OutOfPaint(Exception):
+    pass
+
+
+def loud(it: Any, info: Any) -> bool:
+    return info["loud"]  # type: ignore[no-any-return]  # truthy, not a bool: 0 to 3
+
+
+def very_loud(it: Any, info: Any) -> bool:
+    if info["loud"] == 1:
+        raise KeyError("a guard that fails")
+    return bool(info["loud"] > 2)
+
+
+def noise(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    return (Noise(fired.trigger, fired.source, fired.target, it.state, fired.info["loud"]),)
+
+
+def fragile(it: Any, fired: Fired) -> Iterator[Effect]:
+    yield from noise(it, fired)
+    if fired.info["fails"]:
+        raise OutOfPaint
+    yield from noise(it, fired)
+
+
+def refused_elsewhere(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    """An emitter that trips over another lifecycle: that error must come through as it is."""
+    if fired.info["fails"]:
+        raise InvalidTransition("other", "it-2", "There", "thing")
+    return ()
+
+
+def library_error(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    if fired.info["fails"]:
+        raise MachineError("the library's own")
+    return ()
+
+
+# fmt: off
+SYNTHETIC = Lifecycle(
+    "synthetic",
+    initial="A",
+    final=("Z",),
+    lasts={"A": unbounded("go"), "B": within(5), "C": within(7, then="go")},
+    rows=(
+        row("go",     "A",             "B"),
+        row("go",     "B",             "C",    when=loud,       emit=noise),
+        row("go",     "B",             STAYS,  when=very_loud,  emit=(fragile, noise)),
+        row("go",     "B",             "B",                     emit=(noise, fragile)),
+        row("go",     "C",             "A",                     emit=fragile),
+        row("self",   ("A", "B", "C"), "B",    when=very_loud),
+        row("self",   "A",             "A"),
+        row("self",   "B",             STAYS,                   emit=refused_elsewhere),
+        row("self",   "C",             "C",                     emit=(noise, library_error)),
+        ignored("no", ("A", "B"),      why="nothing to see"),
+        row("no",     "C",             STAYS,                   emit=noise),
+        row("end",    "C",             STAYS,  when=loud,       emit=noise),
+        row("end",    "C",             "Z",                     emit=noise),
+    ),
+)
+# fmt: on
+
+TABLES = [*LIFECYCLES.values(), SYNTHETIC]
+
+
+def outcome(lifecycle: Lifecycle, it: Any, trigger: str, info: dict[str, Any]) -> Any:
+    try:
+        return lifecycle.fire(it, trigger, **info)
+    except Exception as error:
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_the_lean_engine_does_what_the_library_does(table: Any, born: Any, twin: Any) -> None:
+    lean, stock = twin(table), twin(table, stock=True)
+    random = Random(f"differential {table.name}")
+    triggers = (*table.triggers(), "dance")
+    ours, theirs = born(table.initial), born(table.initial)
+    legal = 0
+    for step in range(STEPS):
+        if ours.state in table.final or random.random() < 0.05:
+            ours.state = theirs.state = random.choice(table.states)
+        facts = {
+            "starts_aware": random.random() < 0.5,
+            "has_allocations": random.random() < 0.5,
+            "has_placeholders": random.random() < 0.5,
+            "run_limit": random.choice((0, 0, 60)),
+            "started": random.random() < 0.5,
+            "gang_wait_limit": random.choice((0, 60)),
+            "pending": random.randint(0, 3),
+            "reason": random.choice(REASONS),
+        }
+        for name, value in facts.items():
+            setattr(ours, name, value)
+            setattr(theirs, name, value)
+        info = {
+            "loud": random.randint(0, 3),
+            "fails": random.random() < 0.3,
+            "timer": random.random() < 0.5,
+            "draining": random.random() < 0.5,
+            "first_replacement": random.random() < 0.5,
+            "reason": random.choice(("", "because")),
+        }
+        trigger = random.choice(triggers)
+        before = ours.state
+        got = outcome(lean, ours, trigger, info)
+        expected = outcome(stock, theirs, trigger, info)
+        story = f"step {step}: {trigger} in {before} with {facts} and {info}"
+        assert got == expected, story
+        if table is not SYNTHETIC and not table.allows(before, trigger):
+            assert got[0] is InvalidTransition, story
+        elif table is not SYNTHETIC:  # both failing in the same way proves nothing
+            assert all(isinstance(effect, Effect) for effect in got), story
+        assert ours.state == theirs.state, story
+        legal += table.allows(before, trigger)
+    assert legal > STEPS / 10  # the walk saw more than refusals
+
+
+def test_the_synthetic_walk_meets_every_row(born: Any, twin: Any) -> None:
+    """What is compared above is worth comparing: guards, failures, stays and reflexive rows."""
+    table = twin(SYNTHETIC)
+    taken = set()
+    stop = table.observe(taken.add)
+    random = Random("synthetic")
+    it = born("A")
+    failures = set()
+    for _ in range(2_000):
+        it.state = "A" if it.state == "Z" else it.state
+        info = {"loud": random.randint(0, 3), "fails": random.random() < 0.3}
+        result = outcome(table, it, random.choice(table.triggers()), info)
+        failures.add(result[0] if result and isinstance(result[0], type) else None)
+    stop()
+    # where "loud" agrees, "very loud" is never asked: that row is legal and unreachable by facts
+    assert {row for row in table.rows if row not in taken} == {table.rows[2]}
+    assert failures >= {KeyError, OutOfPaint, InvalidTransition, MachineError}
+
+
+class Model:
+    """As the library likes its models: it gets methods, and is told the effects."""
+
+    def __init__(self) -> None:
+        self.key = "it-1"
+        self.heard: tuple[Effect, ...] = ()
+
+    def on_effects(self, effects: tuple[Effect, ...]) -> None:
+        self.heard = effects
+
+
+def test_a_model_of_the_shared_machine_does_what_fire_does(born: Any, twin: Any) -> None:
+    table = twin(SYNTHETIC)
+    model, it = Model(), born("A")
+    table.machine.add_model(model)
+    random = Random("model")
+    for _ in range(3_000):
+        if it.state == "Z":
+            it.state = model.state = "A"  # type: ignore[attr-defined]
+        info = {"loud": random.randint(0, 3), "fails": random.random() < 0.3}
+        trigger = random.choice(table.triggers())
+        expected = outcome(table, it, trigger, info)
+        model.heard = ()
+        try:
+            assert getattr(model, trigger)(**info) is True
+            assert model.heard == expected
+        except Exception as error:
+            assert (type(error), str(error)) == expected
+        assert model.state == it.state  # type: ignore[attr-defined]

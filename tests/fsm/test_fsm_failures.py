@@ -1,0 +1,141 @@
+"""Whatever goes wrong while a trigger is applied leaves the entity as it was."""
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from transitions import MachineError
+
+from quadriga.fsm import (
+    APPLICATION,
+    Effect,
+    Fired,
+    InvalidTransition,
+    Lifecycle,
+    row,
+    unbounded,
+)
+from quadriga.fsm.effects import Forget
+
+
+class Broken(Exception):
+    pass
+
+
+def broken_guard(it: Any, info: Any) -> bool:
+    raise Broken
+
+
+def broken(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    raise Broken
+
+
+def broken_midway(it: Any, fired: Fired) -> Iterator[Effect]:
+    yield Forget()
+    raise Broken
+
+
+def fine(it: Any, fired: Fired) -> tuple[Effect, ...]:
+    assert it.state == fired.source  # the change comes after
+    return (Forget(),)
+
+
+def nothing(it: Any, fired: Fired) -> Any:
+    return None  # an emitter that forgot to return
+
+
+# fmt: off
+FRAGILE = {
+    "guard":          row("go", "A", "B", when=broken_guard) + row("go", "A", "B"),
+    "emitter":        row("go", "A", "B", emit=broken),
+    "second emitter": row("go", "A", "B", emit=(fine, broken)),
+    "generator":      row("go", "A", "B", emit=broken_midway),
+    "both":           row("go", "A", "B", emit=(fine, broken_midway)),
+}
+# fmt: on
+
+
+def build(line: Any, stock: bool = False) -> Lifecycle:
+    return Lifecycle(
+        "fragile",
+        initial="A",
+        final=("B",),
+        lasts={"A": unbounded("go")},
+        rows=(line,),
+        stock=stock,
+    )
+
+
+@pytest.mark.parametrize("stock", [False, True], ids=["lean", "stock"])
+@pytest.mark.parametrize("what", FRAGILE)
+def test_a_failure_changes_nothing(what: str, stock: bool, born: Any) -> None:
+    it = born("A")
+    with pytest.raises(Broken):
+        build(FRAGILE[what], stock).fire(it, "go")
+    assert it.state == "A"
+
+
+@pytest.mark.parametrize("what", FRAGILE)
+def test_a_failure_changes_no_model_either(what: str) -> None:
+    heard: list[Any] = []
+
+    class Model:
+        on_effects = heard.append
+
+    for made in (build(FRAGILE[what]).machine, build(FRAGILE[what]).make_machine()):
+        model: Any = Model()
+        made.add_model(model)
+        with pytest.raises(Broken):
+            model.go()
+        assert model.state == "A"
+    assert heard == []
+
+
+@pytest.mark.parametrize("stock", [False, True], ids=["lean", "stock"])
+def test_an_emitter_that_returns_nothing_is_noticed(stock: bool, born: Any) -> None:
+    it = born("A")
+    with pytest.raises(TypeError):
+        build(row("go", "A", "B", emit=nothing), stock).fire(it, "go")
+    assert it.state == "A"
+
+
+def test_effects_come_in_the_order_of_the_emitters(born: Any) -> None:
+    it = born("A")
+    assert build(row("go", "A", "B", emit=(fine, fine))).fire(it, "go") == (Forget(), Forget())
+    assert it.state == "B"
+
+
+# -- the exception -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def refusal(born: Any) -> InvalidTransition:
+    with pytest.raises(InvalidTransition) as caught:
+        APPLICATION.fire(born("Expired"), "run")
+    return caught.value
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    f"pickle {protocol}": lambda it, protocol=protocol: pickle.loads(pickle.dumps(it, protocol))
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1)
+} | {"copy": copy.copy, "deepcopy": copy.deepcopy}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_refusal_can_be_sent_elsewhere(refusal: InvalidTransition, way: str) -> None:
+    again = COPIES[way](refusal)
+    assert type(again) is InvalidTransition
+    assert vars(again) == vars(refusal)
+    assert str(again) == "application 'it-1' cannot 'run' in state Expired"
+
+
+def test_a_refusal_is_an_error_of_the_library(born: Any) -> None:
+    with pytest.raises(MachineError):
+        APPLICATION.fire(born("Expired"), "run")
+
+
+def test_a_refusal_hides_how_the_engine_found_out(refusal: InvalidTransition) -> None:
+    assert refusal.__cause__ is None
+    assert refusal.__suppress_context__

@@ -1,0 +1,228 @@
+"""The tables on the library's own machines, and what the shared one allows."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from transitions import Machine, MachineError
+from transitions.extensions import (
+    GraphMachine,
+    HierarchicalMachine,
+    LockedMachine,
+)
+from transitions.extensions.asyncio import AsyncMachine
+from transitions.extensions.markup import MarkupMachine
+
+from quadriga.fsm import (
+    NODE,
+    DefinitionError,
+    InvalidTransition,
+    Lifecycle,
+    path_to,
+)
+from quadriga.fsm.effects import CloseNode, EmptyNode, OpenNode
+
+
+class Server:
+    """A model: the library gives it ``accept()``, ``drain()`` and so on."""
+
+    state: str
+
+    def __init__(self, key: str = "n-1") -> None:
+        self.key = key
+        self.heard: list[Any] = []
+
+    def on_effects(self, effects: Any) -> None:
+        self.heard.append((self.state, effects))
+
+
+@pytest.mark.parametrize(
+    "machine_cls", [Machine, LockedMachine, HierarchicalMachine, MarkupMachine]
+)
+def test_a_machine_of_ones_own(machine_cls: type[Machine]) -> None:
+    server: Any = Server()
+    machine = NODE.make_machine(server, machine_cls)
+    assert isinstance(machine, machine_cls)
+    assert server.state == "New"
+    assert server.accept(draining=True)
+    assert server.schedule()
+    assert server.update()
+    assert server.decommission()
+    # told after the change, only where there is something to tell
+    assert server.heard == [
+        ("Draining", (CloseNode(),)),
+        ("Schedulable", (OpenNode(),)),
+        ("Removed", (CloseNode(), EmptyNode())),
+    ]
+    with pytest.raises(MachineError):
+        server.drain()
+    assert server.state == "Removed"
+
+
+def test_an_asynchronous_machine() -> None:
+    class Remote(Server):
+        async def on_effects(self, effects: Any) -> None:  # type: ignore[override]
+            await asyncio.sleep(0)
+            self.heard.append((self.state, effects))
+
+    async def live() -> None:
+        server: Any = Remote()
+        NODE.make_machine(server, AsyncMachine)
+        assert await server.accept()
+        assert await server.drain()
+        with pytest.raises(MachineError):
+            await server.accept()
+        # an asynchronous receiver is awaited
+        assert server.heard == [("Schedulable", (OpenNode(),)), ("Draining", (CloseNode(),))]
+
+    asyncio.run(live())
+
+
+def test_a_graph_machine() -> None:
+    pytest.importorskip("graphviz")
+    server: Any = Server()
+    NODE.make_machine(server, GraphMachine, show_conditions=True)
+    server.accept()
+    source = server.get_graph().source
+    assert all(state in source for state in NODE.states)
+    assert "created_draining" in source
+
+
+def test_effects_go_where_deliver_says() -> None:
+    told: list[Any] = []
+
+    def tell(model: Any, effects: Any) -> None:
+        told.append((model.key, model.state, effects))
+
+    server: Any = Server()
+    NODE.make_machine(server, deliver=tell)
+    server.accept()
+    assert told == [("n-1", "Schedulable", (OpenNode(),))]
+    assert server.heard == []
+
+
+def test_a_model_need_not_listen() -> None:
+    class Deaf:
+        state: str
+
+    server: Any = Deaf()
+    NODE.make_machine(server)
+    server.accept()
+    assert server.state == "Schedulable"
+
+
+def test_several_models_and_options_of_the_library() -> None:
+    machine = NODE.make_machine(model_attribute="phase", queued=True)
+    servers: list[Any] = [Server("n-1"), Server("n-2")]
+    for server in servers:
+        server.state = "the model's own"
+        machine.add_model(server)
+    servers[0].accept()
+    assert [server.phase for server in servers] == ["Schedulable", "New"]
+    assert servers[0].is_phase_Schedulable()
+
+
+def test_a_machine_of_ones_own_can_be_extended() -> None:
+    server: Any = Server()
+    machine = NODE.make_machine(server)
+    machine.add_states("Asleep")
+    machine.add_transition("doze", "Schedulable", "Asleep")
+    server.accept()
+    server.doze()
+    assert server.state == "Asleep"
+    assert not NODE.allows("Schedulable", "doze")
+
+
+def test_every_way_through_every_table_on_a_plain_machine(
+    lifecycle: Lifecycle, born: Any, steer: Any
+) -> None:
+    for state in lifecycle.states:
+        life = born(lifecycle.initial)
+
+        class Model:
+            """Looks to the guards like the entity."""
+
+            def __getattr__(self, name: str, life: Any = life) -> Any:
+                if name in type(life).__slots__:
+                    return getattr(life, name)
+                raise AttributeError(name)
+
+        model: Any = Model()
+        model.state = lifecycle.initial
+        machine = lifecycle.make_machine()
+        machine.add_model(model)
+        for row in path_to(lifecycle, state):
+            getattr(model, row.trigger)(**steer(life, row.guard))
+        assert model.state == state
+
+
+# -- the shared machine --------------------------------------------------------------------------
+
+
+def test_the_shared_machine_takes_models(twin: Any) -> None:
+    node = twin(NODE)
+    server: Any = Server()
+    node.machine.add_model(server)
+    assert server.state == "New"
+    assert server.may_accept()
+    assert not server.may_drain()
+    assert server.accept(draining=True)
+    assert server.is_Draining()
+    assert server.trigger("schedule")
+    assert server.heard == [("Draining", (CloseNode(),)), ("Schedulable", (OpenNode(),))]
+    with pytest.raises(InvalidTransition, match="node 'n-1' cannot 'accept' in state Schedulable"):
+        server.accept()
+    node.machine.remove_model(server)
+
+
+def test_the_shared_machine_is_one_for_all_entities(twin: Any, born: Any) -> None:
+    node = twin(NODE)
+    for _ in range(3):
+        node.fire(born("New"), "accept")
+    assert node.machine.models == []
+
+
+def test_the_shared_machine_knows_its_states_and_triggers(lifecycle: Lifecycle) -> None:
+    machine = lifecycle.machine
+    assert tuple(machine.states) == lifecycle.states
+    # only newer versions of the library know of it for states that are not final
+    final = (s.name for s in machine.states.values() if getattr(s, "final", False))
+    assert tuple(final) == lifecycle.final
+    assert machine.initial == lifecycle.initial
+    for state in lifecycle.states:
+        assert set(machine.get_triggers(state)) == set(lifecycle.triggers(state))
+
+
+def test_the_shared_machine_cannot_be_changed(twin: Any) -> None:
+    node = twin(NODE)
+    machine = node.machine
+    for change in (
+        lambda: machine.add_transition("drain", "New", "Draining"),
+        lambda: machine.add_transition("dance", "New", "Removed"),
+        lambda: machine.add_transitions([["dance", "New", "Removed"]]),
+        lambda: machine.add_states("Asleep"),
+        lambda: machine.remove_transition("drain"),
+    ):
+        with pytest.raises(DefinitionError, match="^node: the shared machine is complete"):
+            change()
+    assert tuple(machine.states) == node.states
+    assert tuple(machine.events) == node.triggers()
+
+
+# -- markup ----------------------------------------------------------------------------------------
+
+
+def test_a_table_can_be_exported_as_markup(lifecycle: Lifecycle) -> None:
+    markup: Any = lifecycle.make_machine(None, MarkupMachine).markup  # type: ignore[attr-defined]
+    assert markup["name"] == lifecycle.name
+    assert markup["initial"] == lifecycle.initial
+    assert [state["name"] for state in markup["states"]] == list(lifecycle.states)
+    exported = {
+        (t["source"], t["trigger"], t.get("dest"), tuple(t.get("conditions", ())))
+        for t in markup["transitions"]
+    }
+    built = {
+        (r.source, r.trigger, r.target, (r.guard.__name__,) if r.guard else ())
+        for r in lifecycle.rows
+    }
+    assert exported == built

@@ -1,0 +1,309 @@
+"""The coverage of rows: counted in a run of pytest, shown, written, and held to a minimum."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import APPLICATION, NODE, Lifecycle, pytest_plugin, row, unbounded
+from quadriga.fsm.pytest_plugin import Coverage, track
+
+CONFTEST = """
+from quadriga.fsm import STAYS, Lifecycle, row, unbounded
+from quadriga.fsm.pytest_plugin import track
+
+def is_heavy(door, info):
+    return bool(info.get("heavy"))
+
+DOOR = track(Lifecycle(
+    "door", initial="Closed", final=("Gone",),
+    lasts={"Closed": unbounded("open"), "Open": unbounded("close")},
+    rows=(
+        row("open", "Closed", STAYS, when=is_heavy, why="it does not move"),
+        row("open", "Closed", "Open"),
+        row("close", "Open", "Closed"),
+        row("burn", ("Closed", "Open"), "Gone"),
+    ),
+))
+"""
+TESTS = """
+from types import SimpleNamespace
+from conftest import DOOR
+from quadriga.fsm import NODE
+
+def test_a_door():
+    door = SimpleNamespace(key="d-1", state="Closed")
+    fire = DOOR.fire
+    fire(door, "open", heavy=True)
+    fire(door, "open")
+    fire(door, "close")
+    fire(door, "open")
+
+def test_a_node():
+    NODE.fire(SimpleNamespace(key="n-1", state="New"), "accept")
+"""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run pytest on the door, with this plugin and no other."""
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_door.py").write_text(TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    def pytest_(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        }
+        return subprocess.run(
+            [
+                *(sys.executable, "-W", "error", "-m", "pytest", "-W", "error"),
+                *("-p", "no:cacheprovider", "-p", "quadriga.fsm.pytest_plugin", *arguments),
+            ],
+            cwd=tmp_path,
+            env=environment | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return pytest_
+
+
+def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
+    return [line.strip() for line in result.stdout.splitlines()]
+
+
+def test_nothing_is_said_unless_asked(run: Run) -> None:
+    result = run()
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "lifecycles" not in result.stdout
+
+
+def test_the_summary_names_what_no_test_took(run: Run) -> None:
+    result = run("--fsm-coverage")
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = lines(result)
+    assert "node: 1 of 10" in said
+    assert "door: 3 of 5" in said
+    assert "not taken: row 3: Closed --burn--> Gone" in said
+    assert "not taken: row 3: Open --burn--> Gone" in said
+    assert not any(line.startswith("not taken: row 0: Closed --open") for line in said)
+    assert f"application: 0 of {len(APPLICATION.rows)}" in said
+
+
+def test_only_some_lifecycles(run: Run) -> None:
+    said = lines(run("--fsm-coverage-of=door"))
+    assert "door: 3 of 5" in said
+    assert "60.0 % of all rows" in said
+    assert not any(line.startswith("node") for line in said)
+
+
+def test_a_lifecycle_that_nobody_knows(run: Run) -> None:
+    result = run("--fsm-coverage-of=dor")
+    assert result.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "no lifecycle is named 'dor'; hand yours to track()" in lines(result)
+
+
+@pytest.mark.parametrize(("least", "passes"), [("60", True), ("60.1", False)])
+def test_a_run_below_the_minimum_fails(run: Run, least: str, passes: bool) -> None:
+    result = run("--fsm-coverage-of=door", f"--fsm-coverage-min={least}")
+    assert result.returncode == (0 if passes else pytest.ExitCode.TESTS_FAILED)
+    assert ("less than the 60.1 % asked for" in lines(result)) == (not passes)
+
+
+def test_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "test_bad.py").write_text("def test_bad(): assert False\n")
+    assert run("--fsm-coverage").returncode == pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.mark.parametrize("least", ["much", "-1", "101", "nan"])
+def test_a_minimum_must_be_a_percentage(run: Run, tmp_path: Path, least: str) -> None:
+    result = run(f"--fsm-coverage-min={least}")
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"'{least}' is not a percentage from 0 to 100" in result.stderr
+
+    (tmp_path / "pytest.ini").write_text(
+        f"[pytest]\nfsm_coverage = true\nfsm_coverage_min = {least}\n"
+    )
+    result = run()
+    assert result.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"fsm_coverage_min: '{least}' is not a percentage" in result.stderr
+
+
+def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
+    assert run("--fsm-coverage-report=out/fsm.json").returncode == 0
+    report = json.loads((tmp_path / "out" / "fsm.json").read_text(encoding="utf-8"))
+    assert list(report) == [
+        *("application", "ask", "allocation", "node", "resource_manager", "queue", "door")
+    ]
+    assert report["door"]["rows"][0] == {
+        "line": 0,
+        "trigger": "open",
+        "source": "Closed",
+        "target": None,
+        "guard": "is_heavy",
+        "count": 1,
+    }
+    assert [each["count"] for each in report["door"]["rows"]] == [1, 2, 1, 0, 0]
+    assert [each["line"] for each in report["door"]["rows"]] == [0, 1, 2, 3, 3]
+    assert sum(each["count"] for each in report["node"]["rows"]) == 1
+
+
+def test_settings_say_the_same_as_options(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\nfsm_coverage = true\nfsm_coverage_of = door node\n"
+        "fsm_coverage_min = 90\nfsm_coverage_report = fsm.json\n"
+    )
+    result = run()
+    assert result.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "less than the 90 % asked for" in lines(result)
+    assert list(json.loads((tmp_path / "fsm.json").read_text())) == ["node", "door"]
+    assert run("--fsm-coverage-min=1").returncode == 0  # the option is the stronger
+
+
+def test_a_minimum_in_the_settings_does_not_turn_it_on(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nfsm_coverage_min = 90\n")
+    assert run().returncode == 0
+
+
+def test_collecting_alone_fails_nothing(run: Run) -> None:
+    result = run("--collect-only", "--fsm-coverage-min=100")
+    assert result.returncode == 0
+    assert "of all rows" not in result.stdout
+
+
+# -- without a run -----------------------------------------------------------------------------
+
+
+def accept(node: Lifecycle) -> None:
+    node.fire(SimpleNamespace(key="n-1", state="New"), "accept")
+
+
+def test_coverage_counts_between_add_and_stop(twin: Any) -> None:
+    node, coverage = twin(NODE), Coverage()
+    accept(node)
+    coverage.add(node)
+    coverage.add(node)  # twice is once
+    node.fire(SimpleNamespace(key="n-1", state="New"), "accept", draining=True)
+    accept(node)
+    accept(node)
+    coverage.stop()
+    accept(node)
+    assert [coverage.count("node", row) for row in node.rows[:3]] == [1, 2, 0]
+    assert len(coverage.missing("node")) == 8
+    assert coverage.percent == 20
+
+
+def test_nothing_to_take_is_all_taken() -> None:
+    assert Coverage().percent == 100
+
+
+def test_a_model_of_the_shared_machine_counts(twin: Any) -> None:
+    node, coverage = twin(NODE), Coverage()
+    coverage.add(node)
+    model: Any = SimpleNamespace()
+    node.machine.add_model(model)
+    model.reject()
+    coverage.stop()
+    assert coverage.count("node", node.rows[2]) == 1
+
+
+def test_a_row_that_fails_was_not_taken(born: Any) -> None:
+    def broken(it: Any, fired: Any) -> Any:
+        raise KeyError
+
+    line = row("go", "A", "B", emit=broken)
+    table = Lifecycle("t", initial="A", final=("B",), lasts={"A": unbounded("go")}, rows=(line,))
+    coverage = Coverage()
+    coverage.add(table)
+    with pytest.raises(KeyError):
+        table.fire(born("A"), "go")
+    assert coverage.percent == 0
+
+
+def test_two_observers_do_not_disturb_each_other(twin: Any) -> None:
+    node, first, second = twin(NODE), Coverage(), Coverage()
+    first.add(node)
+    second.add(node)
+    accept(node)
+    first.stop()
+    accept(node)
+    second.stop()
+    assert (first.count("node", node.rows[1]), second.count("node", node.rows[1])) == (1, 2)
+
+
+def test_after_the_last_observer_the_fast_way_is_back(twin: Any) -> None:
+    node, untouched = twin(NODE), twin(NODE)
+    stop = node.observe(print)
+    assert node._cells != untouched._cells
+    stop()
+    stop()  # twice is once
+    assert node._cells == untouched._cells
+
+
+def test_observing_changes_no_outcome(edge: Any, born: Any, steer: Any, twin: Any) -> None:
+    lifecycle, row = edge
+    it, watched = born(row.source), born(row.source)
+    observed = twin(lifecycle)
+    observed.observe(lambda taken: None)
+    expected = lifecycle.fire(it, row.trigger, **steer(it, row.guard))
+    assert observed.fire(watched, row.trigger, **steer(watched, row.guard)) == expected
+    assert watched.state == it.state
+
+
+def test_the_stock_machine_is_not_observed(twin: Any) -> None:
+    with pytest.raises(ValueError, match="^node: the stock machine cannot be observed$"):
+        twin(NODE, stock=True).observe(print)
+
+
+def test_counts_of_several_processes_are_added(twin: Any) -> None:
+    mine, theirs = Coverage(), Coverage()
+    mine.add(twin(NODE))
+    node = twin(NODE)
+    theirs.add(node)
+    accept(node)
+    theirs.add(twin(APPLICATION))
+    for _ in range(2):
+        mine.merge(json.loads(json.dumps(theirs.counts())))
+    assert mine.count("node", node.rows[1]) == 2
+    assert list(mine.report()) == ["node"]
+
+
+def test_names_are_tracked_once(monkeypatch: pytest.MonkeyPatch, twin: Any) -> None:
+    monkeypatch.setattr(pytest_plugin, "_tracked", {})
+    assert track(NODE) is track(NODE) is NODE
+    with pytest.raises(ValueError, match="^another lifecycle is named 'node'$"):
+        track(twin(NODE))
+
+
+def test_what_is_tracked_during_a_run_is_counted(
+    monkeypatch: pytest.MonkeyPatch, twin: Any
+) -> None:
+    running, node = Coverage(), twin(NODE)
+    monkeypatch.setattr(pytest_plugin, "_tracked", {})
+    monkeypatch.setattr(pytest_plugin, "_running", [running])
+    track(node)
+    accept(node)
+    running.stop()
+    assert running.count("node", node.rows[1]) == 1
+
+
+def test_one_function_may_observe_twice(twin: Any) -> None:
+    node = twin(NODE)
+    taken: list[Any] = []
+    first, second = node.observe(taken.append), node.observe(taken.append)
+    accept(node)
+    first()
+    first()
+    accept(node)
+    second()
+    assert len(taken) == 3
