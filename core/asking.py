@@ -22,8 +22,12 @@ from quadriga.si import (
     RequestError,
     TerminationType,
 )
-from quadriga.si.constants import KEY_ALLOW_PREEMPTION, KEY_REQUIRED_NODE, TAG_ALLOW_PREEMPTION
-from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.si.constants import (
+    KEY_ALLOW_PREEMPTION,
+    KEY_REQUIRED_NODE,
+    TAG_ALLOW_PREEMPTION,
+    TAG_REQUIRED_NODE,
+)
 
 if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
@@ -187,9 +191,7 @@ def check_ask_releases(rm: ResourceManager, releases: list[AllocationAskRelease]
             )
 
 
-def release_asks(
-    kernel: Kernel, rm: ResourceManager, releases: list[AllocationAskRelease]
-) -> None:
+def release_asks(kernel: Kernel, rm: ResourceManager, releases: list[AllocationAskRelease]) -> None:
     """Give asks up as the resource manager says, and confirm with the same type (X30).
 
     Any type that only the core creates is a late confirmation and is dropped (X8).

@@ -84,7 +84,7 @@ def hold(allocation: Allocation) -> None:
     else:
         app.allocations[allocation.uuid] = allocation
         book = app.allocated
-        if app.queue.fair:  # type: ignore[attr-defined]
+        if app.queue.fair:
             app.rank = None
     most, usage = app.max_allocated, app.partition.usage[app.user]
     for place, value in enumerate(vector):
@@ -141,7 +141,7 @@ def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
     delta = plus(placeholder.vector, negative)
     if any(delta):
         return_quota(app, delta)
-    elif app.queue.fair:  # type: ignore[attr-defined]
+    elif app.queue.fair:
         app.touch()
 
 

@@ -115,23 +115,27 @@ def _act_on_node(
         inventory.trigger(kernel, found[0], trigger)
 
 
+_REMOVAL = (application.WAIT, application.COMPLETE, application.KILL)
+_NODE = tuple(dict.fromkeys(route.trigger for route in NODE_ROUTES))
+_ASKS, _ALLOCATIONS = "releases.allocationAsksToRelease", "releases.allocationsToRelease"
+
 # fmt: off
 ROUTES = (
-    #     message             field                              entity         triggers
-    Route(ApplicationRequest, "new",                             "application", (application.REJECT,),
-          "accepted or rejected",                                submission.add_applications),
-    Route(ApplicationRequest, "remove",                          "application", (application.WAIT, application.COMPLETE, application.KILL),
-          "released, updated",                                   _remove_applications),
-    Route(AllocationRequest,  "allocations",                     "allocation",  (allocation.ALLOCATE,),
-          "new or rejectedAllocations",                          recovery.recover_allocations),
-    Route(AllocationRequest,  "asks",                            "ask",         (ask.SUBMIT, ask.UPDATE),
-          "rejected",                                            asking.add_asks),
-    Route(AllocationRequest,  "releases.allocationAsksToRelease", "ask",        (ask.REJECT,),
-          "releasedAsks",                                        asking.release_asks, asking.check_ask_releases),
-    Route(AllocationRequest,  "releases.allocationsToRelease",   "allocation",  (allocation.COMPLETE, allocation.CONFIRM),
-          "released, new",                                       releases.release_allocations, releases.check_releases),
-    Route(NodeRequest,        "nodes",                           "node",        tuple(dict.fromkeys(r.trigger for r in NODE_ROUTES)),
-          "accepted, rejected",                                  _act_on_nodes),
+    #     message             field          entity         triggers                                     response
+    Route(ApplicationRequest, "new",         "application", (application.REJECT,),                       "accepted, rejected",
+          submission.add_applications),
+    Route(ApplicationRequest, "remove",      "application", _REMOVAL,                                    "released, updated",
+          _remove_applications),
+    Route(AllocationRequest,  "allocations", "allocation",  (allocation.ALLOCATE,),                      "new, rejectedAllocations",
+          recovery.recover_allocations),
+    Route(AllocationRequest,  "asks",        "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejected",
+          asking.add_asks),
+    Route(AllocationRequest,  _ASKS,         "ask",         (ask.REJECT,),                               "releasedAsks",
+          asking.release_asks, asking.check_ask_releases),
+    Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation.COMPLETE, allocation.CONFIRM),   "released, new",
+          releases.release_allocations, releases.check_releases),
+    Route(NodeRequest,        "nodes",       "node",        _NODE,                                       "accepted, rejected",
+          _act_on_nodes),
 )
 # fmt: on
 

@@ -81,9 +81,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
         node.total = list(total) + [0] * (width - len(total))
         node.available = [
             whole - used - others
-            for whole, used, others in zip(
-                node.total, node.allocated, node.occupied, strict=True
-            )
+            for whole, used, others in zip(node.total, node.allocated, node.occupied, strict=True)
         ]
     if info.HasField("occupiedResource"):
         _occupy(node, occupied)
@@ -161,5 +159,3 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     partition.board.remove(node)
     partition.capacity_changed(tuple(node.total), ())
     removed.settle(kernel)
-
-

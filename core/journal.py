@@ -57,9 +57,7 @@ class Journal:
         cause: str,
     ) -> None:
         """Append a record."""
-        self._records.append(
-            (self.count, time, lifecycle, entity, trigger, source, target, cause)
-        )
+        self._records.append((self.count, time, lifecycle, entity, trigger, source, target, cause))
         self.count += 1
 
     def __iter__(self) -> Iterator[Record]:

@@ -89,18 +89,14 @@ class Kernel:
         target = entity.state
         if source != target:
             entity.entries += 1
-            self.journal.add(
-                self.now, lifecycle.name, entity, trigger, source, target, self.cause
-            )
+            self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)
             if target in lifecycle.timed:
                 self._limit(lifecycle, entity, target)
             hook = self.entered.get(lifecycle.name)
             if hook is not None:
                 hook(entity)
         elif effects:
-            self.journal.add(
-                self.now, lifecycle.name, entity, trigger, source, target, self.cause
-            )
+            self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)
         if effects:
             self._execute(lifecycle, entity, effects)
 

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from quadriga.core.resources import Registry
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
+    Allocation as AllocationMessage,
+)
+from quadriga.si import (
     AllocationAskRelease,
     AllocationRelease,
     AllocationResponse,
@@ -23,9 +26,6 @@ from quadriga.si import (
     TerminationType,
     UpdateContainerSchedulingStateRequest,
     UpdatedApplication,
-)
-from quadriga.si import (
-    Allocation as AllocationMessage,
 )
 
 if TYPE_CHECKING:
@@ -161,9 +161,7 @@ class Outbox:
         """All rejected asks of one request (M3)."""
         self.add(rm, AllocationResponse(rejected=rejected))
 
-    def rejected_allocations(
-        self, rm: ResourceManager, rejected: list[RejectedAllocation]
-    ) -> None:
+    def rejected_allocations(self, rm: ResourceManager, rejected: list[RejectedAllocation]) -> None:
         """Recovered allocations that found no node or application (2.11)."""
         self.add(rm, AllocationResponse(rejectedAllocations=rejected))
 

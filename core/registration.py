@@ -198,7 +198,9 @@ def _check_kinds(request: str, queue: Queue, config: QueueConfig) -> None:
         busy = [q.path for q in queue.walk() if isinstance(q, LeafQueue) and q.apps]
         if busy:
             raise RequestError(
-                request, "config", f"queue {queue.path} cannot be a leaf: {busy[0]} has applications"
+                request,
+                "config",
+                f"queue {queue.path} cannot be a leaf: {busy[0]} has applications",
             )
     for child in config.children:
         below = queue.children.get(child.name)

@@ -91,7 +91,5 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
         group.reservable = True
     else:
         group.reservable = False
-        group.reserve_timer = kernel.timers.start(
-            waiting.created, delay, "group.reserve", group
-        )
+        group.reserve_timer = kernel.timers.start(waiting.created, delay, "group.reserve", group)
     partition.refresh_group(group)

@@ -43,6 +43,14 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
 
 def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue) -> None:
     room = _quota_left(leaf)
+    if not room:  # nothing to count against, so nobody else matters
+        waiting = [ask for ask in partition.unhinted if ask.app.queue is leaf]
+        for ask in sorted(
+            waiting, key=lambda a: (a.app.rank or a.app.make_rank(), -a.priority, a.seq)
+        ):
+            if _looked_at(partition, ask):
+                _hint(kernel, partition, ask)
+        return
     for app in sorted(leaf.apps.values(), key=lambda a: a.rank or a.make_rank()):
         for ask in sorted(app.asks.values(), key=lambda a: (-a.priority, a.seq)):
             if not _looked_at(partition, ask) or not fits_headroom(room, ask.vector):
@@ -50,10 +58,14 @@ def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue) -> None
             for place, value in enumerate(ask.vector):
                 if place in room:
                     room[place] -= value
-            if not ask.hinted and not ask.required_node:
-                ask.hinted = True
-                partition.unhinted.pop(ask, None)
-                kernel.outbox.container_state(ask, _FAILED, _REASON)
+            _hint(kernel, partition, ask)
+
+
+def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
+    if not ask.hinted and not ask.required_node:
+        ask.hinted = True
+        partition.unhinted.pop(ask, None)
+        kernel.outbox.container_state(ask, _FAILED, _REASON)
 
 
 def _looked_at(partition: Partition, ask: Ask) -> bool:

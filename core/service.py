@@ -187,9 +187,8 @@ class SchedulerService:
 
     def _take(self, busy: bool) -> Any:
         """The next piece of work; waits for it until the next timer unless there is more to do."""
-        if busy:
-            timeout = 0.0
-        else:
+        timeout: float | None = 0.0
+        if not busy:
             deadline = self.scheduler.next_deadline()
             timeout = None if deadline is None else max(0.0, (deadline - self._now()) / 1e9)
         try:

@@ -92,9 +92,7 @@ def _new(
     kernel: Kernel, partition: Partition, queue: Queue, request: AddApplicationRequest
 ) -> Application:
     partition.submissions += 1
-    app = Application(
-        request.applicationID, partition, queue, partition.submissions, kernel.now
-    )
+    app = Application(request.applicationID, partition, queue, partition.submissions, kernel.now)
     app.user = request.ugi.user or "nobody"
     app.groups_of_user = tuple(request.ugi.groups)
     app.tags = dict(request.tags)
@@ -102,9 +100,7 @@ def _new(
     return app
 
 
-def _admit(
-    partition: Partition, request: AddApplicationRequest
-) -> tuple[LeafQueue, Vector | None]:
+def _admit(partition: Partition, request: AddApplicationRequest) -> tuple[LeafQueue, Vector | None]:
     """The leaf where it goes, and the size of its gang. Raises ``Refused``."""
     app_id = request.applicationID
     forced = request.tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
@@ -154,9 +150,7 @@ def _place(partition: Partition, request: AddApplicationRequest) -> LeafQueue | 
     return None
 
 
-def _placeholder_timeout(
-    kernel: Kernel, app: Application, request: AddApplicationRequest
-) -> int:
+def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicationRequest) -> int:
     """ns; 0: never. Unset is 15 minutes, negative is never (X17); age counts where told (2.10)."""
     asked = request.executionTimeoutMilliSeconds
     if asked < 0:
@@ -193,5 +187,3 @@ def remove_application(
     else:
         ending.finish_removal(kernel, app)
         say_released()
-
-

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core.order.ranking import EVERY_BIT, Key, Level
 from quadriga.core.resources import Book, Vector, covers, exact_share, plus
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from quadriga.core.timers import Timer
 
 __all__ = ["Application"]
+
+#: up to so many groups a look at each is cheaper than the heaps
+_FEW = 4
 
 
 class Application(Level):
@@ -186,7 +189,9 @@ class Application(Level):
             key: Key = (urgency, self.seq) if queue.sorts_priority else (self.seq, urgency)
         else:
             shares = self._shares()
-            key = (urgency, shares, self.seq) if queue.sorts_priority else (shares, urgency, self.seq)
+            key = (
+                (urgency, shares, self.seq) if queue.sorts_priority else (shares, urgency, self.seq)
+            )
         self.rank = key
         return key
 
@@ -200,3 +205,18 @@ class Application(Level):
         ]
         shares.sort(reverse=True)
         return tuple(shares)
+
+    def best(self, able: int) -> Any:
+        """As for every level, but most applications have only one or two groups."""
+        groups = self.groups
+        if len(groups) > _FEW:
+            return super().best(able)
+        able &= ~self.blocked
+        found = None
+        for group in groups.values():
+            if group.bits & able:
+                if found is None or (group.rank or group.make_rank()) < found.rank:
+                    found = group
+                    if found.rank is None:
+                        found.make_rank()
+        return found

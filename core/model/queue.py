@@ -7,11 +7,11 @@ queue whose quota it is, and freed when that queue gets something back; nobody a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.config import ACL, Properties, QueueConfig
-from quadriga.core.order.ranking import EVERY_BIT, Key, Level
+from quadriga.core.order.ranking import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.order.shapes import Shape
 from quadriga.core.resources import Book, Vector, exact_share
 from quadriga.fsm import queue as life
@@ -71,7 +71,7 @@ class Queue(Level):
         self.parent = parent
         self.above = parent
         self.name = name
-        self.path = f"{parent.path}.{name}" if parent else name
+        self.path: str = f"{parent.path}.{name}" if parent else name
         #: itself, its parent, and so on up to root
         self.lineage: tuple[Queue, ...] = (self, *parent.lineage) if parent else (self,)
         self.children: dict[str, Queue] = {}
@@ -117,6 +117,16 @@ class Queue(Level):
     @property
     def key(self) -> str:
         return f"{self.partition.key}/{self.path}"
+
+    @property
+    def fair(self) -> bool:
+        """Whether a leaf sorts its applications by share."""
+        return self.properties.sort_policy == "fair"
+
+    @property
+    def stateaware(self) -> bool:
+        """Whether a leaf lets in one application after the other (2.9)."""
+        return self.properties.sort_policy == "stateaware"
 
     @property
     def sorts_priority(self) -> bool:
@@ -254,19 +264,23 @@ class ParentQueue(Queue):
             return None
         tied: dict[Any, None] = {}
         head: Key | None = None
-        while wanted:
-            bit = wanted & -wanted
-            wanted ^= bit
-            for child in self.waiting[bit].tied(2):
-                rank = (child.rank or child.make_rank())[:2]
-                if head is None or rank < head:
-                    head = rank
-                    tied = {child: None}
-                elif rank == head:
-                    tied[child] = None
+        for child in self._candidates(wanted):
+            rank = (child.rank or child.make_rank())[:2]
+            if head is None or rank < head:
+                head = rank
+                tied = {child: None}
+            elif rank == head:
+                tied[child] = None
         if len(tied) == 1:
             return next(iter(tied))
         return _most_pending(sorted(tied, key=lambda queue: queue.name))
+
+    def _candidates(self, wanted: int) -> Iterable[Any]:
+        """Children among which the best is: the first for each bit, or, where there are more bits
+        than children, simply all that wait for any."""
+        if wanted.bit_count() < len(self.children):
+            return (child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2))
+        return [child for child in self.children.values() if child.offered & wanted]
 
 
 def _most_pending(queues: list[Any]) -> Any:
@@ -314,14 +328,6 @@ class LeafQueue(Queue):
         #: stateaware: the one application that is not running yet and may be served (2.9)
         self.turn: Application | None = None
 
-    @property
-    def fair(self) -> bool:
-        return self.properties.sort_policy == "fair"
-
-    @property
-    def stateaware(self) -> bool:
-        return self.properties.sort_policy == "stateaware"
-
     def best(self, able: int) -> Any:
         able &= ~self.blocked
         served = self.serving.best(able)
@@ -361,5 +367,7 @@ class LeafQueue(Queue):
 def fits_headroom(room: dict[int, int], vector: Vector) -> bool:
     """Whether the vector fits what is left, where anything limits it."""
     return all(
-        value <= max(0, room[place]) for place, value in enumerate(vector) if place in room and value
+        value <= max(0, room[place])
+        for place, value in enumerate(vector)
+        if place in room and value
     )

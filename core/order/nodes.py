@@ -43,6 +43,8 @@ class NodeBoard:
         #: reserve; a bit is cleared by looking in vain and set by a node that gains
         self.able = 0
         self.nodes: list[Node] = []
+        #: those that take new allocations of anybody; without any, nothing can be reserved
+        self._unreserved: dict[Node, None] = {}
         self._log: list[int] = []
         self._stale = False
         self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
@@ -59,6 +61,7 @@ class NodeBoard:
     def remove(self, node: Node) -> None:
         """A node is gone."""
         self.nodes.remove(node)
+        self._unreserved.pop(node, None)
         self._stale = True
 
     def relayout(self) -> None:
@@ -67,6 +70,12 @@ class NodeBoard:
 
     def changed(self, node: Node) -> None:
         """The node's free resources or its openness changed, for the worse or unknown."""
+        if node.free:
+            self._unreserved[node] = None
+        elif node in self._unreserved:
+            del self._unreserved[node]
+            if not self._unreserved:
+                self._nothing_to_reserve()
         if not self._stale:
             node.score = self.score(node)
             self._log.append(node.position)
@@ -84,7 +93,12 @@ class NodeBoard:
 
     def watch(self, shape: Shape) -> None:
         """A new shape: assume that it has a node until a look says otherwise."""
-        self.able |= shape.bits
+        self.able |= shape.bits if self._unreserved or shape.required_node else shape.place
+
+    def _nothing_to_reserve(self) -> None:
+        for shape in self.shapes.by_number.values():
+            if not shape.required_node:
+                self.able &= ~shape.reserve
 
     def forget(self, shape: Shape) -> None:
         """A shape that nobody uses any more; its bits will be given to another."""
@@ -124,13 +138,14 @@ class NodeBoard:
         Lowest FitInScore of what is free now; among equals the first in node order (5.7).
         """
         self._layout()
-        names = [place for place, node in enumerate(self.nodes) if self._could_reserve(node, shape)]
-        if not names:
+        among = self.nodes if shape.required_node else self._unreserved
+        places = [node.position for node in among if self._could_reserve(node, shape)]
+        if not places:
             self.able &= ~shape.reserve
             return None
-        scores = self.fit_in_scores(shape, names)
+        scores = self.fit_in_scores(shape, places)
         low = scores.min()
-        ties = [self.nodes[names[at]] for at in np.flatnonzero(scores == low)]
+        ties = [self.nodes[places[at]] for at in np.flatnonzero(scores == low)]
         return min(ties, key=lambda node: (node.score, node.node_id))
 
     def fit_in_scores(self, shape: Shape, places: list[int]) -> Column:

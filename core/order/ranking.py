@@ -101,7 +101,8 @@ class Ranking:
         # an entry's old key is at most its child's present one: larger than the best means no tie
         if all(entry[0][:length] > head for entry in heap[1:3]):
             return [best]
-        found, kept = [], []
+        found: list[Any] = []
+        kept: list[tuple[Key, int, Any]] = []
         while self._live and len(found) < len(self._live):
             child = self._surface()
             if child is None or (child.rank or child.make_rank())[:length] != head:

@@ -1,0 +1,325 @@
+"""A resource manager that does what the script says, and writes down what it hears.
+
+For tests, examples and golden message flows: every step sends one message or lets time pass, and
+returns what the scheduler said because of it, one short line for each item of each response. Lines
+of one response stand together; ``messages`` has the responses themselves.
+
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("app-1")
+    script.ask("app-1", "a", vcore=1000)     # ["app-1 Accepted (ask)"]
+    script.schedule()                        # ["app-1 Running (run)", "new app-1/a-0 on n1"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from quadriga.core import Options, Output, Scheduler
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationAsk,
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    Quantity,
+    RegisterResourceManagerRequest,
+    RemoveApplicationRequest,
+    Resource,
+    TerminationType,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+    UserGroupInformation,
+)
+
+__all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
+
+ONE_QUEUE: Final = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+"""
+
+#: kinds of release that the resource manager confirms (R2)
+_BY_CORE: Final = (
+    TerminationType.TIMEOUT,
+    TerminationType.PREEMPTED_BY_SCHEDULER,
+    TerminationType.PLACEHOLDER_REPLACED,
+)
+
+
+def resource(quantities: Mapping[str, int]) -> Resource:
+    """A resource message; vcore in milli, memory in bytes."""
+    return Resource(resources={name: Quantity(value=value) for name, value in quantities.items()})
+
+
+class Script:
+    """One resource manager and a scheduler of its own, or one given.
+
+    ``check`` makes every step assert the scheduler's invariants. Times are seconds here.
+    """
+
+    def __init__(
+        self,
+        config: str = ONE_QUEUE,
+        *,
+        extra: Mapping[str, str] | None = None,
+        rm_id: str = "rm",
+        options: Options | None = None,
+        scheduler: Scheduler | None = None,
+        check: bool = True,
+        version: str = "",
+        policy_group: str = "",
+    ) -> None:
+        self.scheduler = scheduler or Scheduler(options or Options(journal_size=None))
+        self.rm_id = rm_id
+        self.check = check
+        self.now = self.scheduler.now
+        self.messages: list[Output] = []
+        self.log: list[str] = []
+        #: releases by the core that have not been confirmed, oldest first
+        self.outstanding: list[AllocationRelease] = []
+        self.send(
+            RegisterResourceManagerRequest(
+                rmID=rm_id,
+                config=config,
+                extraConfig=extra or {},
+                version=version,
+                policyGroup=policy_group,
+            )
+        )
+
+    # -- time and decisions ------------------------------------------------------------------------
+
+    def schedule(self, limit: int | None = None) -> list[str]:
+        """Let the scheduler decide, at most ``limit`` rounds."""
+        return self._heard(self.scheduler.schedule(self.now, limit))
+
+    def advance(self, seconds: float) -> list[str]:
+        """Let time pass; timers fire, nothing is scheduled."""
+        self.now += round(seconds * 1e9)
+        return self._heard(self.scheduler.advance(self.now))
+
+    # -- messages ------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        message: RegisterResourceManagerRequest
+        | UpdateConfigurationRequest
+        | ApplicationRequest
+        | AllocationRequest
+        | NodeRequest,
+    ) -> list[str]:
+        """Any message as it is. Raises what the scheduler raises."""
+        return self._heard(self.scheduler.apply(message, self.now))
+
+    def configure(self, config: str, extra: Mapping[str, str] | None = None) -> list[str]:
+        """UpdateConfiguration."""
+        return self.send(
+            UpdateConfigurationRequest(rmID=self.rm_id, config=config, extraConfig=extra or {})
+        )
+
+    def node(
+        self,
+        name: str,
+        action: NodeInfo.ActionFromRM = NodeInfo.CREATE,
+        *,
+        attributes: Mapping[str, str] | None = None,
+        occupied: Mapping[str, int] | None = None,
+        existing: Iterable[object] = (),
+        **quantities: int,
+    ) -> list[str]:
+        """One NodeInfo; without quantities its capacity is left out."""
+        info = NodeInfo(
+            nodeID=name,
+            action=action,
+            attributes=attributes or {},
+            existingAllocations=existing,  # type: ignore[arg-type]
+        )
+        if quantities:
+            info.schedulableResource.CopyFrom(resource(quantities))
+        if occupied is not None:
+            info.occupiedResource.CopyFrom(resource(occupied))
+        return self.send(NodeRequest(rmID=self.rm_id, nodes=[info]))
+
+    def app(
+        self,
+        app_id: str,
+        queue: str = "root.default",
+        *,
+        user: str = "user",
+        gang: Mapping[str, int] | None = None,
+        style: str = "Soft",
+        timeout_ms: int = 0,
+        tags: Mapping[str, str] | None = None,
+        partition: str = "",
+    ) -> list[str]:
+        """One AddApplicationRequest; ``gang`` is its placeholderAsk."""
+        request = AddApplicationRequest(
+            applicationID=app_id,
+            queueName=queue,
+            partitionName=partition,
+            ugi=UserGroupInformation(user=user),
+            tags=tags or {},
+            executionTimeoutMilliSeconds=timeout_ms,
+            gangSchedulingStyle=style,
+        )
+        if gang:
+            request.placeholderAsk.CopyFrom(resource(gang))
+        return self.send(ApplicationRequest(rmID=self.rm_id, new=[request]))
+
+    def remove_app(self, app_id: str) -> list[str]:
+        """One RemoveApplicationRequest."""
+        removal = RemoveApplicationRequest(applicationID=app_id)
+        return self.send(ApplicationRequest(rmID=self.rm_id, remove=[removal]))
+
+    def ask(
+        self,
+        app_id: str,
+        *keys: str,
+        group: str = "",
+        placeholder: bool = False,
+        repeat: int = 1,
+        priority: int = 0,
+        timeout_ms: int = 0,
+        tags: Mapping[str, str] | None = None,
+        originator: bool = False,
+        partition: str = "",
+        **quantities: int,
+    ) -> list[str]:
+        """One AllocationRequest with an ask for each key, alike otherwise."""
+        asks = [
+            AllocationAsk(
+                allocationKey=key,
+                applicationID=app_id,
+                partitionName=partition,
+                resourceAsk=resource(quantities),
+                maxAllocations=repeat,
+                priority=priority,
+                executionTimeoutMilliSeconds=timeout_ms,
+                tags=tags or {},
+                taskGroupName=group,
+                placeholder=placeholder,
+                Originator=originator,
+            )
+            for key in keys
+        ]
+        return self.send(AllocationRequest(rmID=self.rm_id, asks=asks))
+
+    def release(
+        self,
+        app_id: str,
+        uuid: str = "",
+        kind: TerminationType = TerminationType.STOPPED_BY_RM,
+        *,
+        key: str = "",
+        partition: str = "default",
+    ) -> list[str]:
+        """One AllocationRelease: by UUID, by allocation key, or (neither) of all (R6)."""
+        return self._release(
+            AllocationRelease(
+                partitionName=partition,
+                applicationID=app_id,
+                UUID=uuid,
+                allocationKey=key,
+                terminationType=kind,
+            )
+        )
+
+    def release_ask(
+        self,
+        app_id: str,
+        key: str = "",
+        kind: TerminationType = TerminationType.STOPPED_BY_RM,
+        *,
+        partition: str = "default",
+    ) -> list[str]:
+        """One AllocationAskRelease (R7)."""
+        release = AllocationAskRelease(
+            partitionName=partition, applicationID=app_id, allocationKey=key, terminationType=kind
+        )
+        releases = AllocationReleasesRequest(allocationAsksToRelease=[release])
+        return self.send(AllocationRequest(rmID=self.rm_id, releases=releases))
+
+    def confirm(self, *kinds: TerminationType, most: int | None = None) -> list[str]:
+        """Confirm outstanding releases of these kinds (default: all), one request each (R3)."""
+        wanted = [r for r in self.outstanding if r.terminationType in (kinds or _BY_CORE)][:most]
+        heard: list[str] = []
+        for release in wanted:
+            self.outstanding.remove(release)
+            heard.extend(self._release(release))
+        return heard
+
+    def _release(self, release: AllocationRelease) -> list[str]:
+        releases = AllocationReleasesRequest(allocationsToRelease=[release])
+        return self.send(AllocationRequest(rmID=self.rm_id, releases=releases))
+
+    def _heard(self, outputs: list[Output]) -> list[str]:
+        self.messages.extend(outputs)
+        heard = []
+        for _, message in outputs:
+            heard.extend(lines(message))
+            if isinstance(message, AllocationResponse):
+                self.outstanding.extend(
+                    r for r in message.released if r.terminationType in _BY_CORE
+                )
+        self.log.extend(heard)
+        if self.check:
+            assert not (wrong := self.scheduler.check()), "\n".join(wrong)
+        return heard
+
+
+def lines(
+    message: AllocationResponse
+    | ApplicationResponse
+    | NodeResponse
+    | UpdateContainerSchedulingStateRequest,
+) -> list[str]:
+    """What a response says, one short line for each item."""
+    if isinstance(message, AllocationResponse):
+        return _of_allocations(message)
+    if isinstance(message, ApplicationResponse):
+        return [
+            *(f"accepted {app.applicationID}" for app in message.accepted),
+            *(f"rejected {app.applicationID}: {app.reason}" for app in message.rejected),
+            *(f"{app.applicationID} {app.state} ({app.message})" for app in message.updated),
+        ]
+    if isinstance(message, NodeResponse):
+        return [
+            *(f"accepted node {node.nodeID}" for node in message.accepted),
+            *(f"rejected node {node.nodeID}: {node.reason}" for node in message.rejected),
+        ]
+    state = UpdateContainerSchedulingStateRequest.SchedulingState.Name(message.state)
+    return [f"{state} {message.applicartionID}/{message.allocationKey}"]
+
+
+def _of_allocations(message: AllocationResponse) -> list[str]:
+    found = []
+    for new in message.new:
+        kind = f" placeholder of {new.taskGroupName}" if new.placeholder else ""
+        found.append(f"new {new.applicationID}/{new.UUID} on {new.nodeID}{kind}")
+    for ask in message.rejected:
+        found.append(f"rejected ask {ask.applicationID}/{ask.allocationKey}: {ask.reason}")
+    for lost in message.rejectedAllocations:
+        found.append(
+            f"rejected allocation {lost.applicationID}/{lost.allocationKey}: {lost.reason}"
+        )
+    for gone in message.released:
+        kind = TerminationType.Name(gone.terminationType)
+        found.append(f"released {gone.applicationID}/{gone.UUID} {kind}")
+    for over in message.releasedAsks:
+        kind = TerminationType.Name(over.terminationType)
+        found.append(f"released ask {over.applicationID}/{over.allocationKey} {kind}")
+    return found
