@@ -151,6 +151,14 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
     A replacement in flight keeps its size and stays one of the pending.
     """
     app, partition = ask.app, ask.app.partition
+    placeholder = message.placeholder and bool(message.taskGroupName)
+    role = (placeholder, message.taskGroupName)
+    if role != (ask.placeholder, ask.task_group) and _has_allocations(ask):
+        raise Refused(
+            f"ask {ask.ask_key} of application {app.app_id} has allocations as a "
+            f"{'placeholder' if ask.placeholder else 'real ask'} of task group "
+            f"{ask.task_group!r}: that cannot change (I17)"
+        )
     kernel.fire(ASK, ask, life.UPDATE)
     in_flight = 1 if ask.planned is not None else 0
     books.unexpect(ask, ask.pending - in_flight)
@@ -174,6 +182,12 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
         partition.wait(ask)
         if ask.group is not None:
             reservation.wait_to_reserve(kernel, ask.group)
+
+
+def _has_allocations(ask: Ask) -> bool:
+    app = ask.app
+    held = app.placeholders if ask.placeholder else app.allocations
+    return ask.planned is not None or any(each.ask is ask for each in held.values())
 
 
 # -- releases --------------------------------------------------------------------------------------

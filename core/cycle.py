@@ -50,10 +50,12 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
 
 def _descend(partition: Partition, able: int) -> tuple[Application, AskGroup] | None:
     """Down the best child of every level to the group whose head is next in order."""
+    able &= partition.root.offered
     level = partition.root.best(able)
     if level is None:
         return None
     while not hasattr(level, "app_id"):
+        able &= level.offered  # what a quota blocks here, nobody below may be chosen for
         level = level.best(able)
     group: AskGroup = level.best(able)
     return level, group

@@ -264,6 +264,8 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
         del app.asks[ask.ask_key]
         app.partition.unhinted.pop(ask, None)
     placeholder_gone(kernel, placeholder, replaced=True)
+    if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
+        kernel.fire(APPLICATION, app, app_life.RESUMED)
     if app.state in app_life.RUNS_ON_ALLOCATION:
         kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
     kernel.outbox.allocated(real)

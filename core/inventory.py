@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import gang, recovery, reservation
+from quadriga.core import gang, recovery, registration, reservation
 from quadriga.core.ending import Removed, end_allocation
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.node import Node
@@ -159,3 +159,4 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     partition.board.remove(node)
     partition.capacity_changed(tuple(node.total), ())
     removed.settle(kernel)
+    registration.remove_partition_if_drained(kernel, partition)

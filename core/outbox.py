@@ -113,6 +113,8 @@ class Outbox:
         message.allocationKey = ask.ask_key
         message.UUID = allocation.uuid
         message.nodeID = allocation.node.node_id
+        if allocation.vector is not ask.vector:  # the ask has changed since (I17)
+            message.resourcePerAlloc.CopyFrom(app.partition.registry.message(allocation.vector))
         if rm.speaks_allocation_id:
             message.allocationID = allocation.uuid
         if ask.tags:

@@ -57,6 +57,8 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
         return f"belongs to an application that is {app.state}"
     if _uuid(message) in app.allocations or _uuid(message) in app.placeholders:
         return "is known already"
+    if any(a.planned is not None and a.planned.uuid == _uuid(message) for a in app.asks.values()):
+        return "has the UUID of a replacement in flight"
     quantities = [q.value for q in message.resourcePerAlloc.resources.values()]
     if any(value < 0 for value in quantities) or not any(quantities):
         return "has no usable resourcePerAlloc"
@@ -81,7 +83,7 @@ def recover(
         ask.allow_preempt_other = message.preemptionPolicy.allowPreemptOther
     uuid = _uuid(message)
     key, _, number = uuid.rpartition("-")
-    if key == ask.ask_key and number.isdecimal():
+    if number.isdecimal() and len(number) < 19:  # no UUID is given twice, whoever brought it (X12)
         app.serial[key] = max(app.serial.get(key, 0), int(number) + 1)
     allocation = Allocation(ask, uuid, node, kernel.now)
     kernel.fire(ASK, ask, ask_life.SUBMIT)

@@ -38,6 +38,7 @@ __all__ = [
     "read_configuration",
     "register",
     "remove_if_drained",
+    "remove_partition_if_drained",
     "update_configuration",
 ]
 
@@ -174,6 +175,10 @@ def update_configuration(
         elif QUEUE.allows(partition.state, queue_life.RESTORE):
             kernel.fire(QUEUE, partition, queue_life.RESTORE)
         _apply(kernel, partition.root, config.root)
+        for queue in partition.queues():  # also of those that drain and are not configured
+            queue.capacity_changed()
+            if isinstance(queue, LeafQueue):
+                queue.refresh_admission()
         partition.board.policy = config.node_sort_policy
         partition.board.weights = tuple(
             (partition.registry.position(resource), weight)
@@ -248,16 +253,23 @@ def clean_queues(kernel: Kernel, rm: ResourceManager) -> None:
     for partition in list(rm.partitions.values()):
         for queue in reversed(list(partition.queues())):
             _remove_if_empty(kernel, queue)
-        draining = QUEUE.allows(partition.state, queue_life.REMOVED_)
-        if draining and not partition.applications and not partition.nodes:
-            kernel.fire(QUEUE, partition, queue_life.REMOVED_)
-            del rm.partitions[partition.name]
+        remove_partition_if_drained(kernel, partition)
+
+
+def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
+    """A partition that is not configured any more is gone when it has nothing left."""
+    if not QUEUE.allows(partition.state, queue_life.REMOVED_):
+        return
+    if not partition.applications and not partition.nodes:
+        kernel.fire(QUEUE, partition, queue_life.REMOVED_)
+        del partition.rm.partitions[partition.name]
 
 
 def remove_if_drained(kernel: Kernel, queue: Queue) -> None:
     """An application left the queue: if it drains and is empty now, so may be those above."""
     for each in queue.lineage:
         _remove_if_empty(kernel, each)
+    remove_partition_if_drained(kernel, queue.partition)
 
 
 def _remove_if_empty(kernel: Kernel, queue: Queue) -> None:

@@ -61,7 +61,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
             f"partition {request.partitionName!r} does not exist"
         )
     if partition.state != queue_life.ACTIVE:
-        raise Refused(f"partition {partition.key} is stopped cannot add application {app_id}")
+        raise Refused(f"partition {partition.key} is stopped cannot add a new application {app_id}")
     if app_id in partition.applications:
         raise Refused(
             f"adding application {app_id} to partition {partition.key}, "
@@ -157,7 +157,7 @@ def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicati
         return 0
     timeout = asked * _MILLISECOND or kernel.options.placeholder_timeout
     created = app.tags.get(TAG_CREATION_TIME, "")
-    if created.isdecimal():
+    if created.isdecimal() and len(created) < 19:
         age = kernel.now - int(created) * SECOND
         if age > 0:
             timeout = max(_MILLISECOND, timeout - age)

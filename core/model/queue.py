@@ -104,6 +104,7 @@ class Queue(Level):
     def configure(self, config: QueueConfig) -> None:
         """Take over what the configuration says about this queue itself."""
         registry = self.partition.registry
+        reported = self._reported
         self.max = config.max
         self.limits = registry.limits(config.max) if config.max else ()
         self.guaranteed = config.guaranteed
@@ -113,6 +114,8 @@ class Queue(Level):
         self.raw_properties = config.raw_properties
         self.submit_acl = config.submit_acl
         self.admin_acl = config.admin_acl
+        if self.parent is not None and reported != self._reported:
+            self.parent.report_priority(reported, self._reported)
 
     @property
     def key(self) -> str:
@@ -198,7 +201,8 @@ class Queue(Level):
 
     def make_rank(self) -> Key:
         """Priority, then the 1.6+ fair share, both exact (5.4); the name comes last."""
-        urgency = -(self.priority if self.priority is not None else _LOWEST)
+        reported = self._reported
+        urgency = -(reported if reported is not None else _LOWEST)
         share = 0
         allocated = self.allocated
         for place, whole in self._denominator():

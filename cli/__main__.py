@@ -1,0 +1,7 @@
+"""``python -m quadriga.cli``"""
+
+import sys
+
+from quadriga.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,31 @@
+"""The lifecycles that commands know by name: the scheduler's and the simulator's."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from quadriga.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from quadriga.fsm import Lifecycle
+
+__all__ = ["all_lifecycles", "find_lifecycle"]
+
+
+def all_lifecycles() -> dict[str, Lifecycle]:
+    """By name, the scheduler's first."""
+    from quadriga.fsm import LIFECYCLES
+    from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
+
+    return {**LIFECYCLES, **SIMULATED}
+
+
+def find_lifecycle(name: str) -> Lifecycle:
+    """Raises `CommandError` with the names that there are."""
+    known = all_lifecycles()
+    if name in known:
+        return known[name]
+    near = get_close_matches(name.lower(), known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    raise CommandError(f"no lifecycle is called {name!r}: {hint}")

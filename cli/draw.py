@@ -1,0 +1,99 @@
+"""``quadriga draw``: lifecycles as diagrams."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quadriga.cli.errors import USAGE, CommandError
+
+if TYPE_CHECKING:
+    Commands = _SubParsersAction[ArgumentParser]
+
+__all__ = ["configure"]
+
+_FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
+#: where the command's word is not the one of `quadriga.diagrams`
+_LONG = {"md": "markdown"}
+_SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
+
+
+def configure(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "draw",
+        help="draw a lifecycle",
+        description="Draw the state diagram of a lifecycle. Text formats need nothing else; svg,"
+        " png and pdf need graphviz.",
+    )
+    parser.add_argument("lifecycle", nargs="?", help="its name, as quadriga lifecycles lists it")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="default: what the file's name says, else dot",
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="default: the standard output")
+    parser.add_argument(
+        "--all",
+        metavar="DIR",
+        help="write the gallery of the scheduler's lifecycles there, in all text formats and svg"
+        " (with --format in that one)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: Namespace) -> int:
+    """Draw one lifecycle or all."""
+    if (arguments.lifecycle is None) == (arguments.all is None):
+        raise CommandError("draw: give the name of a lifecycle, or --all DIR", USAGE)
+    if arguments.all is not None and arguments.output is not None:
+        raise CommandError("draw: --all DIR and --output do not go together", USAGE)
+    from quadriga.diagrams import DiagramError
+
+    try:
+        return _draw_all(arguments) if arguments.all is not None else _draw_one(arguments)
+    except DiagramError as error:
+        raise CommandError(f"draw: {error}") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"draw: {error.filename}: {error.strerror}") from error
+
+
+def _draw_one(arguments: Namespace) -> int:
+    from quadriga.cli.catalogue import find_lifecycle
+    from quadriga.diagrams import render
+
+    lifecycle = find_lifecycle(arguments.lifecycle)
+    format = arguments.format or _by_name(arguments.output)
+    drawn = render(lifecycle, _LONG.get(format, format))
+    content = drawn.encode() if isinstance(drawn, str) else drawn
+    if arguments.output is not None:
+        Path(arguments.output).write_bytes(content)
+    elif isinstance(drawn, str):
+        sys.stdout.write(drawn)
+    elif sys.stdout.isatty():
+        raise CommandError(f"draw: {format} is not for a terminal; give a file with --output")
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+    return 0
+
+
+def _draw_all(arguments: Namespace) -> int:
+    from quadriga.diagrams import GALLERY_FORMATS, write_gallery
+
+    format = arguments.format
+    formats = (_LONG.get(format, format),) if format else GALLERY_FORMATS
+    written = write_gallery(arguments.all, formats)
+    print(f"{len(written)} files in {arguments.all}")
+    return 0
+
+
+def _by_name(output: str | None) -> str:
+    suffix = Path(output).suffix.removeprefix(".") if output else ""
+    if suffix in _FORMATS:
+        return suffix
+    return _SUFFIXES.get(suffix, "dot")

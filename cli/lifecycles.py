@@ -1,0 +1,90 @@
+"""``quadriga lifecycles``: the tables on the terminal."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quadriga.fsm import Lifecycle, Row
+
+    Commands = _SubParsersAction[ArgumentParser]
+
+__all__ = ["configure"]
+
+
+def configure(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "lifecycles",
+        help="show the tables of the lifecycles",
+        description="Show every lifecycle in one line, or the whole table of one.",
+    )
+    parser.add_argument("name", nargs="?", help="the lifecycle to show (all: every table)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: Namespace) -> int:
+    """Print the list, or tables."""
+    from quadriga.cli.catalogue import all_lifecycles, find_lifecycle
+
+    if arguments.name is None:
+        head = ("lifecycle", "states", "rows", "begins", "ends")
+        print("\n".join(_aligned([head, *(_summary(each) for each in all_lifecycles().values())])))
+    elif arguments.name == "all":
+        print("\n\n".join(_table(each) for each in all_lifecycles().values()))
+    else:
+        print(_table(find_lifecycle(arguments.name)))
+    return 0
+
+
+def _summary(lifecycle: Lifecycle) -> tuple[str, ...]:
+    return (
+        lifecycle.name,
+        str(len(lifecycle.states)),
+        str(len({row.line for row in lifecycle.rows})),
+        lifecycle.initial,
+        ", ".join(lifecycle.final),
+    )
+
+
+def _table(lifecycle: Lifecycle) -> str:
+    from quadriga.diagrams.wording import limit
+
+    states = [("state", "", "lasts")]
+    for state in lifecycle.states:
+        kind = "begins" if state == lifecycle.initial else ""
+        kind = "ends" if state in lifecycle.final else kind
+        states.append((state, kind, limit(lifecycle, state)))
+    written: dict[int, list[Row]] = {}
+    for row in lifecycle.rows:
+        written.setdefault(row.line, []).append(row)
+    rows = [("trigger", "from", "to", "if", "effects", "why")]
+    rows += [_row(of_line) for of_line in written.values()]
+    return "\n".join((lifecycle.name, "", *_aligned(states), "", *_aligned(rows)))
+
+
+def _row(rows: list[Row]) -> tuple[str, str, str, str, str, str]:
+    from quadriga.diagrams.wording import called, effects
+
+    first = rows[0]
+    return (
+        first.trigger,
+        ", ".join(row.source for row in rows),
+        "stays" if first.target is None else first.target,
+        called(first.guard) if first.guard else "",
+        effects(first),
+        first.why,
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns side by side under their heads; those with nothing in them are left out."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
+    for number, row in enumerate(zip(*columns, strict=True)):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield ("  " + "  ".join(cells)).rstrip()
+        if not number:
+            yield "  " + "  ".join("-" * width for width in widths)

@@ -1,0 +1,76 @@
+"""The ``quadriga`` command: what it can do, and how it ends.
+
+Exit codes: 0 all is well, 1 the run found a problem, 2 wrong usage or input, 130 interrupted,
+141 the reader of the output went away. Errors are one line on the standard error. Nothing of
+quadriga is imported before a command needs it, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from quadriga.cli import draw, lifecycles, simulate, story
+from quadriga.cli.errors import CommandError
+
+__all__ = ["main"]
+
+_INTERRUPTED, _PIPE = 130, 141
+
+_EPILOG = """\
+examples:
+  quadriga simulate                         90 days of a cluster of 44 nodes
+  quadriga simulate --trace FOLDER --check  a real trace, every invariant after every step
+  quadriga draw application -o app.svg      a lifecycle as a picture
+  quadriga story application/17 --journal run.jsonl
+
+exit codes: 0 ok, 1 the run found a problem, 2 wrong usage or input
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code. Raises `SystemExit` as argparse does."""
+    arguments = _parser().parse_args(argv)
+    try:
+        code: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return code
+    except CommandError as error:
+        print(f"quadriga: {error}", file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        print("quadriga: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered has no reader; without this the interpreter complains at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="quadriga",
+        description="A cluster scheduler core whose every lifecycle is a finite state machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (simulate, draw, lifecycles, story):
+        command.configure(commands)
+    return parser
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help, default=argparse.SUPPRESS)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"quadriga {version('quadriga')}")
+        parser.exit()

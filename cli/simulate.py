@@ -1,0 +1,240 @@
+"""``quadriga simulate``: a workload through the scheduler in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace, _SubParsersAction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quadriga.cli.errors import FOUND, CommandError
+
+if TYPE_CHECKING:
+    from quadriga.sim.options import SimulationOptions
+    from quadriga.sim.report import Report
+    from quadriga.sim.simulation import Simulation
+    from quadriga.sim.workload import Workload
+
+    Commands = _SubParsersAction[ArgumentParser]
+
+__all__ = ["configure"]
+
+_DAYS = 90
+
+
+def configure(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="run a workload in virtual time",
+        description="Run a workload through the scheduler in virtual time and report waits,"
+        " utilisation and more. Without --trace it is a model of 44 nodes, fitted to a real log.",
+    )
+    _add_workload(parser)
+    _add_scheduler(parser)
+    _add_manager(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--json", nargs="?", const="-", metavar="FILE", help="the report as JSON, same every run"
+    )
+    output.add_argument(
+        "--measure", action="store_true", help="put time and memory of this run into the JSON"
+    )
+    output.add_argument("--journal", metavar="FILE", help="write every change of state, for story")
+    output.add_argument("--check", action="store_true", help="check the invariants at every step")
+    output.add_argument("--quiet", action="store_true", help="no report and no progress bar")
+    parser.set_defaults(run=run)
+
+
+def _add_workload(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("workload")
+    group.add_argument(
+        "--trace", metavar="PATH", help="a CERIT or Philly folder, or an SWF file (recognised)"
+    )
+    group.add_argument("--days", type=int, metavar="N", help=f"model: {_DAYS}; trace: all")
+    group.add_argument("--limit", type=int, metavar="N", help="only the first N jobs")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="of model and faults: 1")
+    group.add_argument("--scale", type=float, metavar="F", help="model: times as many jobs")
+    group.add_argument("--cluster", type=float, metavar="F", help="model: times as many nodes")
+
+
+def _add_scheduler(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("scheduler")
+    group.add_argument(
+        "--config", metavar="FILE", help="queue configuration (YAML), instead of one leaf a queue"
+    )
+    group.add_argument(
+        "--print-config", action="store_true", help="print the queue configuration and stop"
+    )
+    group.add_argument(
+        "--policy",
+        choices=("fifo", "fair", "stateaware"),
+        help="order of applications in a queue (fair refuses gangs): fifo",
+    )
+    group.add_argument(
+        "--node-sort", choices=("fair", "binpacking"), help="which node is tried first: fair"
+    )
+    group.add_argument(
+        "--reservations", action=BooleanOptionalAction, default=True, help="of nodes: on"
+    )
+    group.add_argument("--message-order", choices=("design", "k8shim"), default="design")
+
+
+def _add_manager(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("gangs and pods")
+    group.add_argument("--gang-style", choices=("Soft", "Hard"), default="Soft")
+    group.add_argument(
+        "--placeholder-timeout",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="how long a gang may hold placeholders: 900; less than 0 is for ever",
+    )
+    for name, what in (
+        ("start", "from an allocation until the pod runs"),
+        ("release", "until a pod that is told to stop has stopped"),
+        ("confirm", "until the scheduler hears of it"),
+    ):
+        group.add_argument(
+            f"--latency-{name}", type=float, default=1.0, metavar="S", help=f"{what}: 1"
+        )
+    group.add_argument(
+        "--lose", type=float, default=0.0, metavar="SHARE", help="of confirmations, on purpose: 0"
+    )
+    group.add_argument(
+        "--repeat", type=float, default=0.0, metavar="SHARE", help="of confirmations, likewise: 0"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Simulate and report."""
+    options = _options(arguments)
+    workload = _workload(arguments)
+    if arguments.print_config:
+        print(_configuration(workload, options), end="")
+        return 0
+    for path in (arguments.journal, arguments.json):
+        _must_be_writable(path)
+    from quadriga.cli.progress import Progress
+    from quadriga.sim.errors import ConfigurationRefused, SimulationError
+    from quadriga.sim.simulation import Simulation
+
+    with Progress(quiet=arguments.quiet) as progress:
+        simulation = Simulation(workload, options, progress)
+        try:
+            report = simulation.run()
+        except ConfigurationRefused as error:
+            raise CommandError(f"simulate: {error}") from error
+        except SimulationError as error:
+            raise CommandError(f"simulate: {error}", FOUND) from error
+        finally:
+            # Most of all when something went wrong.
+            _write_journal(arguments.journal, simulation)
+    _write_report(arguments, report)
+    if report.unaccounted:
+        raise CommandError(f"simulate: {report.unaccounted} jobs are not accounted for", FOUND)
+    return 0
+
+
+def _options(arguments: Namespace) -> SimulationOptions:
+    from quadriga.sim.options import SimulationOptions
+
+    if arguments.config and (arguments.policy or arguments.node_sort):
+        raise CommandError("simulate: --policy and --node-sort are in the file of --config")
+    try:
+        return SimulationOptions(
+            config=_text(arguments.config) if arguments.config else None,
+            policy=arguments.policy or "fifo",
+            node_sort=arguments.node_sort or "fair",
+            seed=arguments.seed,
+            start_s=arguments.latency_start,
+            release_s=arguments.latency_release,
+            confirm_s=arguments.latency_confirm,
+            gang_style=arguments.gang_style,
+            placeholder_timeout_s=arguments.placeholder_timeout,
+            message_order=arguments.message_order,
+            reservations=arguments.reservations,
+            lose=arguments.lose,
+            repeat=arguments.repeat,
+            check=arguments.check,
+            journal=arguments.journal is not None,
+        )
+    except ValueError as error:
+        raise CommandError(f"simulate: {error}") from error
+
+
+def _workload(arguments: Namespace) -> Workload:
+    from quadriga.sim.selection import first
+    from quadriga.sim.workload import WorkloadError, embedded, open_workload
+
+    if arguments.trace and (arguments.scale is not None or arguments.cluster is not None):
+        raise CommandError("simulate: --scale and --cluster are for the model, not for a trace")
+    try:
+        if arguments.trace:
+            return first(open_workload(arguments.trace), arguments.days, arguments.limit)
+        model = embedded(
+            days=_DAYS if arguments.days is None else arguments.days,
+            seed=arguments.seed,
+            scale=1.0 if arguments.scale is None else arguments.scale,
+            cluster=1.0 if arguments.cluster is None else arguments.cluster,
+        )
+        return first(model, None, arguments.limit)
+    except (WorkloadError, ValueError) as error:
+        raise CommandError(f"simulate: {error}") from error
+    except OSError as error:
+        raise CommandError(f"simulate: {arguments.trace}: {error.strerror or error}") from error
+
+
+def _configuration(workload: Workload, options: SimulationOptions) -> str:
+    from quadriga.sim.queues import queue_configuration
+
+    return options.config or queue_configuration(
+        workload, policy=options.policy, node_sort=options.node_sort
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise CommandError(f"simulate: {path}: not UTF-8 text") from None
+
+
+def _must_be_writable(path: str | None) -> None:
+    """Fail now and not after a minute of work."""
+    if path is None or path == "-":
+        return
+    try:
+        Path(path).open("a").close()
+    except OSError as error:
+        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+
+
+def _write_journal(path: str | None, simulation: Simulation) -> None:
+    from quadriga.sim.recording import write_journal
+
+    if path is None:
+        return
+    try:
+        write_journal(path, simulation.scheduler.journal)
+    except OSError as error:
+        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+
+
+def _write_report(arguments: Namespace, report: Report) -> None:
+    from quadriga.sim.rendering import render
+
+    if arguments.json is not None:
+        text = report.json(measure=arguments.measure)
+        if arguments.json == "-":
+            sys.stdout.write(text)
+            return
+        try:
+            Path(arguments.json).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise CommandError(f"simulate: {arguments.json}: {error.strerror}") from error
+    if not arguments.quiet:
+        bars = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+        sys.stdout.write(render(report, unicode=bars))

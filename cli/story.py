@@ -1,0 +1,102 @@
+"""``quadriga story``: what happened to one entity, from a simulation's journal."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from quadriga.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from quadriga.sim.recording import Line
+
+    Commands = _SubParsersAction[ArgumentParser]
+
+__all__ = ["configure"]
+
+_SUGGESTED = 5
+_DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
+
+
+def configure(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "story",
+        help="tell what happened to one entity",
+        description="Tell every change of state of one entity of a simulation, which was run with"
+        " --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
+        " allocation/8687/8687-0-0.",
+    )
+    parser.add_argument("key", help="lifecycle/id of the entity")
+    parser.add_argument("--journal", metavar="FILE", required=True, help="the journal to read")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: Namespace) -> int:
+    """Print the story."""
+    from quadriga.sim.recording import JournalError, read_journal
+
+    keys: dict[str, None] = {}
+    story: list[Line] = []
+    try:
+        for line in read_journal(arguments.journal):
+            if line.key == arguments.key:
+                story.append(line)
+            keys[line.key] = None
+    except JournalError as error:
+        raise CommandError(f"story: {error}") from error
+    except OSError as error:
+        raise CommandError(f"story: {arguments.journal}: {error.strerror}") from error
+    if not story:
+        raise CommandError(f"story: {_unknown(arguments.key, keys)}")
+    print("\n".join(_told(story)))
+    return 0
+
+
+def _unknown(key: str, keys: Iterable[str]) -> str:
+    known = list(keys)
+    if not known:
+        return "the journal is empty"
+    # Somebody who gives the bare id of a job wants one of the keys that contain it as a part.
+    parts = set(key.split("/"))
+    near = sorted(
+        (each for each in known if parts <= set(each.split("/"))), key=lambda each: len(each)
+    )
+    near = near or [each for each in known if key in each] or get_close_matches(key, known, 3)
+    hint = f"; near it: {', '.join(near[:_SUGGESTED])}" if near else ""
+    return f"nothing is called {key!r} in this journal{hint}"
+
+
+def _told(story: list[Line]) -> Iterable[str]:
+    yield _plain(story[0].key)
+    rows = [
+        (
+            _time(line.time),
+            _plain(line.source),
+            f"{_plain(line.trigger)} ->",
+            _plain(line.target) if line.target != line.source else "stays",
+            _plain(line.cause),
+        )
+        for line in story
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [row[0].rjust(widths[0])]
+        cells += [cell.ljust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+def _time(ns: int) -> str:
+    """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``."""
+    seconds, rest = divmod(ns, 1_000_000_000)
+    days, seconds = divmod(seconds, _DAY_S)
+    hours, seconds = divmod(seconds, _HOUR_S)
+    minutes, seconds = divmod(seconds, _MINUTE_S)
+    return f"{days} d {hours:02}:{minutes:02}:{seconds:02}.{rest // 1_000_000:03}"
+
+
+def _plain(text: object) -> str:
+    """Nothing from a file may steer the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))

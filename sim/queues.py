@@ -1,0 +1,50 @@
+"""A queue configuration made of a workload's queues, in the YAML that YuniKorn reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quadriga.sim.workload.model import VCORE, QueueSpec, Resources, Workload
+
+__all__ = ["queue_configuration"]
+
+
+def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> str:
+    """The text: every queue a leaf under root, anyone may submit.
+
+    `policy` is ``application.sort.policy`` of each leaf (gangs need fifo or stateaware, G7),
+    `node_sort` the partition's ``nodesortpolicy``. Quotas are the workload's own where it has them.
+    """
+    lines = [
+        "partitions:",
+        "  - name: default",
+        "    nodesortpolicy:",
+        f"      type: {node_sort}",
+        "    queues:",
+        "      - name: root",
+        "        submitacl: '*'",
+        *(["        queues:"] if workload.queues else []),
+    ]
+    for queue in workload.queues:
+        lines += _leaf(queue, policy)
+    return "\n".join(lines) + "\n"
+
+
+def _leaf(queue: QueueSpec, policy: str) -> Iterator[str]:
+    # Quoted: a queue may be called 2012 or no, which YAML would not read as text.
+    yield f'          - name: "{queue.name}"'
+    yield "            properties:"
+    yield f"              application.sort.policy: {policy}"
+    quotas = (("guaranteed", queue.guaranteed), ("max", queue.max))
+    if any(quota for _, quota in quotas):
+        yield "            resources:"
+    for name, quota in quotas:
+        if quota:
+            yield f"              {name}:"
+            yield from _amounts(quota)
+
+
+def _amounts(quota: Resources) -> Iterator[str]:
+    for name, amount in sorted(quota.items()):
+        unit = "m" if name == VCORE else ""
+        yield f'                {name}: "{amount}{unit}"'

@@ -1,0 +1,195 @@
+"""A report as text for people: plain tables without colours, 100 columns wide."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from quadriga.sim.report import Report
+from quadriga.sim.waits import PERCENTILES
+from quadriga.sim.workload.model import GIB, MILLI, VCORE
+
+__all__ = ["render"]
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_PLAIN_BARS = " .:-=+*%#"
+_WEEK = 7
+#: Jobs shown by name where many ended alike.
+_SHOWN = 5
+
+_OUTCOMES = ("completed", "unschedulable", "rejected", "failed", "skipped")
+
+
+def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str:
+    """The whole report; `measure` adds wall time and memory, `unicode` draws bars."""
+    data = report.data
+    blocks = [
+        _head(data),
+        _table("Jobs", *_job_table(data)),
+        _gang_lines(data["gangs"]),
+        _table("Waits", *_wait_table(data["waits"])),
+        _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
+        _messages(data),
+        *(_reasons(name, data[name]) for name in ("unschedulable", "rejected", "failed")),
+        _reasons("skipped", data["skipped"]),
+        _measured(report.measured) if measure else "",
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def duration(seconds: float | None) -> str:
+    """A time of two units at most: ``0.5s``, ``6m10s``, ``1d3h``."""
+    if seconds is None:
+        return "-"
+    if seconds < 60:
+        return f"{seconds:.3g}s"
+    whole = round(seconds)
+    for size, name, part, part_name in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "m"),
+    ):
+        if whole >= size:
+            return f"{whole // size}{name}{whole % size // part}{part_name}"
+    return f"{whole // 60}m{whole % 60}s"
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Aligned lines; the first row is the header, the first column text, the others numbers."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        yield ("  " + "  ".join(cells)).rstrip()
+        if not number:
+            yield "  " + "  ".join("-" * width for width in widths)
+
+
+def _table(title: str, *rows: Sequence[str]) -> str:
+    return "\n".join((title, *table(rows)))
+
+
+def _head(data: dict[str, Any]) -> str:
+    workload, capacity = data["workload"], data["workload"]["capacity"]
+    sizes = [_amount(name, amount) for name, amount in capacity.items()]
+    return "\n".join(
+        (
+            f"{workload['name']}: {workload['days']:g} days of submissions",
+            f"  {workload['nodes']:,} nodes ({', '.join(sizes)}), {workload['queues']} queues,"
+            f" {workload['users']} users",
+            *wrap(workload["source"], 98, initial_indent="  ", subsequent_indent="  "),
+        )
+    )
+
+
+def _job_table(data: dict[str, Any]) -> Iterator[Sequence[str]]:
+    jobs, gangs = data["jobs"], data["gangs"]
+    yield ("", "jobs", "of them gangs")
+    for name in _OUTCOMES:
+        of_gangs = f"{gangs['completed']:,}" if name == "completed" else ""
+        if jobs[name] or name == "completed":
+            yield (name, f"{jobs[name]:,}", of_gangs)
+    yield ("total", f"{jobs['total']:,}", f"{gangs['total']:,}")
+
+
+def _gang_lines(gangs: dict[str, int]) -> str:
+    if not gangs["total"]:
+        return ""
+    lines = [
+        "Gangs",
+        f"  {gangs['total']:,} gangs of {gangs['members']:,} members:"
+        f" {gangs['placed']:,} held all their placeholders at once,"
+        f" {gangs['replaced']:,} members replaced one",
+    ]
+    lines += [
+        f"  {gangs[name]:,} {what}"
+        for name, what in (
+            ("soft_timeouts", "gave up their placeholders and went on without (Soft)"),
+            ("hard_timeouts", "were killed, not having them in time (Hard)"),
+            ("confirmations_lost", "confirmations lost on purpose"),
+            ("confirmations_repeated", "confirmations repeated on purpose"),
+        )
+        if gangs.get(name)
+    ]
+    return "\n".join(lines)
+
+
+def _wait_table(waits: dict[str, Any]) -> Iterator[Sequence[str]]:
+    names = ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")
+    yield ("", "jobs", *names)
+    groups = [("all jobs", waits), ("gangs", waits["gangs"])]
+    groups += [(f"queue {name}", beside) for name, beside in waits["queues"].items()]
+    for title, beside in groups:
+        if not beside["simulated"]["count"]:
+            continue
+        for label, figures in ((title, beside["simulated"]), ("  recorded", beside["recorded"])):
+            if figures:
+                cells = [duration(figures[name]) for name in names]
+                yield (label, f"{figures['count']:,}", *cells)
+
+
+def _utilisation(usage: dict[str, Any], bars: str) -> str:
+    days = usage["days"]
+    lines = [
+        f"Utilisation ({usage['resource']}, {_amount(usage['resource'], usage['capacity'])})",
+        f"  mean {usage['mean']:.1%}, peak {usage['peak']:.1%},"
+        f" held by placeholders {usage['placeholders']:.2%}",
+    ]
+    for start in range(0, len(days), _WEEK):
+        week = days[start : start + _WEEK]
+        cells = "".join(bars[min(8, round(share * 8))] for share in week)
+        share = sum(week) / len(week)
+        lines.append(f"  week {start // _WEEK + 1:>3}  |{cells.ljust(_WEEK)}|  {share:6.1%}")
+    return "\n".join(lines)
+
+
+def _messages(data: dict[str, Any]) -> str:
+    lines = ["Messages"]
+    for title, counts in (
+        ("to the scheduler", data["messages"]["in"]),
+        ("from the scheduler", data["messages"]["out"]),
+    ):
+        lines.append(f"  {title}")
+        width = max(map(len, counts), default=0)
+        lines += [f"    {name.ljust(width)}  {count:>9,}" for name, count in counts.items()]
+    decisions = data["decisions"]
+    lines.append(
+        f"  {decisions['total']:,} decisions: {decisions['allocations']:,} allocations,"
+        f" {decisions['replacements']:,} replacements"
+    )
+    return "\n".join(lines)
+
+
+def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
+    """Jobs that ended alike on one line, with all the reasons of the first of them below."""
+    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for job in jobs:
+        alike[tuple(job["reasons"])].append(job["job"])
+    lines = [f"{outcome.capitalize()} jobs"] if alike else []
+    for reasons, names in alike.items():
+        shown = ", ".join(names[:_SHOWN])
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        lines.append(f"  {shown}{more}")
+        lines += [f"    {line}" for line in _distinct(reasons)]
+    return "\n".join(lines)
+
+
+def _distinct(lines: Iterable[str]) -> Iterable[str]:
+    return dict.fromkeys(lines)
+
+
+def _measured(measured: dict[str, Any]) -> str:
+    return (
+        f"Measured: {measured['wall_s']:.1f} s, {measured['decisions_per_s'] or 0:,} decisions/s,"
+        f" peak memory {measured['peak_memory_bytes'] / 1024**2:,.0f} MiB,"
+        f" invariants checked {measured['invariants_checked']}"
+    )
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == VCORE:
+        return f"{amount / MILLI:,.6g} {name}"
+    if name == "memory":
+        return f"{amount / GIB:,.6g} GiB"
+    return f"{amount:,} {name}"

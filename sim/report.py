@@ -1,0 +1,197 @@
+"""What a simulation found, as data: the same run gives the same bytes.
+
+Whatever depends on the machine (wall time, memory) is kept apart in ``measured``.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.resource_manager import COMPLETED, FAILED, REJECTED, UNSCHEDULABLE, Fate
+from quadriga.sim.usage import DAY, Usage
+from quadriga.sim.waits import distribution
+from quadriga.sim.workload.model import Workload
+
+__all__ = ["Facts", "Report", "peak_memory_bytes"]
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the simulation saw, before anything is summed up. `ended` is ns of virtual time."""
+
+    workload: Workload
+    options: SimulationOptions
+    fates: list[Fate]
+    usage: Usage
+    sent: Counter[str]
+    received: Counter[str]
+    gangs: Counter[str]
+    ended: int
+    steps: int
+    wall_s: float
+
+
+class Report:
+    """`data` is the deterministic part and `measured` the rest, both ready for JSON.
+
+    Times in `data` are s, resources in YuniKorn's units, shares within 0 and 1.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.fates = facts.fates
+        self.data: dict[str, Any] = {
+            "workload": _workload(facts.workload),
+            "options": _options(facts.options),
+            "jobs": _jobs(facts),
+            "gangs": _gangs(facts),
+            "waits": _waits(facts),
+            "utilisation": _utilisation(facts),
+            "messages": {"in": _sorted(facts.sent), "out": _sorted(facts.received)},
+            "decisions": _decisions(facts),
+            "virtual": {"ended_s": facts.ended / _SECOND, "steps": facts.steps},
+            **{name: _reasons(facts, name) for name in (UNSCHEDULABLE, REJECTED, FAILED)},
+            "skipped": [
+                {"job": skipped.job_id, "reasons": [skipped.reason]}
+                for skipped in facts.workload.skipped
+            ],
+        }
+        decisions = self.data["decisions"]["total"]
+        self.measured: dict[str, Any] = {
+            "wall_s": round(facts.wall_s, 3),
+            "decisions_per_s": round(decisions / facts.wall_s) if facts.wall_s > 0 else None,
+            "peak_memory_bytes": peak_memory_bytes(),
+            "invariants_checked": "after every step" if facts.options.check else "at the end",
+        }
+
+    @property
+    def unaccounted(self) -> int:
+        """Jobs without a fate. Anything but 0 is a bug of the simulation."""
+        jobs = self.data["jobs"]
+        fates = (COMPLETED, UNSCHEDULABLE, REJECTED, FAILED, "skipped")
+        return int(jobs["total"] - sum(jobs[fate] for fate in fates))
+
+    def json(self, *, measure: bool = False) -> str:
+        """One JSON object, sorted and indented, with a newline at the end."""
+        data = {**self.data, "measured": self.measured} if measure else self.data
+        return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def peak_memory_bytes() -> int:
+    """The largest resident size this process ever had."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _workload(workload: Workload) -> dict[str, Any]:
+    return {
+        "name": workload.name,
+        "source": workload.source,
+        "nodes": len(workload.nodes),
+        "capacity": _sorted(workload.capacity()),
+        "queues": len(workload.queues),
+        "users": len({job.user for job in workload.jobs}),
+        "days": round(workload.horizon_s / 86_400, 3),
+    }
+
+
+def _options(options: SimulationOptions) -> dict[str, Any]:
+    told = asdict(options)
+    told["config"] = "of the workload's queues" if options.config is None else "given"
+    # Whether a journal is kept, or more is checked, must not show in the result.
+    for name in ("journal", "check"):
+        del told[name]
+    return told
+
+
+def _jobs(facts: Facts) -> dict[str, int]:
+    outcomes = Counter(fate.outcome for fate in facts.fates)
+    skipped = len(facts.workload.skipped)
+    return {
+        "total": len(facts.workload.jobs) + skipped,
+        **{name: outcomes[name] for name in (COMPLETED, UNSCHEDULABLE, REJECTED, FAILED)},
+        "skipped": skipped,
+    }
+
+
+def _gangs(facts: Facts) -> dict[str, int]:
+    gangs = [fate for fate in facts.fates if fate.job.gang]
+    names = ("placed", "replaced", "soft_timeouts", "hard_timeouts")
+    faults = ("confirmations_lost", "confirmations_repeated")
+    return {
+        "total": len(gangs),
+        "members": sum(fate.job.pods for fate in gangs),
+        "completed": sum(fate.outcome == COMPLETED for fate in gangs),
+        **{name: facts.gangs[name] for name in names},
+        **{name: facts.gangs[name] for name in faults if facts.gangs[name]},
+    }
+
+
+def _waits(facts: Facts) -> dict[str, Any]:
+    """Waits of the jobs that ran, beside what their log recorded for the same jobs."""
+    ran = [fate for fate in facts.fates if fate.started >= 0]
+    queues: dict[str, list[Fate]] = {queue.name: [] for queue in facts.workload.queues}
+    for fate in ran:
+        queues.setdefault(fate.job.queue, []).append(fate)
+    return {
+        **_beside(ran),
+        "gangs": _beside([fate for fate in ran if fate.job.gang]),
+        "queues": {name: _beside(fates) for name, fates in queues.items()},
+    }
+
+
+def _beside(fates: list[Fate]) -> dict[str, Any]:
+    recorded = [fate.job.recorded_wait_s for fate in fates]
+    known = [wait * _SECOND for wait in recorded if wait is not None]
+    return {
+        "simulated": distribution([f.started - f.job.submit_s * _SECOND for f in fates]),
+        "recorded": distribution(known) if known else None,
+    }
+
+
+def _utilisation(facts: Facts) -> dict[str, Any]:
+    usage = facts.usage
+    capacity = facts.workload.capacity().get(usage.resource, 0)
+    whole, rest = divmod(facts.ended, DAY)
+    lengths = [DAY] * whole + ([rest] if rest else [])
+    areas = usage.days + [0] * (len(lengths) - len(usage.days))
+    return {
+        "resource": usage.resource,
+        "capacity": capacity,
+        "mean": _share(usage.area, capacity * facts.ended),
+        "peak": _share(usage.peak, capacity),
+        "placeholders": _share(usage.held_area, capacity * facts.ended),
+        "days": [
+            _share(area, capacity * length) for area, length in zip(areas, lengths, strict=True)
+        ],
+    }
+
+
+def _share(part: int, whole: int) -> float:
+    return round(part / whole, 6) if whole else 0.0
+
+
+def _decisions(facts: Facts) -> dict[str, int]:
+    """Each member that replaced its placeholder is reported as new only after that (G33)."""
+    replacements = facts.gangs["replaced"]
+    total = max(facts.received["AllocationResponse.new"], replacements)
+    return {"allocations": total - replacements, "replacements": replacements, "total": total}
+
+
+def _reasons(facts: Facts, outcome: str) -> list[dict[str, Any]]:
+    return [
+        {"job": fate.job.job_id, "queue": fate.job.queue, "reasons": list(fate.reasons)}
+        for fate in facts.fates
+        if fate.outcome == outcome
+    ]
+
+
+def _sorted(counts: dict[str, int]) -> dict[str, int]:
+    return {name: counts[name] for name in sorted(counts) if counts[name]}

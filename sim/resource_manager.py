@@ -1,0 +1,350 @@
+"""A resource manager (RM) in virtual time, which behaves as the Kubernetes shim does.
+
+It reads the scheduler's answers in the shim's order (BEHAVIOUR 5.14): new allocations, rejected
+asks, released allocations, released asks; accepted, rejected and updated applications. All states
+change through the tables of `quadriga.sim.lifecycles`. What takes time is planned on the clock:
+pods start, stop, and are reported, each after its latency.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quadriga import si
+from quadriga.sim import lifecycles as life
+from quadriga.sim.clock import Clock
+from quadriga.sim.errors import SimulationError
+from quadriga.sim.options import SimulationOptions, nanoseconds
+from quadriga.sim.outbox import Outbox, Request
+from quadriga.sim.pods import Pod, Run
+from quadriga.sim.usage import Usage
+from quadriga.sim.workload.model import Job
+
+if TYPE_CHECKING:
+    from quadriga.core import Output
+
+__all__ = ["COMPLETED", "FAILED", "REJECTED", "UNSCHEDULABLE", "Fate", "ResourceManager"]
+
+COMPLETED, FAILED = "completed", "failed"
+REJECTED, UNSCHEDULABLE = "rejected", "unschedulable"
+
+_STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
+_REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
+
+_application = life.SHIM_APPLICATION.fire
+_task = life.SHIM_TASK.fire
+
+
+class Fate(NamedTuple):
+    """How a job ended. `started` is ns, -1 if it never ran."""
+
+    job: Job
+    outcome: str
+    started: int
+    reasons: tuple[str, ...] = ()
+
+
+class ResourceManager:
+    """Jobs go in with `submit`, the scheduler's answers with `receive`; `requests` come out.
+
+    `runs` are the jobs that are alive by application id, `fates` those that ended. `received` counts
+    the answers and what is in them, `gangs` what became of gangs.
+    """
+
+    def __init__(self, options: SimulationOptions, usage: Usage) -> None:
+        self.clock = Clock()
+        self.outbox = Outbox(options)
+        self.usage = usage
+        self.runs: dict[str, Run] = {}
+        self.fates: list[Fate] = []
+        self.received: Counter[str] = Counter()
+        self.gangs: Counter[str] = Counter()
+        self._ready: list[Run] = []
+        self._start = nanoseconds(options.start_s)
+        self._release = nanoseconds(options.release_s)
+        self._confirmation = nanoseconds(options.confirm_s)
+        self._lose = options.lose
+        self._repeat = options.repeat
+        self._chance = random.Random(options.seed)
+
+    def submit(self, job: Job, key: str) -> None:
+        """A user hands in a job; `key` becomes the application's id."""
+        run = self.runs[key] = Run(job, key)
+        _application(run, life.SUBMIT)
+        self.outbox.add(run)
+
+    def requests(self) -> list[Request]:
+        """What the RM has to say now. As in the shim, running applications ask in a loop of their
+        own and not in the middle of an answer, which may go on to say that they are over.
+        """
+        for run in self._ready:
+            if run.state == life.RUNNING and not run.asked:
+                run.asked = True
+                self._ask(run.real)
+        self._ready.clear()
+        return self.outbox.requests()
+
+    def receive(self, outputs: Iterable[Output]) -> None:
+        """Read the scheduler's answers in their order."""
+        for output in outputs:
+            message = output.message
+            self.received[message.__class__.__name__] += 1
+            if isinstance(message, si.AllocationResponse):
+                self._read_allocations(message)
+            elif isinstance(message, si.ApplicationResponse):
+                self._read_applications(message)
+            elif isinstance(message, si.NodeResponse):
+                self._read_nodes(message)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _read_allocations(self, response: si.AllocationResponse) -> None:
+        count = self.received
+        for allocation in response.new:
+            count["AllocationResponse.new"] += 1
+            self._allocated(allocation)
+        for refusal in response.rejected:
+            count["AllocationResponse.rejected"] += 1
+            self._refused(refusal)
+        for release in response.released:
+            count[f"AllocationResponse.released.{_name(release.terminationType)}"] += 1
+            self._released(release)
+        for ask in response.releasedAsks:
+            count[f"AllocationResponse.releasedAsks.{_name(ask.terminationType)}"] += 1
+            self._ask_released(ask)
+
+    def _read_applications(self, response: si.ApplicationResponse) -> None:
+        count = self.received
+        for accepted in response.accepted:
+            count["ApplicationResponse.accepted"] += 1
+            self._accepted(self.runs[accepted.applicationID])
+        for rejected in response.rejected:
+            count["ApplicationResponse.rejected"] += 1
+            run = self.runs[rejected.applicationID]
+            _application(run, life.REJECT)
+            self._discard_unplaced(run)
+            _application(run, life.FAIL)
+            self._finish(run, REJECTED, rejected.reason)
+        for updated in response.updated:
+            count[f"ApplicationResponse.updated.{updated.state}"] += 1
+            if run_ := self.runs.get(updated.applicationID):
+                self._updated(run_, updated.state, updated.message)
+
+    def _read_nodes(self, response: si.NodeResponse) -> None:
+        self.received["NodeResponse.accepted"] += len(response.accepted)
+        for rejected in response.rejected:
+            raise SimulationError(f"node {rejected.nodeID} was rejected: {rejected.reason}")
+
+    # -- applications --------------------------------------------------------------------------
+
+    def _accepted(self, run: Run) -> None:
+        _application(run, life.ACCEPT)
+        if run.gang:
+            _application(run, life.TRY_RESERVE)
+            self._ask(run.placeholders)
+        else:
+            self._run(run)
+
+    def _run(self, run: Run) -> None:
+        _application(run, life.RUN)
+        self._ready.append(run)
+
+    def _updated(self, run: Run, state: str, message: str) -> None:
+        if state == "Completed":
+            _application(run, life.COMPLETE)
+            if run.started >= 0:
+                self._finish(run, COMPLETED)
+            else:
+                self._finish(run, FAILED, "the scheduler completed it before all its pods ran")
+        elif state == "Resuming":
+            self.gangs["soft_timeouts"] += 1
+            if run.state == life.RESERVING:
+                _application(run, life.RESUME)
+        elif state == "Killing":
+            self.gangs["hard_timeouts"] += run.gang
+            run.reason = message
+            _application(run, life.FAIL)
+            self._discard_unplaced(run)
+        elif state == "Killed" and run.state == life.FAILING:
+            _application(run, life.FAIL)
+            self._finish(run, FAILED, run.reason)
+
+    def _discard_unplaced(self, run: Run) -> None:
+        """Pods that wait for a place will not get one any more."""
+        for pod in run.real:
+            if pod.state in (life.NEW, life.PENDING, life.SCHEDULING):
+                _task(pod, life.FAIL)
+                _task(pod, life.COMPLETE)
+
+    def _give_up(self, run: Run, outcome: str, reason: str) -> None:
+        """The job cannot go on: take its application away."""
+        _application(run, life.FAIL)
+        _application(run, life.FAIL)
+        for pod in run.pods.values():
+            self._let_go(pod)
+            if pod.state != life.COMPLETED:
+                _task(pod, life.COMPLETE)
+        self.outbox.remove(run)
+        self._finish(run, outcome, reason)
+
+    def _finish(self, run: Run, outcome: str, *reasons: str) -> None:
+        del self.runs[run.key]
+        self.fates.append(Fate(run.job, outcome, run.started, reasons))
+
+    # -- asks and allocations --------------------------------------------------------------------
+
+    def _ask(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            _task(pod, life.INIT)
+            _task(pod, life.SUBMIT)
+            self.outbox.ask(pod)
+
+    def _refused(self, refusal: si.RejectedAllocationAsk) -> None:
+        run = self.runs.get(refusal.applicationID)
+        if run is None or run.state not in (life.RESERVING, life.RUNNING):
+            return
+        pod = run.pods[refusal.allocationKey]
+        _task(pod, life.REJECT)
+        _task(pod, life.FAIL)
+        self._give_up(run, REJECTED, refusal.reason)
+
+    def _allocated(self, allocation: si.Allocation) -> None:
+        run = self.runs.get(allocation.applicationID)
+        pod = run.pods.get(allocation.allocationKey) if run else None
+        if pod is None:
+            raise SimulationError(
+                f"allocation {allocation.UUID} of application {allocation.applicationID}"
+                " belongs to no pod"
+            )
+        pod.uuid = allocation.UUID
+        pod.holds = pod.resources.get(self.usage.resource, 0)
+        self.usage.change(self.clock.now, pod.holds, pod.placeholder)
+        if pod.state == life.SCHEDULING:
+            _task(pod, life.ALLOCATE)
+            self.clock.after(self._start, self._bind, pod)
+        else:
+            # The pod is gone: as the shim does, give back what came too late.
+            self._send(pod, si.TerminationType.STOPPED_BY_RM)
+
+    def _bind(self, pod: Pod) -> None:
+        if pod.state != life.ALLOCATED:
+            return  # stopped before it ran
+        _task(pod, life.BIND)
+        run = pod.run
+        if not pod.placeholder:
+            run.bound += 1
+            if run.bound == len(run.real):
+                run.started = self.clock.now
+                self.clock.after(run.job.runtime_s * 1_000_000_000, self._end, run)
+            return
+        run.held[pod.group] += 1
+        if run.state == life.RESERVING:
+            _application(run, life.UPDATE_RESERVATION)
+            if run.reserved:
+                self.gangs["placed"] += 1
+                self._run(run)
+
+    def _end(self, run: Run) -> None:
+        """The job is done: its pods end together, and that is reported a little later."""
+        ended = [pod for pod in run.real if pod.state == life.BOUND]
+        for pod in ended:
+            _task(pod, life.COMPLETE)
+        self.clock.after(self._confirmation, self._report_end, ended)
+
+    def _report_end(self, pods: Iterable[Pod]) -> None:
+        for pod in pods:
+            self._send(pod, si.TerminationType.STOPPED_BY_RM)
+
+    # -- releases --------------------------------------------------------------------------------
+
+    def _released(self, release: si.AllocationRelease) -> None:
+        run = self.runs.get(release.applicationID)
+        pod = run.pods.get(release.allocationKey) if run else None
+        if run is None or pod is None:
+            return  # the application was taken away, and its pods with it
+        kind = release.terminationType
+        if kind in _STOPPED:
+            self._let_go(pod)
+            if pod.state != life.COMPLETED:
+                _task(pod, life.COMPLETE)
+                self._give_up(run, FAILED, release.message or "it lost a pod")
+            return
+        _application(run, life.RELEASE_ALLOCATION)
+        if pod.state in (life.ALLOCATED, life.BOUND):
+            pod.kind = kind
+            _task(pod, life.KILL)
+            self.clock.after(self._release, self._stopped, pod)
+        elif pod.state == life.COMPLETED:
+            # Asked for again, so the confirmation got lost; or it ended at the same moment.
+            pod.kind = kind
+            self.clock.after(self._confirmation, self._confirm, pod)
+
+    def _ask_released(self, release: si.AllocationAskRelease) -> None:
+        run = self.runs.get(release.applicationID)
+        kind = release.terminationType
+        if run is None or kind in _STOPPED:
+            return
+        before = run.state
+        _application(run, life.RELEASE_ASK)
+        if run.state != before:
+            self._ready.append(run)
+        pod = run.pods[release.allocationKey]
+        if pod.state == life.SCHEDULING:
+            pod.kind = kind
+            _task(pod, life.KILL)
+            self._stopped(pod)  # it never ran, so nothing has to stop
+
+    def _stopped(self, pod: Pod) -> None:
+        if pod.state != life.KILLING:
+            return  # its whole job was given up meanwhile
+        _task(pod, life.DIE)
+        self.clock.after(self._confirmation, self._confirm, pod)
+
+    def _confirm(self, pod: Pod) -> None:
+        run = pod.run
+        if pod.state == life.KILLED:
+            _task(pod, life.COMPLETE)
+            self._count_gone(pod)
+        if run.key not in self.runs:
+            return
+        if self._lose and self._chance.random() < self._lose:
+            self.gangs["confirmations_lost"] += 1
+            return
+        self._send(pod, pod.kind)
+        if self._repeat and self._chance.random() < self._repeat:
+            self.gangs["confirmations_repeated"] += 1
+            self.clock.after(self._confirmation, self._again, pod)
+
+    def _again(self, pod: Pod) -> None:
+        self._send(pod, pod.kind)
+
+    def _count_gone(self, pod: Pod) -> None:
+        run = pod.run
+        if pod.placeholder:
+            run.alive -= 1
+            self.gangs["replaced"] += pod.kind == _REPLACED
+            if run.state == life.RESUMING:
+                _application(run, life.TASK_COMPLETED)
+            if not run.alive and run.state in (life.RESUMING, life.RESERVING):
+                self._run(run)
+        elif run.state == life.RUNNING:
+            self._give_up(run, FAILED, f"the scheduler took a pod back: {_name(pod.kind)}")
+
+    def _send(self, pod: Pod, kind: Any) -> None:
+        if pod.uuid:
+            self._let_go(pod)
+            self.outbox.release(pod, kind)
+        else:
+            self.outbox.release_ask(pod, kind)
+
+    def _let_go(self, pod: Pod) -> None:
+        if pod.holds:
+            self.usage.change(self.clock.now, -pod.holds, pod.placeholder)
+            pod.holds = 0
+
+
+def _name(kind: Any) -> str:
+    return si.TerminationType.Name(kind)

@@ -1,0 +1,209 @@
+"""A whole run: a workload goes through the scheduler in virtual time, and a report comes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from quadriga.core import Options, Output, Scheduler
+from quadriga.core import RequestError as Refused
+from quadriga.fsm import InvalidTransition
+from quadriga.sim.errors import ConfigurationRefused, SimulationError
+from quadriga.sim.lifecycles import SCHEDULING
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.outbox import PARTITION, RM_ID
+from quadriga.sim.pods import Run
+from quadriga.sim.queues import queue_configuration
+from quadriga.sim.report import Facts, Report
+from quadriga.sim.resource_manager import FAILED, UNSCHEDULABLE, Fate, ResourceManager
+from quadriga.sim.usage import Usage, resource_of
+from quadriga.sim.workload.model import Job, Workload
+
+__all__ = ["Progress", "Simulation"]
+
+#: Called now and then with (jobs that ended, all jobs).
+Progress = Callable[[int, int], None]
+
+_SECOND = 1_000_000_000
+
+#: After this long without anything happening in the cluster, nothing will: it is longer than any
+#: timer of the scheduler by which something that waits could still move.
+_PATIENCE = 73 * 3600 * _SECOND
+
+#: More rounds than that at one instant, and the two sides are talking in circles.
+_ROUNDS = 100_000
+
+#: Records kept for the stories in error texts, when no complete journal is asked for.
+_RING = 1000
+
+_TELL_EVERY = 100
+
+
+class Simulation:
+    """One run over `workload`. `run` does it, once; `scheduler` and `manager` can be looked at.
+
+    Raises `SimulationError` where the scheduler does not accept the configuration, breaks an
+    invariant, or answers what no resource manager can understand.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        options: SimulationOptions | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.workload = workload
+        self.options = options or SimulationOptions()
+        self.usage = Usage(resource_of(workload))
+        self.manager = ResourceManager(self.options, self.usage)
+        self.scheduler = Scheduler(Options(journal_size=None if self.options.journal else _RING))
+        self.steps = 0
+        self._progress = progress
+        self._told = 0
+        self._said = 0
+
+    def run(self) -> Report:
+        """Simulate to the end: every job has its fate then."""
+        began = time.perf_counter()
+        try:
+            self._set_up()
+            self._go()
+            self._check()
+        except InvalidTransition as error:
+            raise SimulationError(f"at {self._at()}: {error}") from error
+        except Refused as error:
+            raise SimulationError(f"at {self._at()}: {error}") from error
+        self.usage.settle(self.manager.clock.now)
+        for run in list(self.manager.runs.values()):
+            self.manager.fates.append(self._stuck(run))
+        return Report(
+            Facts(
+                workload=self.workload,
+                options=self.options,
+                fates=self.manager.fates,
+                usage=self.usage,
+                sent=self.manager.outbox.sent,
+                received=self.manager.received,
+                gangs=self.manager.gangs,
+                ended=self.usage.until,
+                steps=self.steps,
+                wall_s=time.perf_counter() - began,
+            )
+        )
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        options, outbox = self.options, self.manager.outbox
+        config = options.config or queue_configuration(
+            self.workload, policy=options.policy, node_sort=options.node_sort
+        )
+        try:
+            self._say(outbox.registration(config))
+        except Refused as error:
+            raise ConfigurationRefused(" ".join(str(error).split())) from error
+        if self.workload.nodes:
+            self._say(outbox.nodes(self.workload.nodes))
+
+    def _go(self) -> None:
+        """Go from instant to instant. The end is when the last thing happened in the cluster: the
+        scheduler's own timers may tick on for days.
+        """
+        manager, clock, scheduler = self.manager, self.manager.clock, self.scheduler
+        jobs = _with_keys(self.workload)
+        following = next(jobs, None)
+        last = 0
+        while following or manager.runs:
+            arrival = following[0].submit_s * _SECOND if following else None
+            mine = _earliest(arrival, clock.next_time)
+            theirs = scheduler.next_deadline()
+            now = _earliest(mine, theirs)
+            if now is None or (arrival is None and now > last + _PATIENCE):
+                break
+            now = clock.now = max(now, clock.now)
+            while following and following[0].submit_s * _SECOND <= now:
+                manager.submit(*following)
+                following = next(jobs, None)
+            before = self._happened
+            self._instant(now, theirs is not None and theirs <= now)
+            if self._happened != before:
+                last = now
+            self._tell()
+        clock.now = last
+
+    def _instant(self, now: int, deadline: bool) -> None:
+        """All that happens now: timers, then what both sides say until both are silent."""
+        manager, clock, scheduler = self.manager, self.manager.clock, self.scheduler
+        changed = False
+        if deadline:
+            self._hear(scheduler.advance(now))
+            changed = True
+        for _ in range(_ROUNDS):
+            clock.run_due()
+            if requests := manager.requests():
+                for request in requests:
+                    self._say(request)
+                changed = True
+            elif changed:
+                self._hear(scheduler.schedule(now))
+                changed = False
+            else:
+                return
+        raise SimulationError(f"no end of messages at {self._at()}")
+
+    @property
+    def _happened(self) -> int:
+        """Grows with whatever happens in the cluster; a confirmation that got lost is nothing."""
+        return self._said + self.manager.clock.done - self.manager.gangs["confirmations_lost"]
+
+    def _say(self, request: Any) -> None:
+        self._said += 1
+        self._hear(self.scheduler.apply(request, self.manager.clock.now))
+
+    def _hear(self, outputs: Iterable[Output]) -> None:
+        self.steps += 1
+        if self.options.check:
+            self._check()
+        self.manager.receive(outputs)
+
+    def _check(self) -> None:
+        if violations := self.scheduler.check():
+            raise SimulationError(f"invariant violated at {self._at()}", violations)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def _stuck(self, run: Run) -> Fate:
+        """Why the job will not go on, in the scheduler's own words."""
+        for pod in run.pods.values():
+            if pod.state == SCHEDULING:
+                told = self.scheduler.explain(run.key, pod.key, partition=PARTITION, rm_id=RM_ID)
+                return Fate(run.job, UNSCHEDULABLE, run.started, tuple(told.reasons))
+        reason = f"nothing moves: the application is {run.state} and has no pending ask"
+        return Fate(run.job, FAILED, run.started, (reason,))
+
+    def _tell(self) -> None:
+        if self._progress and (ended := len(self.manager.fates)) >= self._told + _TELL_EVERY:
+            self._told = ended
+            self._progress(ended, len(self.workload.jobs))
+
+    def _at(self) -> str:
+        return f"{self.manager.clock.now / _SECOND:.9g} s"
+
+
+def _earliest(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
+
+
+def _with_keys(workload: Workload) -> Iterator[tuple[Job, str]]:
+    """Jobs in their order, each with an application id: its own, numbered where it comes again."""
+    taken: set[str] = set()
+    for job in workload.jobs:
+        key, number = job.job_id, 1
+        while key in taken:
+            number += 1
+            key = f"{job.job_id}.{number}"
+        taken.add(key)
+        yield job, key

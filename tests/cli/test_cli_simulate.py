@@ -1,0 +1,171 @@
+"""``quadriga simulate`` and what is left of a run: JSON, journal, story."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def test_a_trace_is_recognised_and_reported(quadriga: Any, trace: Path) -> None:
+    done = quadriga("simulate", "--trace", trace, "--check")
+    assert done.code == 0
+    assert done.err == ""  # no progress in a pipe
+    assert "small: " in done.out
+    assert "completed" in done.out
+    assert "Measured" in done.out
+
+
+def test_json_on_the_standard_output_is_the_same_every_time(quadriga: Any, trace: Path) -> None:
+    one, other = (quadriga("simulate", "--trace", trace, "--json") for _ in range(2))
+    assert one == other
+    report = json.loads(one.out)
+    assert report["jobs"]["completed"] == report["jobs"]["total"] == 30
+    assert report["gangs"]["total"] == 6
+    assert "measured" not in report
+
+
+def test_json_in_a_file_with_measurements(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    done = quadriga("simulate", "--trace", trace, "--json", path, "--measure", "--quiet")
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert json.loads(path.read_text())["measured"]["wall_s"] > 0
+
+
+def test_the_model_in_small(quadriga: Any) -> None:
+    arguments = ("--days", 1, "--limit", 20, "--cluster", 0.1, "--scale", 0.5)
+    done = quadriga("simulate", *arguments, "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["jobs"]["total"] <= 20
+
+
+def test_the_seed_makes_a_difference(quadriga: Any) -> None:
+    one, other = (
+        quadriga("simulate", "--days", 1, "--limit", 20, "--seed", seed, "--json")
+        for seed in (1, 2)
+    )
+    assert json.loads(one.out)["waits"] != json.loads(other.out)["waits"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--policy", "stateaware"),
+        ("--policy", "fair"),
+        ("--node-sort", "binpacking"),
+        ("--no-reservations",),
+        ("--gang-style", "Hard", "--placeholder-timeout", "30"),
+        ("--placeholder-timeout", "-1"),
+        ("--message-order", "k8shim"),
+        ("--latency-start", "0", "--latency-release", "0", "--latency-confirm", "0"),
+        ("--lose", "0.2", "--repeat", "0.2"),
+        ("--days", "1"),
+    ],
+    ids=" ".join,
+)
+def test_every_option_runs(quadriga: Any, trace: Path, options: tuple[str, ...]) -> None:
+    done = quadriga("simulate", "--trace", trace, "--check", "--json", *options)
+    assert done.code == 0
+    jobs = json.loads(done.out)["jobs"]
+    assert sum(n for name, n in jobs.items() if name != "total") == jobs["total"] == 30
+
+
+def test_a_configuration_of_ones_own(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+    printed = quadriga("simulate", "--trace", trace, "--print-config", "--policy", "fair")
+    assert printed.code == 0
+    assert "application.sort.policy: fair" in printed.out
+    path = tmp_path / "queues.yaml"
+    path.write_text(printed.out.replace("fair\n            ", "fifo\n            "))
+    done = quadriga("simulate", "--trace", trace, "--config", path, "--json")
+    assert done.code == 0
+    assert json.loads(done.out)["options"]["config"] == "given"
+
+
+def test_story_of_a_run(quadriga: Any, trace: Path, tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    assert quadriga("simulate", "--trace", trace, "--journal", journal, "--quiet").code == 0
+    done = quadriga("story", "application/5", "--journal", journal)
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "application/5"
+    assert "New" in lines[1]
+    assert "Completed" in done.out
+
+    unknown = quadriga("story", "5", "--journal", journal)
+    assert (unknown.code, unknown.out) == (2, "")
+    assert "near it: application/5" in unknown.err
+    assert "application/5" in quadriga("story", "aplication/5", "--journal", journal).err
+    assert quadriga("story", "zzzzzz", "--journal", journal).code == 2
+
+
+def test_a_story_cannot_steer_the_terminal(quadriga: Any, tmp_path: Path) -> None:
+    line = {"seq": 0, "time": 90_061_500_000_000, "key": "node/a", "trigger": "\x1b[2J",
+            "source": "New", "target": "New", "cause": "a\nb"}  # fmt: skip
+    journal = tmp_path / "run.jsonl"
+    journal.write_text(json.dumps(line) + "\n")
+    done = quadriga("story", "node/a", "--journal", journal)
+    assert done.code == 0
+    assert "\x1b" not in done.out
+    assert len(done.out.splitlines()) == 2
+    assert "1 d 01:01:01.500" in done.out
+    assert "stays" in done.out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("simulate", "--trace", "{tmp}/nothing"),
+        ("simulate", "--trace", "{tmp}"),
+        ("simulate", "--trace", "{trace}", "--scale", "2"),
+        ("simulate", "--trace", "{trace}", "--limit", "0"),
+        ("simulate", "--days", "0"),
+        ("simulate", "--limit", "x"),
+        ("simulate", "--policy", "random"),
+        ("simulate", "--latency-start", "-1"),
+        ("simulate", "--lose", "2"),
+        ("simulate", "--config", "{tmp}/nothing.yaml"),
+        ("simulate", "--config", "{tmp}"),
+        ("simulate", "--config", "{binary}"),
+        ("simulate", "--trace", "{trace}", "--config", "{bad}"),
+        ("simulate", "--config", "{bad}", "--policy", "fifo"),
+        ("simulate", "--trace", "{trace}", "--journal", "{tmp}/no/journal"),
+        ("simulate", "--trace", "{trace}", "--json", "{tmp}/no/report"),
+        ("story", "application/1", "--journal", "{tmp}/nothing"),
+        ("story", "application/1", "--journal", "{bad}"),
+        ("story", "application/1", "--journal", "{empty}"),
+        ("story", "application/1"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_input_is_one_line_and_code_2(
+    quadriga: Any, trace: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "bad.yaml").write_text("partitions: [1, 2]\n")
+    (tmp_path / "empty").write_text("")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    places = {"tmp": tmp_path, "trace": trace} | {
+        name: tmp_path / file
+        for name, file in (("bad", "bad.yaml"), ("empty", "empty"), ("binary", "binary"))
+    }
+    done = quadriga(*(argument.format(**places) for argument in arguments))
+    assert (done.code, done.out) == (2, "")
+    last = done.err.splitlines()[-1]
+    assert last.startswith("quadriga")
+    assert "Traceback" not in done.err
+    if not done.err.startswith("usage:"):
+        assert len(done.err.splitlines()) == 1
+
+
+def test_a_violated_invariant_is_code_1_and_leaves_the_journal(
+    quadriga: Any, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quadriga.core import Scheduler
+
+    monkeypatch.setattr(Scheduler, "check", lambda self: ["V1: wrong"])
+    journal = tmp_path / "run.jsonl"
+    done = quadriga("simulate", "--trace", trace, "--journal", journal)
+    assert (done.code, done.out) == (1, "")
+    assert "V1: wrong" in done.err
+    assert journal.stat().st_size

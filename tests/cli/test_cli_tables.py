@@ -1,0 +1,148 @@
+"""``quadriga draw`` and ``quadriga lifecycles``, help and version."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.cli.catalogue import all_lifecycles
+
+TEXTS = {
+    "dot": "digraph",
+    "mermaid": "stateDiagram",
+    "plantuml": "@startuml",
+    "scxml": "<scxml",
+    "md": "# ",
+    "json": "{",
+}
+
+needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="dot is not installed")
+
+
+@pytest.mark.parametrize("name", all_lifecycles())
+@pytest.mark.parametrize(("format", "mark"), TEXTS.items())
+def test_every_lifecycle_is_drawn(quadriga: Any, name: str, format: str, mark: str) -> None:
+    done = quadriga("draw", name, "--format", format)
+    assert done.code == 0
+    assert mark in done.out
+
+
+@pytest.mark.parametrize(
+    ("file", "mark"),
+    [("a.mmd", "stateDiagram"), ("a.puml", "@startuml"), ("a.json", "{"), ("a", "digraph")],
+)
+def test_the_file_tells_the_format(quadriga: Any, tmp_path: Path, file: str, mark: str) -> None:
+    path = tmp_path / file
+    assert quadriga("draw", "node", "-o", path) == (0, "", "")
+    assert mark in path.read_text()
+
+
+@needs_dot
+def test_pictures(quadriga: Any, tmp_path: Path) -> None:
+    assert quadriga("draw", "ask", "--format", "svg").out.count("<svg") == 1
+    assert quadriga("draw", "ask", "-o", tmp_path / "ask.png").code == 0
+    assert (tmp_path / "ask.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_gallery(quadriga: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "gallery"
+    done = quadriga("draw", "--all", folder, "--format", "md")
+    assert done.code == 0
+    assert {path.name for path in folder.iterdir()} >= {"application.md", "README.md"}
+
+
+def test_the_list_of_lifecycles(quadriga: Any) -> None:
+    done = quadriga("lifecycles")
+    assert done.code == 0
+    for name in all_lifecycles():
+        assert f"\n  {name} " in done.out
+
+
+@pytest.mark.parametrize("name", all_lifecycles())
+def test_a_table_on_the_terminal(quadriga: Any, name: str) -> None:
+    done = quadriga("lifecycles", name)
+    lifecycle = all_lifecycles()[name]
+    assert done.code == 0
+    for word in (*lifecycle.states, *lifecycle.triggers()):
+        assert word in done.out
+    assert done.out.strip() in quadriga("lifecycles", "all").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("draw",), "lifecycle"),
+        (("draw", "node", "--all", "x"), "lifecycle"),
+        (("draw", "--all", "x", "-o", "y"), "together"),
+        (("draw", "aplication"), "did you mean application?"),
+        (("draw", "x"), "there are application"),
+        (("draw", "node", "--format", "gif"), "gif"),
+        (("draw", "node", "-o", "{tmp}"), "directory"),
+        (("draw", "--all", "{tmp}/file", "--format", "md"), "exists"),
+        (("lifecycles", "nodes"), "did you mean node?"),
+        (("nothing",), "nothing"),
+        ((), "COMMAND"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_is_code_2(
+    quadriga: Any, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    (tmp_path / "file").touch()
+    done = quadriga(*(argument.format(tmp=tmp_path) for argument in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err.splitlines()[-1]
+
+
+def test_help_and_version(quadriga: Any) -> None:
+    assert "simulate" in quadriga("--help").out
+    for command in ("simulate", "draw", "lifecycles", "story"):
+        done = quadriga(command, "--help")
+        assert (done.code, done.err) == (0, "")
+    assert quadriga("--version").out.startswith("quadriga 0.")
+
+
+def python(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **more,
+    )
+
+
+def test_as_a_program() -> None:
+    done = python("-m", "quadriga.cli", "draw", "node", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)
+    assert python("-m", "quadriga.cli", "draw", "x").returncode == 2
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = (
+        "import subprocess, sys;"
+        "p = subprocess.Popen([sys.executable, '-m', 'quadriga.cli', 'lifecycles', 'all'],"
+        " stdout=subprocess.PIPE, stderr=subprocess.PIPE);"
+        "p.stdout.close();"
+        "sys.stdout.buffer.write(p.stderr.read()); sys.exit(p.wait())"
+    )
+    done = python("-c", script)
+    assert (done.returncode, done.stdout) == (141, "")
+
+
+def test_an_interrupt_is_no_traceback(quadriga: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quadriga.cli import catalogue
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(catalogue, "all_lifecycles", interrupt)
+    assert quadriga("lifecycles") == (130, "", "quadriga: interrupted\n")

@@ -1,0 +1,51 @@
+"""What all tests share: profiles of Hypothesis, the marker for slow tests, the shared data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+# No test depends on the wall clock, so none has a deadline.
+settings.register_profile("dev", max_examples=50, deadline=None)
+# The same examples every time: a red build is red again on the next machine.
+settings.register_profile(
+    "ci",
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "slow: takes more than a few seconds; the full environments of tox run it, "
+        '-m "not slow" leaves it out',
+    )
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with the specification, the traces and the configurations that no clone has.
+
+    It is the value of QUADRIGA_SHARED, by default ../shared beside the checkout. Where it is absent
+    the test is skipped; with QUADRIGA_REQUIRE_SHARED=1, as in .ci/run, it fails.
+    """
+    folder = Path(os.environ.get("QUADRIGA_SHARED") or REPOSITORY.parent / "shared")
+    # A relative one counts from the checkout, wherever pytest was started.
+    folder = (REPOSITORY / folder).resolve()
+    if (folder / "data").is_dir():
+        return folder
+    missing = f"no shared data in {folder}: set QUADRIGA_SHARED to the folder that has it"
+    if os.environ.get("QUADRIGA_REQUIRE_SHARED") == "1":
+        pytest.fail(missing)
+    pytest.skip(missing)

@@ -1,0 +1,479 @@
+"""Gangs in the scheduling cycle (BEHAVIOUR 1.2, 5.13): holding, replacing, finalising."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.sim.script import Script
+from quadriga.si import AllocationResponse, NodeInfo, TerminationType
+
+TIMEOUT = TerminationType.TIMEOUT
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def script(request: pytest.FixtureRequest) -> Script:
+    script = Script(extra={"si.messageOrder": request.param})
+    script.node("n1", memory=20)
+    return script
+
+
+def running_gang(script: Script, count: int = 2, size: int = 1, style: str = "Soft") -> None:
+    """Application g with all its placeholders p0, p1, ... of group tg."""
+    script.app("g", gang={"memory": count * size}, style=style)
+    keys = [f"p{n}" for n in range(count)]
+    script.ask("g", *keys, group="tg", placeholder=True, memory=size)
+    script.schedule()
+    assert state(script) == "Running"
+
+
+def state(script: Script) -> str:
+    return script.scheduler.application("g").state
+
+
+def books(script: Script, node: str = "n1") -> dict[str, int]:
+    """What everybody thinks is in use."""
+    partition = script.scheduler.partition()
+    app = script.scheduler.application("g")
+    return {
+        "queue": app.queue.allocated[0],
+        "root": partition.root.allocated[0],
+        "node": partition.nodes[node].allocated[0],
+        "user": partition.usage["user"][0],
+        "real": app.allocated[0],
+        "placeholders": app.allocated_placeholder[0],
+        "pending": app.pending[0],
+    }
+
+
+def last_release(script: Script) -> str:
+    releases = [
+        release
+        for _, message in script.messages
+        if isinstance(message, AllocationResponse)
+        for release in message.released
+    ]
+    return releases[-1].message
+
+
+# -- states ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("placeholder", [True, False])
+def test_g20_the_first_ask_makes_it_accepted(script: Script, placeholder: bool) -> None:
+    script.app("g", gang={"memory": 1})
+    assert state(script) == "New"
+    heard = script.ask("g", "a", group="tg", placeholder=placeholder, memory=1)
+    assert heard == ["g Accepted (ask)"]
+    assert script.ask("g", "b", group="tg", placeholder=placeholder, memory=1) == []
+
+
+def test_g21_a_placeholder_does_not_change_the_state(script: Script) -> None:
+    script.app("g", gang={"memory": 3})
+    script.ask("g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    for uuid in ("p0-0", "p1-0"):
+        assert script.schedule(1) == [f"new g/{uuid} on n1 placeholder of tg"]
+        assert state(script) == "Accepted"
+    assert script.schedule(1)[0] == "g Running (run)"
+
+
+def test_g22_real_asks_are_held_while_placeholders_are_missing(script: Script) -> None:
+    script.app("g", gang={"memory": 30})
+    script.ask("g", "p0", "p1", "p2", group="tg", placeholder=True, memory=10)
+    script.ask("g", "member", group="tg", memory=10)
+    script.ask("g", "other", memory=1)
+    assert len(script.schedule()) == 2
+    assert script.schedule() == []
+    for key in ("member", "other"):
+        assert any("X9" in reason for reason in script.scheduler.explain("g", key).reasons)
+    script.node("n2", memory=11)
+    assert script.schedule() == [
+        "g Running (run)",
+        "new g/p2-0 on n2 placeholder of tg",
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        "new g/other-0 on n2",
+    ]
+
+
+def test_g23_task_groups_replace_their_own_placeholders(script: Script) -> None:
+    script.app("g", gang={"memory": 5})
+    script.ask("g", "a0", "a1", group="a", placeholder=True, memory=1)
+    script.ask("g", "b0", group="b", placeholder=True, memory=3)
+    script.schedule()
+    script.ask("g", "b-real", group="b", memory=3)
+    assert script.schedule() == ["released g/b0-0 PLACEHOLDER_REPLACED"]
+    script.ask("g", "a-real", group="a", memory=1)
+    assert script.schedule() == ["released g/a0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/b-real-0 on n1", "new g/a-real-0 on n1"]
+    groups = script.scheduler.application("g").task_groups
+    assert [(g.count, g.replaced) for g in groups.values()] == [(2, 1), (1, 1)]
+
+
+def test_g24_asks_of_a_group_may_come_one_by_one(script: Script) -> None:
+    """Nothing pending does not mean that all asks have come."""
+    script.app("g", gang={"memory": 3})
+    for key in ("p0", "p1"):
+        script.ask("g", key, group="tg", placeholder=True, memory=1)
+        script.schedule()
+        assert state(script) == "Accepted"
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == []
+    script.ask("g", "p2", group="tg", placeholder=True, memory=1)
+    assert "g Running (run)" in script.schedule()
+
+
+def test_g25_a_placeholder_ask_that_comes_after_the_real_one(script: Script) -> None:
+    """G25 promises the other order; the wrong one loses nothing."""
+    script.app("g", gang={"memory": 1})
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == []
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    heard = script.schedule()
+    assert heard[-1] == "released g/p0-0 PLACEHOLDER_REPLACED"
+    assert script.confirm() == ["new g/real-0 on n1"]
+
+
+def test_g26_a_real_ask_is_one_without_the_flag(script: Script) -> None:
+    """A member names its task group and is no placeholder; a flag without a group is none (I18)."""
+    running_gang(script)
+    script.ask("g", "member", group="tg", memory=1)
+    script.ask("g", "flag-only", placeholder=True, memory=1)
+    script.schedule()
+    script.confirm()
+    assert sorted(script.scheduler.application("g").allocations) == ["flag-only-0", "member-0"]
+
+
+# -- step 1: which placeholder ---------------------------------------------------------------------
+
+
+def test_g27_no_placeholder_of_the_group_means_the_normal_way(script: Script) -> None:
+    running_gang(script)
+    script.ask("g", "stranger", group="unknown", memory=1)
+    script.ask("g", "none", memory=1)
+    assert script.schedule() == ["new g/stranger-0 on n1", "new g/none-0 on n1"]
+
+
+def test_g27_released_placeholders_are_not_chosen_again(script: Script) -> None:
+    running_gang(script, count=2)
+    script.ask("g", "m0", "m1", "m2", group="tg", memory=1)
+    assert script.schedule() == [
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        "released g/p1-0 PLACEHOLDER_REPLACED",
+    ]
+    # the third waits: the group's placeholders are spoken for, but not gone
+    assert script.schedule() == []
+    assert script.confirm() == ["new g/m0-0 on n1", "new g/m1-0 on n1"]
+    assert script.schedule() == ["new g/m2-0 on n1"]
+
+
+# -- step 2: the request ---------------------------------------------------------------------------
+
+
+def test_g28_placeholder_is_marked_not_released(script: Script) -> None:
+    running_gang(script, count=2, size=5)
+    before = books(script)
+    script.ask("g", "real", group="tg", memory=5)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert books(script) == before
+    app = script.scheduler.application("g")
+    assert app.placeholders["p0-0"].state == "Releasing"
+    assert not app.allocations
+
+
+def test_g29_a_parked_ask_is_not_picked_again(script: Script) -> None:
+    running_gang(script, count=3)
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    ask = script.scheduler.application("g").asks["real"]
+    assert ask.state == "Parked"
+    for _ in range(3):
+        assert script.schedule() == []
+
+
+def test_g29_everybody_else_goes_on_meanwhile(script: Script) -> None:
+    running_gang(script, count=2)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.app("other")
+    script.ask("other", "x", memory=1)
+    assert script.schedule() == ["other Running (run)", "new other/x-0 on n1"]
+    script.ask("g", "second", group="tg", memory=1)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+
+
+# -- steps 4 to 6: the confirmation ----------------------------------------------------------------
+
+
+def test_g30_the_confirmation_finalises_the_parked_ask(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.confirm() == ["new g/real-0 on n1"]
+    app = script.scheduler.application("g")
+    assert not app.asks
+    assert app.allocations["real-0"].state == "Allocated"
+    (*_, ended) = script.scheduler.story("ask/g/real")
+    assert (ended.source, ended.target) == ("Parked", "Allocated")
+    (*_, gone) = script.scheduler.story("allocation/g/p0-0")
+    assert gone.target == "Replaced"
+
+
+def test_g31_the_placeholders_node_is_the_real_ones(script: Script) -> None:
+    for node in ("n2", "n3"):
+        script.node(node, memory=20)
+    running_gang(script, count=3, size=6)
+    app = script.scheduler.application("g")
+    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
+    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
+    script.ask("g", "m0", "m1", "m2", group="tg", memory=6)
+    script.schedule()
+    script.confirm()
+    real = {uuid: held.node.node_id for uuid, held in app.allocations.items()}
+    assert real == {f"m{n}-0": nodes[f"p{n}-0"] for n in range(3)}
+
+
+def test_g31_a_smaller_member_gives_the_difference_back(script: Script) -> None:
+    """5.13: placeholder 10, real 6: queue -4, node -4, user -10 +6; nothing before the answer."""
+    running_gang(script, count=1, size=10)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    before = books(script)
+    assert (before["queue"], before["node"], before["user"]) == (10, 10, 10)
+    assert script.confirm() == ["new g/real-0 on n1"]
+    after = books(script)
+    assert {name: after[name] - before[name] for name in after} == {
+        "queue": -4,
+        "root": -4,
+        "node": -4,
+        "user": -4,
+        "real": 6,
+        "placeholders": -10,
+        "pending": 0,
+    }
+
+
+def test_g31_what_a_smaller_member_leaves_is_free_at_once(script: Script) -> None:
+    running_gang(script, count=1, size=20)
+    script.app("other")
+    script.ask("other", "x", memory=14)
+    script.ask("g", "real", group="tg", memory=6)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    script.confirm()
+    assert "new other/x-0 on n1" in script.schedule()
+
+
+def test_resource_mismatch_a_larger_member_cancels_the_groups_placeholders(
+    script: Script,
+) -> None:
+    """5.13: placeholder 6, real 10: TIMEOUT "cancel placeholder: resource incompatible"."""
+    running_gang(script, count=2, size=6)
+    script.ask("g", "real", group="tg", memory=10)
+    assert script.schedule() == ["released g/p0-0 TIMEOUT", "released g/p1-0 TIMEOUT"]
+    assert last_release(script) == "cancel placeholder: resource incompatible"
+    assert script.schedule() == []
+    script.confirm()
+    (group,) = script.scheduler.application("g").task_groups.values()
+    assert (group.timed_out, group.replaced) == (2, 0)
+    assert script.schedule() == ["new g/real-0 on n1"]
+
+
+def test_resource_mismatch_only_in_one_type(script: Script) -> None:
+    """One quantity too large is enough, however small the others are."""
+    script.node("n2", memory=20, vcore=20)
+    script.app("g", gang={"memory": 6, "vcore": 6})
+    script.ask("g", "p", group="tg", placeholder=True, memory=6, vcore=6)
+    script.schedule()
+    script.ask("g", "real", group="tg", memory=1, vcore=7)
+    assert script.schedule() == ["released g/p-0 TIMEOUT"]
+    assert script.confirm() == []
+    assert script.schedule() == ["new g/real-0 on n2"]
+
+
+def test_resource_mismatch_a_type_that_the_placeholder_lacks(script: Script) -> None:
+    script.node("n2", memory=20, gpu=1)
+    script.app("g", gang={"memory": 6})
+    script.ask("g", "p", group="tg", placeholder=True, memory=6)
+    script.schedule()
+    script.ask("g", "real", group="tg", memory=6, gpu=1)
+    assert script.schedule() == ["released g/p-0 TIMEOUT"]
+    script.confirm()
+    assert script.schedule() == ["new g/real-0 on n2"]
+
+
+def test_resource_mismatch_other_groups_are_left_alone(script: Script) -> None:
+    script.app("g", gang={"memory": 4})
+    script.ask("g", "a0", group="a", placeholder=True, memory=2)
+    script.ask("g", "b0", group="b", placeholder=True, memory=2)
+    script.schedule()
+    script.ask("g", "big", group="a", memory=3)
+    assert script.schedule() == ["released g/a0-0 TIMEOUT"]
+    script.ask("g", "fits", group="b", memory=2)
+    assert script.schedule() == ["released g/b0-0 PLACEHOLDER_REPLACED"]
+
+
+def test_g32_a_member_that_does_not_fit_its_placeholders_node_tries_another(
+    script: Script,
+) -> None:
+    script.node("n2", memory=20)
+    running_gang(script, count=1)
+    script.scheduler.set_predicate("rm", lambda key, node, allocate: None if node == "n2" else "no")
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n2"]
+    assert books(script)["node"] == 0
+    assert books(script, "n2")["node"] == 1
+
+
+def test_g32_a_member_that_fits_nowhere_asks_for_nodes(script: Script) -> None:
+    running_gang(script, count=1)
+    script.scheduler.set_predicate("rm", lambda key, node, allocate: "no")
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == []
+    assert script.advance(1) == ["FAILED g/real"]
+    assert script.advance(5) == []  # once is enough
+    assert script.scheduler.application("g").placeholders["p0-0"].state == "Allocated"
+    script.scheduler.set_predicate("rm", None)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+
+
+def test_g32_a_drained_node_keeps_its_gang(script: Script) -> None:
+    """5.15: a replacement on the same node is no new allocation there."""
+    running_gang(script, count=1)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n1"]
+
+
+def test_g33_the_member_is_announced_after_the_confirmation_only(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.advance(30)
+    script.schedule()
+    assert not any("g/real" in line for line in script.log)
+    assert script.confirm() == ["new g/real-0 on n1"]
+
+
+def test_g34_one_for_one(script: Script) -> None:
+    """Each member gives one placeholder up; one message may ask for several back."""
+    running_gang(script, count=4)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    heard = script.schedule()
+    assert heard == [
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        "released g/p1-0 PLACEHOLDER_REPLACED",
+    ]
+    _, message = script.messages[-1]
+    assert isinstance(message, AllocationResponse)
+    assert len(message.released) == 2
+
+
+def test_g35_one_ask_for_each_member(script: Script) -> None:
+    """Option A: maxAllocations is 1, a second use of the key is a new ask."""
+    running_gang(script, count=2)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.confirm() == ["new g/real-0 on n1"]
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.confirm() == ["new g/real-1 on n1"]
+
+
+def test_g35_one_ask_for_all_members(script: Script) -> None:
+    """X13: maxAllocations is served natively, one replacement in flight at a time (G29)."""
+    script.app("g", gang={"memory": 3})
+    script.ask("g", "p", group="tg", placeholder=True, repeat=3, memory=1)
+    assert len(script.schedule()) == 4
+    script.ask("g", "real", group="tg", repeat=4, memory=1)
+    for n in range(3):
+        assert script.schedule() == [f"released g/p-{n} PLACEHOLDER_REPLACED"]
+        assert script.schedule() == []
+        assert script.confirm() == [f"new g/real-{n} on n1"]
+    assert script.schedule() == ["new g/real-3 on n1"]
+
+
+# -- what may happen in between --------------------------------------------------------------------
+
+
+def test_a_member_that_is_taken_back_leaves_its_placeholder_to_be_freed(script: Script) -> None:
+    running_gang(script, count=2)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    script.schedule(1)
+    assert script.release_ask("g", "m0") == ["released ask g/m0 STOPPED_BY_RM"]
+    assert script.confirm() == []
+    assert books(script)["placeholders"] == 1
+    script.schedule()
+    assert script.confirm() == ["new g/m1-0 on n1"]
+
+
+def test_a_member_whose_ask_changes_while_its_placeholder_is_asked_back(script: Script) -> None:
+    """I17: an update changes what is still to be allocated, not what is on its way."""
+    running_gang(script, count=2, size=4)
+    script.ask("g", "real", group="tg", repeat=2, memory=4)
+    script.schedule()
+    script.ask("g", "real", group="tg", repeat=2, memory=3)
+    assert script.confirm() == ["new g/real-0 on n1"]
+    _, message = script.messages[-1]
+    assert isinstance(message, AllocationResponse)
+    assert message.new[0].resourcePerAlloc.resources["memory"].value == 4
+    assert books(script)["real"] == 4
+    script.schedule()
+    script.confirm()
+    assert books(script)["real"] == 7
+
+
+def test_lost_and_repeated_confirmations(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.advance(60) == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n1"]  # and the second one is ignored
+    assert script.release("g", "p0-0", REPLACED) == []
+    assert any("unknown allocation 'p0-0'" in text for _, text in script.scheduler.notes)
+
+
+@pytest.mark.parametrize("same_node", [True, False])
+@pytest.mark.parametrize("lost", ["placeholder", "real"])
+def test_node_loss_during_a_replacement(script: Script, same_node: bool, lost: str) -> None:
+    """2.11: all four combinations of where the two are and which node goes."""
+    script.node("n2", memory=20)
+    running_gang(script, count=1)
+    target = "n1" if same_node else "n2"
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: None if node == target else "no"
+    )
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    script.scheduler.set_predicate("rm", None)
+    app = script.scheduler.application("g")
+    (group,) = app.task_groups.values()
+    heard = script.node("n1" if lost == "placeholder" else target, NodeInfo.DECOMISSION)
+    if same_node:  # both lose their node: the placeholder is over, the member is planned anew
+        assert heard == ["released g/p0-0 STOPPED_BY_RM"]
+        assert (group.replaced, group.timed_out) == (0, 1)
+        assert script.confirm() == []
+        assert script.schedule() == ["new g/real-1 on n2"]
+    elif lost == "placeholder":  # only the placeholder: as good as a confirmation
+        assert heard == ["released g/p0-0 STOPPED_BY_RM", "new g/real-0 on n2"]
+        assert (group.replaced, group.timed_out) == (1, 0)
+        assert script.confirm() == []
+    else:  # only the real one's: planned anew, and the placeholder is freed when it is confirmed
+        assert heard == []
+        assert app.asks["real"].state == "Pending"
+        assert script.schedule() == []
+        assert script.confirm() == []
+        assert (group.replaced, group.timed_out) == (0, 1)
+        assert script.schedule() == ["new g/real-1 on n1"]
+    assert len(app.allocations) == 1
+    assert not app.placeholders
+
+
+def test_node_loss_takes_the_placeholder_of_a_member_that_waits(script: Script) -> None:
+    script.node("n2", memory=20)
+    running_gang(script, count=2)
+    script.node("n2", NodeInfo.DECOMISSION)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    script.confirm()
+    assert script.schedule() == ["new g/m1-0 on n1"]

@@ -1,0 +1,331 @@
+"""Gangs arrive (BEHAVIOUR 1.1): what is accepted, what is rejected, how a gang starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.core import Output
+from quadriga.sim.script import Script
+from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: gangs
+            resources: {max: {memory: 10}}
+          - name: free
+          - name: fair
+            properties: {application.sort.policy: fair}
+          - name: aware
+            properties: {application.sort.policy: stateaware}
+          - name: parent
+            resources: {max: {memory: 12}}
+            queues:
+              - name: left
+              - name: right
+          - name: a
+            queues:
+              - name: b
+                resources: {max: {memory: 5}}
+                queues:
+                  - name: c
+                    queues:
+                      - name: leaf
+"""
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def script(request: pytest.FixtureRequest) -> Script:
+    script = Script(QUEUES, extra={"si.messageOrder": request.param})
+    script.node("n1", memory=100)
+    return script
+
+
+def placeholders(script: Script, app: str, count: int, group: str = "tg", size: int = 1) -> None:
+    keys = [f"{group}-p{n}" for n in range(count)]
+    script.ask(app, *keys, group=group, placeholder=True, memory=size)
+
+
+def state(script: Script, app: str) -> str:
+    return script.scheduler.application(app).state
+
+
+def kinds(outputs: list[Output]) -> list[str]:
+    return [type(message).__name__ for _, message in outputs]
+
+
+# -- the start -------------------------------------------------------------------------------------
+
+
+def test_g1_the_startup_flow_message_by_message(script: Script) -> None:
+    assert script.app("g", "root.gangs", gang={"memory": 3}) == ["accepted g"]
+    asks = script.ask("g", "p1", "p2", "p3", group="tg", placeholder=True, memory=1)
+    assert asks == ["g Accepted (ask)"]
+    assert script.schedule() == [
+        "new g/p1-0 on n1 placeholder of tg",
+        "new g/p2-0 on n1 placeholder of tg",
+        "g Running (run)",
+        "new g/p3-0 on n1 placeholder of tg",
+    ]
+    # the originator is a real pod of its own, it takes over nothing
+    assert script.ask("g", "driver", originator=True, memory=1) == []
+    assert script.schedule() == ["new g/driver-0 on n1"]
+    for member in ("m1", "m2", "m3"):
+        assert script.ask("g", member, group="tg", memory=1) == []
+        (asked_back,) = script.schedule()
+        assert asked_back.endswith("PLACEHOLDER_REPLACED")
+        assert script.confirm() == [f"new g/{member}-0 on n1"]
+    app = script.scheduler.application("g")
+    assert sorted(app.allocations) == ["driver-0", "m1-0", "m2-0", "m3-0"]
+    assert not app.placeholders
+
+
+def test_g1_the_originator_waits_for_all_placeholders(script: Script) -> None:
+    script.app("g", "root.gangs", gang={"memory": 3})
+    placeholders(script, "g", 2)
+    script.ask("g", "driver", originator=True, memory=1)
+    assert script.schedule() == [
+        "new g/tg-p0-0 on n1 placeholder of tg",
+        "new g/tg-p1-0 on n1 placeholder of tg",
+    ]
+    script.ask("g", "late", group="tg", placeholder=True, memory=1)
+    assert script.schedule() == [
+        "g Running (run)",
+        "new g/late-0 on n1 placeholder of tg",
+        "new g/driver-0 on n1",
+    ]
+
+
+def test_g2_a_gang_needs_no_first_pod(script: Script) -> None:
+    """An application that a CRD made lives without any ask, and starts as any other."""
+    script.app("g", "root.gangs", gang={"memory": 2})
+    assert script.schedule() == []
+    assert script.advance(3600) == []
+    assert state(script, "g") == "New"
+    placeholders(script, "g", 2)
+    assert "g Running (run)" in script.schedule()
+
+
+def test_g3_placeholders_obey_quota_and_nodes_like_any_ask(script: Script) -> None:
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.node("n2", memory=2)
+    script.node("n3", memory=1)
+    script.app("g", "root.gangs", gang={"memory": 10})
+    placeholders(script, "g", 10)
+    heard = script.schedule()  # three fit on the two open nodes
+    assert [line.split()[3] for line in heard] == ["n2", "n3", "n2"]
+    script.node("n4", memory=100)
+    assert len(script.schedule()) == 8  # the rest, and one update
+    script.ask("g", "more", group="tg", placeholder=True, memory=1)
+    assert script.schedule() == []  # the queue's quota is used up
+    queue = script.scheduler.partition().queue("root.gangs")
+    assert queue is not None
+    assert queue.allocated[0] == 10
+
+
+def test_g3_placeholders_are_sorted_by_priority_and_age(script: Script) -> None:
+    script.app("g", "root.free", gang={"memory": 3})
+    script.app("plain", "root.free")
+    script.ask("g", "low", group="tg", placeholder=True, memory=1)
+    script.ask("plain", "x", memory=1, priority=5)
+    script.ask("g", "high", group="tg", placeholder=True, memory=1, priority=9)
+    new = [line.split()[1] for line in script.schedule() if line.startswith("new")]
+    assert new == ["g/high-0", "plain/x-0", "g/low-0"]
+
+
+def test_g3_placeholders_reserve_nodes(script: Script) -> None:
+    script.node("n2", memory=20)
+    script.app("plain", "root.free")
+    script.ask("plain", "x", memory=60)
+    script.schedule()
+    script.app("g", "root.free", gang={"memory": 50})
+    script.ask("g", "p", group="tg", placeholder=True, memory=50)
+    script.schedule()
+    script.advance(2)
+    script.schedule()
+    assert len(script.scheduler.application("g").reservations) == 1
+    script.release("plain", "x-0")
+    assert "new g/p-0 on n1 placeholder of tg" in script.schedule()
+
+
+def test_g4_every_allocation_is_told_one_by_one(script: Script) -> None:
+    script.app("g", "root.gangs", gang={"memory": 2})
+    placeholders(script, "g", 2)
+    script.ask("g", "m", group="tg", memory=1)
+    script.schedule()
+    script.schedule()
+    script.confirm()
+    told = [
+        (new.UUID, new.placeholder, new.taskGroupName)
+        for _, message in script.messages
+        if isinstance(message, AllocationResponse)
+        for new in message.new
+    ]
+    assert told == [("tg-p0-0", True, "tg"), ("tg-p1-0", True, "tg"), ("m-0", False, "tg")]
+
+
+def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> None:
+    """placeholderAsk is a sum: task groups become known by their placeholders' asks."""
+    script.app("g", "root.gangs", gang={"memory": 7})
+    assert script.scheduler.application("g").task_groups == {}
+    placeholders(script, "g", 2, "small", 2)
+    placeholders(script, "g", 1, "large", 3)
+    assert list(script.scheduler.application("g").task_groups) == ["small", "large"]
+    assert "g Running (run)" in script.schedule()
+
+
+# -- admission -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("queue", "size", "refusing"),
+    [
+        ("root.gangs", 11, "root.gangs"),
+        ("root.parent.left", 13, "root.parent"),
+        ("root.a.b.c.leaf", 6, "root.a.b"),
+    ],
+)
+def test_g6_a_gang_beyond_a_quota_at_any_level_is_rejected(
+    script: Script, queue: str, size: int, refusing: str
+) -> None:
+    (answer,) = script.app("g", queue, gang={"memory": size})
+    assert answer.startswith("rejected g: ")
+    assert f"queue {refusing} cannot fit application g" in answer
+    assert state(script, "g") == "Rejected"
+    assert script.app("g", queue, gang={"memory": size - 1}) == ["accepted g"]
+
+
+def test_g6_types_without_a_limit_are_not_checked(script: Script) -> None:
+    """Only configured quotas reject: a gang may be larger than the cluster (G12)."""
+    assert script.app("g", "root.gangs", gang={"gpu": 1000, "memory": 10}) == ["accepted g"]
+    assert script.app("h", "root.free", gang={"memory": 10_000}) == ["accepted h"]
+
+
+def test_g7_a_fair_queue_takes_no_gang(script: Script) -> None:
+    (answer,) = script.app("g", "root.fair", gang={"memory": 1})
+    assert answer == (
+        "rejected g: queue root.fair cannot run application g with task group request: "
+        "unsupported sort type"
+    )
+    assert script.app("plain", "root.fair") == ["accepted plain"]
+    assert script.app("fifo", "root.gangs", gang={"memory": 1}) == ["accepted fifo"]
+    assert script.app("aware", "root.aware", gang={"memory": 1}) == ["accepted aware"]
+
+
+def test_g7_a_stateaware_queue_takes_a_gang_through_starting(script: Script) -> None:
+    """X15: all placeholders make it Starting, the second replacement makes it Running."""
+    script.app("g", "root.aware", gang={"memory": 2})
+    placeholders(script, "g", 2)
+    assert "g Starting (run)" in script.schedule()
+    script.ask("g", "m1", "m2", group="tg", memory=1)
+    script.schedule()
+    assert script.confirm(most=1) == ["new g/m1-0 on n1"]
+    assert state(script, "g") == "Starting"
+    assert script.confirm() == ["g Running (run)", "new g/m2-0 on n1"]
+
+
+# -- the gate: more in test_core_gang_gate ---------------------------------------------------------
+
+
+def test_g8_no_placeholder_before_there_is_room_for_all(script: Script) -> None:
+    script.app("plain", "root.gangs")
+    script.ask("plain", "x", memory=4)
+    script.schedule()
+    script.app("g", "root.gangs", gang={"memory": 8})
+    placeholders(script, "g", 8)
+    assert script.schedule() == []  # six would fit
+    script.release("plain", "x-0")
+    assert len(script.schedule()) == 9
+
+
+def test_g9_others_go_on_while_a_gang_waits_for_room(script: Script) -> None:
+    script.app("running", "root.gangs")
+    script.ask("running", "x", memory=4)
+    script.schedule()
+    script.app("g", "root.gangs", gang={"memory": 8})
+    placeholders(script, "g", 8)
+    script.app("later", "root.gangs")
+    script.ask("later", "y", memory=1)
+    script.ask("running", "grown", memory=1)
+    assert script.schedule() == [
+        "new running/grown-0 on n1",
+        "later Running (run)",
+        "new later/y-0 on n1",
+    ]
+    assert state(script, "g") == "Accepted"
+
+
+def test_g10_a_gang_is_a_guarantee_not_a_maximum(script: Script) -> None:
+    script.app("g", "root.gangs", gang={"memory": 2})
+    placeholders(script, "g", 2)
+    script.schedule()
+    script.ask("g", *[f"m{n}" for n in range(5)], group="tg", memory=1)
+    heard = script.schedule()
+    assert len([line for line in heard if "PLACEHOLDER_REPLACED" in line]) == 2
+    script.confirm()
+    script.schedule()
+    assert len(script.scheduler.application("g").allocations) == 5
+
+
+def test_g11_a_gang_waits_for_a_parents_quota_without_spinning(script: Script) -> None:
+    script.app("plain", "root.parent.left")
+    script.ask("plain", "x", memory=5)
+    script.schedule()
+    script.app("g", "root.parent.right", gang={"memory": 8})
+    placeholders(script, "g", 8)
+    for _ in range(3):
+        assert script.schedule() == []
+    reasons = script.scheduler.explain("g", "tg-p0").reasons
+    assert any("root.parent" in reason and "X16" in reason for reason in reasons)
+    script.release("plain", "x-0")
+    assert "g Running (run)" in script.schedule()
+
+
+def test_g12_a_gang_larger_than_the_cluster_starts_and_asks_for_nodes(script: Script) -> None:
+    script.app("g", "root.free", gang={"memory": 150})
+    placeholders(script, "g", 3, size=50)
+    heard = script.schedule()
+    assert heard == [
+        "new g/tg-p0-0 on n1 placeholder of tg",
+        "new g/tg-p1-0 on n1 placeholder of tg",
+    ]
+    assert script.advance(1) == ["FAILED g/tg-p2"]
+    script.node("n2", memory=50)
+    assert "g Running (run)" in script.schedule()
+
+
+def test_g13_deeper_hierarchies_and_dynamic_allocation(script: Script) -> None:
+    """Two of the design's follow-ups work: quotas four levels up, more members than announced."""
+    script.app("g", "root.a.b.c.leaf", gang={"memory": 4})
+    placeholders(script, "g", 4)
+    assert "g Running (run)" in script.schedule()
+    script.ask("g", "extra", memory=1)
+    assert script.schedule() == ["new g/extra-0 on n1"]
+    script.ask("g", "too-much", memory=1)
+    assert script.schedule() == []
+
+
+def test_x10_three_callbacks_instead_of_one_response(script: Script) -> None:
+    """X10: one kind of message for each entity, never a mixture."""
+    script.app("g", "root.gangs", gang={"memory": 1})
+    placeholders(script, "g", 1)
+    script.schedule()
+    assert kinds(script.messages) == [
+        "NodeResponse",
+        "ApplicationResponse",
+        "ApplicationResponse",
+        "ApplicationResponse",
+        "AllocationResponse",
+    ]
+    for _, message in script.messages:
+        if isinstance(message, ApplicationResponse):
+            fields = (message.accepted, message.rejected, message.updated)
+        elif isinstance(message, AllocationResponse):
+            fields = (message.new, message.released, message.releasedAsks, message.rejected)
+        else:
+            continue
+        assert len([field for field in fields if field]) == 1

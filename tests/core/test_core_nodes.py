@@ -1,0 +1,498 @@
+"""Nodes arrive, change, drain and go (I29 to I33, X19, X20, M7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.sim.script import Script, resource
+from quadriga.si import (
+    AcceptedNode,
+    Allocation,
+    AllocationRequest,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    RejectedNode,
+    TerminationType,
+)
+
+ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
+ACTIONS = [
+    NodeInfo.UPDATE,
+    NodeInfo.DRAIN_NODE,
+    NodeInfo.DRAIN_TO_SCHEDULABLE,
+    NodeInfo.DECOMISSION,
+]
+
+
+def node(script: Script, name: str = "n1") -> object:
+    return script.scheduler.partition().nodes[name]
+
+
+def state(script: Script, name: str = "n1") -> str:
+    return script.scheduler.partition().nodes[name].state
+
+
+def placed(script: Script, app: str = "app", size: int = 1000, key: str = "a") -> Script:
+    """An application with one allocation."""
+    script.app(app)
+    script.ask(app, key, vcore=size)
+    script.schedule()
+    return script
+
+
+def existing(
+    uuid: str, app: str = "app", *, group: str = "", placeholder: bool = False, vcore: int = 1000
+) -> Allocation:
+    return Allocation(
+        allocationKey=uuid.rsplit("-", 1)[0],
+        UUID=uuid,
+        applicationID=app,
+        partitionName="default",
+        resourcePerAlloc=resource({"vcore": vcore}),
+        taskGroupName=group,
+        placeholder=placeholder,
+        nodeID="n1",
+    )
+
+
+# -- arrival ---------------------------------------------------------------------------------------
+
+
+def test_i29_i33_a_new_node_is_accepted_and_takes_allocations() -> None:
+    script = Script()
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    assert state(script) == "Schedulable"
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    assert script.schedule()[-1] == "new app/a-0 on n1"
+
+
+def test_i30_create_of_an_existing_node_is_rejected() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    (line,) = script.node("n1", vcore=9000, attributes={"a": "b"})
+    assert line.startswith("rejected node n1: ") and "exists" in line
+    partition = script.scheduler.partition()
+    assert partition.nodes["n1"].total[partition.registry.index["vcore"]] == 1000
+    assert partition.nodes["n1"].attributes == {}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_i30_x20_every_action_on_an_unknown_node_is_rejected(
+    action: NodeInfo.ActionFromRM,
+) -> None:
+    script = Script()
+    (line,) = script.node("n1", action, vcore=1)
+    assert line.startswith("rejected node n1: ") and "not known" in line
+    assert script.scheduler.partition().nodes == {}
+
+
+def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    actions = {
+        "n2": NodeInfo.CREATE,
+        "n1": NodeInfo.CREATE,
+        "n9": NodeInfo.UPDATE,
+        "n3": NodeInfo.CREATE_DRAIN,
+    }
+    infos = [
+        NodeInfo(nodeID=name, action=action, schedulableResource=resource({"vcore": 1000}))
+        for name, action in actions.items()
+    ]
+    script.messages.clear()
+    script.send(NodeRequest(rmID="rm", nodes=infos))
+    # one response for all of them
+    ((_, response),) = script.messages
+    assert isinstance(response, NodeResponse)
+    assert list(response.accepted) == [AcceptedNode(nodeID="n2"), AcceptedNode(nodeID="n3")]
+    assert [type(r) for r in response.rejected] == [RejectedNode, RejectedNode]
+    assert [r.nodeID for r in response.rejected] == ["n1", "n9"]
+    assert all(r.reason for r in response.rejected)
+
+
+def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    for action in (0, 99, -1):
+        info = NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
+        assert script.send(NodeRequest(rmID="rm", nodes=[info])) == []
+    assert state(script) == "Schedulable"
+    assert [text for _, text in script.scheduler.notes] == [
+        f"node 'n1': unknown action {action} ignored (X7)" for action in (0, 99, -1)
+    ]
+
+
+def test_i33_a_node_needs_an_id_and_no_negative_resources() -> None:
+    script = Script()
+    (line,) = script.node("", vcore=1)
+    assert line.startswith("rejected node : ") and "nodeID" in line
+    (line,) = script.node("n1", vcore=-1)
+    assert line.startswith("rejected node n1: ") and "vcore" in line
+    (line,) = script.node("n1", vcore=1, occupied={"vcore": -1})
+    assert line.startswith("rejected node n1: ") and "occupiedResource" in line
+    assert script.scheduler.partition().nodes == {}
+    # the id is still free
+    assert script.node("n1", vcore=1) == ["accepted node n1"]
+
+
+def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
+    script = Script()
+    assert script.node("n1") == ["accepted node n1"]
+    placed(script)
+    assert script.scheduler.application("app").state == "Accepted"
+    script.node("n1", NodeInfo.UPDATE, vcore=1000)
+    assert script.schedule()[-1] == "new app/a-0 on n1"
+
+
+def test_create_drain_waits_for_drain_to_schedulable() -> None:
+    script = Script()
+    assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
+    assert state(script) == "Draining"
+    placed(script)
+    assert script.scheduler.application("app").state == "Accepted"
+    assert script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE) == []
+    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
+
+
+# -- draining --------------------------------------------------------------------------------------
+
+
+def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    placed(script)
+    assert script.node("n1", NodeInfo.DRAIN_NODE) == []
+    assert state(script) == "Draining"
+    script.ask("app", "b", vcore=1000)
+    assert script.schedule() == []
+    assert list(script.scheduler.application("app").allocations) == ["a-0"]
+    # draining twice is the same as once
+    assert script.node("n1", NodeInfo.DRAIN_NODE) == []
+    assert script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE) == []
+    assert script.schedule() == ["new app/b-0 on n1"]
+
+
+def test_i31_x20_drain_to_schedulable_of_a_schedulable_node_is_rejected() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    (line,) = script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert line == "rejected node n1: node n1 is Schedulable: schedule is not possible (I31)"
+    assert state(script) == "Schedulable"
+
+
+def test_i29_a_draining_node_may_be_updated_and_stays_draining() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    assert script.node("n1", NodeInfo.UPDATE, vcore=9000) == []
+    assert state(script) == "Draining"
+    placed(script)
+    assert script.scheduler.application("app").state == "Accepted"
+
+
+def test_i29_the_story_of_a_node() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    script.node("n1", NodeInfo.DECOMISSION)
+    steps = [(r.trigger, r.target) for r in script.scheduler.story("node/n1")]
+    assert steps == [
+        ("accept", "Schedulable"),
+        ("drain", "Draining"),
+        ("schedule", "Schedulable"),
+        ("decommission", "Removed"),
+    ]
+
+
+# -- capacity, occupation, attributes --------------------------------------------------------------
+
+
+def test_m7_update_changes_the_partitions_capacity() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.node("n2", vcore=1000)
+    partition = script.scheduler.partition()
+    vcore = partition.registry.index["vcore"]
+    assert partition.capacity[vcore] == 2000
+    assert script.node("n1", NodeInfo.UPDATE, vcore=3000) == []
+    assert partition.capacity[vcore] == 4000
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert partition.capacity[vcore] == 1000
+
+
+def test_m7_more_capacity_serves_who_waits() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    placed(script, size=2000)
+    assert script.schedule() == []
+    script.node("n1", NodeInfo.UPDATE, vcore=2000)
+    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
+
+
+def test_i33_an_update_without_capacity_leaves_it_alone() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.node("n1", NodeInfo.UPDATE, attributes={"si/zone": "a"})
+    assert placed(script).scheduler.application("app").state == "Running"
+
+
+def test_i33_attributes_replace_the_old_ones() -> None:
+    script = Script()
+    script.node("n1", vcore=1000, attributes={"si/zone": "a", "si/os": "linux"})
+    script.node("n1", NodeInfo.UPDATE, attributes={"si/zone": "b"})
+    assert script.scheduler.partition().nodes["n1"].attributes == {"si/zone": "b"}
+
+
+def test_capacity_below_use_evicts_nothing() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    placed(script, size=3000)
+    assert script.node("n1", NodeInfo.UPDATE, vcore=1000) == []
+    script.node("n2", vcore=4000)
+    script.ask("app", "b", "c", vcore=1000)
+    assert script.schedule() == ["new app/b-0 on n2", "new app/c-0 on n2"]
+    script.release("app", "a-0")
+    script.ask("app", "d", vcore=1000)
+    assert script.schedule() == ["new app/d-0 on n1"]
+
+
+def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
+    script = Script()
+    script.node("n1", vcore=4000, occupied={"vcore": 3000})
+    script.app("app")
+    script.ask("app", "a", "b", vcore=1000)
+    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
+    # less is occupied: room for the other one
+    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 2000})
+    assert script.schedule() == ["new app/b-0 on n1"]
+    # more than there is: nothing is evicted
+    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 4000})
+    script.ask("app", "c", vcore=1000)
+    assert script.schedule() == []
+    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
+    script.node("n1", NodeInfo.UPDATE, occupied={})
+    assert script.schedule() == ["new app/c-0 on n1"]
+
+
+def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
+    script = Script()
+    script.node("n1", vcore=1000, occupied={"gpu": 2})
+    script.node("n1", NodeInfo.UPDATE, vcore=1000, disk=5)
+    placed(script)
+    script.ask("app", "g", gpu=1)
+    assert script.schedule() == []
+    script.node("n1", NodeInfo.UPDATE, vcore=1000, gpu=3)
+    assert script.schedule() == ["new app/g-0 on n1"]
+
+
+# -- decommissioning -------------------------------------------------------------------------------
+
+
+@ORDERS
+def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
+    script = Script(extra={"si.messageOrder": order})
+    script.node("n1", vcore=2000)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=1000)
+    script.schedule()
+    heard = script.node("n1", NodeInfo.DECOMISSION)
+    released = ["released app/a-0 STOPPED_BY_RM", "released app/b-0 STOPPED_BY_RM"]
+    waiting = ["app Waiting (wait)"]
+    assert heard == (released + waiting if order == "design" else waiting + released)
+    assert script.scheduler.partition().nodes == {}
+    release = script.messages[-2 if order == "design" else -1].message.released[0]
+    assert release.message == "Node n1 Removed"
+    # nobody waits for a confirmation, one that comes is ignored (R4)
+    assert script.outstanding == []
+    assert script.release("app", "a-0") == []
+
+
+def test_i32_the_asks_of_a_decommissioned_node_are_not_queued_again() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    placed(script)
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.node("n2", vcore=1000)
+    assert script.schedule() == []
+
+
+def test_i32_a_decommissioned_node_may_come_back() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    placed(script)
+    script.node("n1", NodeInfo.DECOMISSION)
+    (line,) = script.node("n1", NodeInfo.DECOMISSION)
+    assert line.startswith("rejected node n1: ") and "not known" in line
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    script.ask("app", "b", vcore=1000)
+    assert script.schedule()[-1] == "new app/b-0 on n1"
+
+
+def test_i32_a_draining_node_is_decommissioned_with_what_is_left() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    placed(script)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    assert script.node("n1", NodeInfo.DECOMISSION)[0] == "released app/a-0 STOPPED_BY_RM"
+
+
+def test_i32_pending_asks_go_to_another_node() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=1000)
+    script.schedule()
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert script.scheduler.application("app").state == "Running"
+    script.node("n2", vcore=1000)
+    assert script.schedule() == ["new app/b-0 on n2"]
+
+
+def test_i32_an_allocation_on_its_way_back_ends_with_its_node() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", timeout_ms=1000, vcore=1000)
+    script.schedule()
+    assert script.advance(1) == ["released app/a-0 TIMEOUT"]
+    assert script.node("n1", NodeInfo.DECOMISSION) == [
+        "released app/a-0 STOPPED_BY_RM",
+        "app Waiting (wait)",
+    ]
+    # the confirmation that was under way comes too late, and nothing is asked for again
+    assert script.confirm(TerminationType.TIMEOUT) == []
+    assert script.advance(29) == []
+
+
+# -- recovery --------------------------------------------------------------------------------------
+
+
+def test_i25_i33_existing_allocations_come_with_the_node() -> None:
+    script = Script()
+    script.app("app")
+    heard = script.node("n1", existing=[existing("a-0"), existing("b-4")], vcore=4000)
+    # state changes first, no `new` for them
+    assert heard == ["app Accepted (ask)", "app Running (run)", "accepted node n1"]
+    assert set(script.scheduler.application("app").allocations) == {"a-0", "b-4"}
+    # the numbers of their keys go on (X12)
+    script.ask("app", "a", "b", vcore=1000)
+    assert script.schedule() == ["new app/a-1 on n1", "new app/b-5 on n1"]
+    assert script.release("app", "b-4") == ["released app/b-4 STOPPED_BY_RM"]
+
+
+def test_i33_a_node_with_a_wrong_existing_allocation_is_rejected_whole() -> None:
+    script = Script()
+    script.app("app")
+    wrong = {
+        "unknown application": existing("a-0", "nobody"),
+        "I42": existing("a-0", ""),
+        "allocationKey": existing("-0"),
+        "resourcePerAlloc": existing("a-0", vcore=0),
+        "no usable": existing("a-0", vcore=-1),
+        "twice": existing("good-0"),
+    }
+    for why, allocation in wrong.items():
+        (line,) = script.node("n1", existing=[existing("good-0"), allocation], vcore=4000)
+        assert line.startswith("rejected node n1: ") and why in line
+        assert script.scheduler.partition().nodes == {}
+        assert script.scheduler.application("app").state == "New"
+    assert script.node("n1", existing=[existing("good-0")], vcore=4000)[-1] == "accepted node n1"
+
+
+def test_i33_existing_allocations_may_exceed_the_node_and_the_quota() -> None:
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        "[{name: default, resources: {max: {vcore: 1}}}]}]}]"
+    )
+    script.app("app")
+    heard = script.node("n1", existing=[existing("a-0"), existing("b-0")], vcore=1500)
+    assert heard[-1] == "accepted node n1"
+    script.ask("app", "c", vcore=500)
+    assert script.schedule() == []
+    script.release("app", "a-0")
+    script.release("app", "b-0")
+    assert script.schedule() == ["new app/c-0 on n1"]
+
+
+def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
+    script = Script()
+    script.app("app")
+    script.node("n1", vcore=4000)
+    message = AllocationRequest(
+        rmID="rm",
+        allocations=[existing("a-0"), existing("b-0", "nobody"), existing("a-0")],
+    )
+    heard = script.send(message)
+    assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
+    assert [line.split(":")[0] for line in heard[3:]] == [
+        "rejected allocation nobody/b",
+        "rejected allocation app/a",
+    ]
+    message.allocations[1].applicationID = "app"
+    message.allocations[1].nodeID = "n9"
+    del message.allocations[2]
+    del message.allocations[0]
+    (line,) = script.send(message)
+    assert line.startswith("rejected allocation app/b: ") and "n9" in line
+
+
+def test_si_1_4_the_echo_has_what_was_reported() -> None:
+    script = Script(version="1.5")
+    script.app("app")
+    script.node("n1", vcore=4000)
+    reported = existing("a-0")
+    reported.priority = 7
+    reported.allocationTags["k"] = "v"
+    reported.originator = True
+    script.send(AllocationRequest(rmID="rm", allocations=[reported]))
+    (echo,) = script.messages[-1].message.new
+    reported.allocationID = "a-0"
+    assert echo == reported
+
+
+def test_x12_existing_allocations_are_known_by_allocation_id_or_key_too() -> None:
+    script = Script()
+    script.app("app")
+    by_id, by_key = existing("a-3"), existing("b-0")
+    by_id.UUID, by_id.allocationID = "", "a-3"
+    by_key.UUID = ""
+    script.node("n1", existing=[by_id, by_key], vcore=4000)
+    assert set(script.scheduler.application("app").allocations) == {"a-3", "b-0"}
+
+
+def test_x12_a_recovered_uuid_of_another_key_is_never_given_twice() -> None:
+    script = Script()
+    script.app("app")
+    odd = existing("a-0")
+    odd.allocationKey = "other"
+    script.node("n1", existing=[odd], vcore=4000)
+    script.ask("app", "a", vcore=1000)
+    assert script.schedule() == ["new app/a-1 on n1"]
+    assert set(script.scheduler.application("app").allocations) == {"a-0", "a-1"}
+
+
+def test_x12_a_recovered_uuid_with_an_endless_number() -> None:
+    script = Script()
+    script.app("app")
+    script.node("n1", existing=[existing("a-" + "9" * 5000)], vcore=4000)
+    script.ask("app", "a", vcore=1000)
+    (line,) = script.schedule()
+    assert line.startswith("new app/a-")
+
+
+@ORDERS
+def test_i32_a_node_with_allocations_of_several_applications(order: str) -> None:
+    script = Script(extra={"si.messageOrder": order})
+    script.node("n1", vcore=4000)
+    placed(script, "one")
+    placed(script, "two")
+    heard = script.node("n1", NodeInfo.DECOMISSION)
+    assert sorted(heard) == [
+        "one Waiting (wait)",
+        "released one/a-0 STOPPED_BY_RM",
+        "released two/a-0 STOPPED_BY_RM",
+        "two Waiting (wait)",
+    ]

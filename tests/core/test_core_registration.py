@@ -1,0 +1,368 @@
+"""Resource managers come, lose their connection, come back and leave (I6 to I10, I43, I44)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.core import Scheduler
+from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+)
+
+TWO_PARTITIONS = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+            resources: {max: {vcore: 2}}
+  - name: gpu
+    nodesortpolicy: {type: binpacking}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: jobs
+            properties: {application.sort.policy: fair}
+"""
+
+
+def running(script: Script) -> Script:
+    """An application that runs on a node of its own, and waits with a second ask."""
+    script.node("n1", vcore=1000)
+    script.app("app-1")
+    script.ask("app-1", "a", vcore=1000)
+    script.schedule()
+    script.ask("app-1", "b", vcore=1000)
+    return script
+
+
+def state(script: Script) -> str:
+    (rm,) = script.scheduler.resource_managers()
+    return rm.state
+
+
+# -- registration ----------------------------------------------------------------------------------
+
+
+def test_i10_registration_answers_nothing_and_makes_the_manager_known() -> None:
+    script = Script(version="1.0", policy_group="queues")
+    assert script.messages == []
+    (rm,) = script.scheduler.resource_managers()
+    assert (rm.rm_id, rm.version, rm.policy_group, rm.state) == ("rm", "1.0", "queues", "Running")
+    assert [p.name for p in script.scheduler.partitions()] == ["default"]
+
+
+def test_i10_build_info_is_kept() -> None:
+    scheduler = Scheduler()
+    request = RegisterResourceManagerRequest(rmID="rm", buildInfo={"arch": "x", "date": "y"})
+    assert scheduler.apply(request, 0) == []
+    (rm,) = scheduler.resource_managers()
+    assert rm.build_info == {"arch": "x", "date": "y"}
+
+
+def test_i10_without_a_configuration_there_is_a_default_queue_for_everybody() -> None:
+    script = Script("")
+    script.node("n1", vcore=1000)
+    assert script.app("app-1", "") == ["accepted app-1"]
+    assert script.app("app-2", "anything") == ["accepted app-2"]
+    assert script.scheduler.application("app-1").queue.path == "root.default"
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "why"),
+    [
+        (RegisterResourceManagerRequest(), "rmID", "required"),
+        (RegisterResourceManagerRequest(rmID="x", config="nonsense: 1"), "config", "nonsense"),
+        (RegisterResourceManagerRequest(rmID="x", config="{"), "config", ""),
+        (
+            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.stateNames": "go"}),
+            "extraConfig[si.stateNames]",
+            "go",
+        ),
+        (
+            RegisterResourceManagerRequest(rmID="x", extraConfig={"si.messageOrder": "any"}),
+            "extraConfig[si.messageOrder]",
+            "any",
+        ),
+        (
+            RegisterResourceManagerRequest(rmID="x", extraConfig={"rm.pauseTimeout": "-3s"}),
+            "extraConfig[rm.pauseTimeout]",
+            "",
+        ),
+        (
+            RegisterResourceManagerRequest(rmID="x", extraConfig={"release.resend": "soon"}),
+            "extraConfig[release.resend]",
+            "soon",
+        ),
+    ],
+)
+def test_i10_a_registration_that_does_not_hold_is_refused_whole(
+    request_: RegisterResourceManagerRequest, field: str, why: str
+) -> None:
+    scheduler = Scheduler()
+    with pytest.raises(RequestError) as refused:
+        scheduler.apply(request_, 0)
+    assert refused.value.request == "RegisterResourceManagerRequest"
+    assert refused.value.field == field
+    assert why in refused.value.reason
+    assert scheduler.resource_managers() == ()
+
+
+def test_i7_a_failed_second_registration_leaves_the_first_one_alone() -> None:
+    script = running(Script())
+    with pytest.raises(RequestError):
+        script.send(RegisterResourceManagerRequest(rmID="rm", config="nonsense: 1"))
+    assert script.scheduler.application("app-1").state == "Running"
+    assert script.release("app-1", "a-0")[0] == "released app-1/a-0 STOPPED_BY_RM"
+
+
+def test_i7_i8_registering_again_starts_from_nothing() -> None:
+    script = running(Script())
+    assert script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)) == []
+    partition = script.scheduler.partition()
+    assert (partition.applications, partition.nodes, dict(partition.ended)) == ({}, {}, {})
+    # everything is reported again, the same ids are free and the numbers start again
+    assert script.node("n1", vcore=1000) == ["accepted node n1"]
+    assert script.app("app-1") == ["accepted app-1"]
+    script.ask("app-1", "a", vcore=1000)
+    assert script.schedule() == ["app-1 Running (run)", "new app-1/a-0 on n1"]
+
+
+def test_i7_timers_of_the_state_before_do_not_reach_the_new_one() -> None:
+    script = running(Script())
+    script.release_ask("app-1", "b")
+    script.release("app-1")
+    assert script.scheduler.application("app-1").state == "Waiting"
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    script.app("app-1")
+    assert script.advance(31) == []
+    assert script.scheduler.application("app-1").state == "New"
+
+
+def test_i7_a_confirmation_for_the_state_before_is_ignored() -> None:
+    script = running(Script())
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    assert script.release("app-1", "a-0") == []
+    assert "unknown allocation" in script.scheduler.notes[-1][1]
+
+
+# -- the manager's life ----------------------------------------------------------------------------
+
+
+def test_i6_a_paused_manager_is_not_scheduled_and_goes_on_when_it_is_back() -> None:
+    script = running(Script())
+    assert script.scheduler.disconnect("rm", script.now) == []
+    assert state(script) == "Paused"
+    script.node("n2", vcore=1000)
+    assert script.schedule() == []
+    script.advance(299)
+    assert script.scheduler.reconnect("rm", script.now) == []
+    assert state(script) == "Running"
+    assert script.schedule() == ["new app-1/b-0 on n2"]
+    # the timer of the pause that is over is stale
+    script.advance(10_000)
+    assert state(script) == "Running"
+
+
+def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
+    script = running(Script())
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(299.999)
+    assert state(script) == "Paused"
+    script.advance(0.001)
+    assert state(script) == "Stopped"
+    assert list(script.scheduler.partitions()) == []
+    with pytest.raises(RequestError, match="not registered"):
+        script.app("app-2")
+    with pytest.raises(RequestError, match="is Stopped"):
+        script.scheduler.reconnect("rm", script.now)
+    # it may come back, and starts from nothing
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    assert state(script) == "Running"
+    assert script.app("app-1") == ["accepted app-1"]
+
+
+def test_i6_the_pause_timeout_is_the_managers_choice() -> None:
+    script = Script(extra={"rm.pauseTimeout": "5s"})
+    script.scheduler.disconnect("rm", script.now)
+    assert script.scheduler.next_deadline() == 5 * 10**9
+    script.advance(5)
+    assert state(script) == "Stopped"
+
+
+def test_i6_the_second_pause_has_its_full_time() -> None:
+    script = running(Script(extra={"rm.pauseTimeout": "10s"}))
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(9)
+    script.scheduler.reconnect("rm", script.now)
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(9)
+    assert state(script) == "Paused"
+    script.advance(1)
+    assert state(script) == "Stopped"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_i6_a_voluntary_shutdown_drops_the_state_at_once(paused: bool) -> None:
+    script = running(Script())
+    if paused:
+        script.scheduler.disconnect("rm", script.now)
+    assert script.scheduler.shutdown("rm", script.now) == []
+    assert state(script) == "Stopped"
+    assert list(script.scheduler.partitions()) == []
+    assert script.schedule() == []
+    assert script.advance(1000) == []
+
+
+@pytest.mark.parametrize("trigger", ["disconnect", "reconnect", "shutdown"])
+def test_i6_connections_of_unknown_managers_are_refused(trigger: str) -> None:
+    scheduler = Scheduler()
+    with pytest.raises(RequestError, match="not known"):
+        getattr(scheduler, trigger)("nobody", 0)
+
+
+def test_i6_a_reconnect_without_a_pause_is_refused() -> None:
+    script = running(Script())
+    with pytest.raises(RequestError, match="is Running"):
+        script.scheduler.reconnect("rm", script.now)
+    assert state(script) == "Running"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [AllocationRequest(rmID="x"), ApplicationRequest(rmID="x"), NodeRequest(rmID="x")],
+)
+def test_i43_a_manager_that_is_not_registered_is_told_to_register(
+    message: AllocationRequest | ApplicationRequest | NodeRequest,
+) -> None:
+    scheduler = Scheduler()
+    name = type(message).__name__
+    with pytest.raises(RequestError, match="I43") as refused:
+        scheduler.apply(message, 0)
+    assert refused.value.reason.startswith(f'received {name}, but RmID="x" not registered')
+    assert (refused.value.request, refused.value.field) == (name, "rmID")
+
+
+def test_i39_a_manager_that_is_not_registered_cannot_configure() -> None:
+    with pytest.raises(RequestError, match="not registered"):
+        Scheduler().apply(UpdateConfigurationRequest(rmID="x", config=ONE_QUEUE), 0)
+
+
+# -- several managers and partitions ---------------------------------------------------------------
+
+
+def test_i9_two_managers_share_a_scheduler_and_nothing_else() -> None:
+    scheduler = Scheduler()
+    a = Script(rm_id="a", scheduler=scheduler, policy_group="one")
+    b = Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="two")
+    for script, size in ((a, 1000), (b, 2000)):
+        script.node("n1", vcore=size)
+        script.app("app-1")
+        script.ask("app-1", "k", "l", vcore=1000)
+    outputs = scheduler.schedule(0)
+    assert [rm_id for rm_id, _ in outputs].count("a") == 2  # Running, and one allocation
+    assert [rm_id for rm_id, _ in outputs].count("b") == 3
+    scheduler.shutdown("a", 0)
+    assert scheduler.application("app-1", rm_id="b").state == "Running"
+    assert scheduler.check() == []
+    with pytest.raises(KeyError):
+        scheduler.partition("default", "a")
+
+
+def test_i9_predicates_are_each_managers_own() -> None:
+    scheduler = Scheduler()
+    a, b = (Script(rm_id=name, scheduler=scheduler) for name in "ab")
+    scheduler.set_predicate("a", lambda key, node, allocate: "no")
+    for script in (a, b):
+        script.node("n1", vcore=1000)
+        script.app("app")
+        script.ask("app", "k", vcore=1000)
+    assert {rm_id for rm_id, _ in scheduler.schedule(0)} == {"b"}
+
+
+def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
+    script = Script(TWO_PARTITIONS)
+    script.node("n1", vcore=4000)
+    for name in ("g1", "g2"):
+        script.node(name, vcore=4000, attributes={"si/node-partition": "gpu"})
+    assert script.app("app", partition="gpu", queue="root.jobs") == ["accepted app"]
+    assert script.app("app", partition="default") == ["accepted app"]
+    script.ask("app", "a", "b", "c", partition="gpu", vcore=1000)
+    script.ask("app", "a", "b", "c", partition="default", vcore=1000)
+    heard = script.schedule()
+    # binpacking fills g1; the quota of 2 holds in the other partition
+    assert sorted(line for line in heard if line.startswith("new")) == [
+        "new app/a-0 on g1",
+        "new app/a-0 on n1",
+        "new app/b-0 on g1",
+        "new app/b-0 on n1",
+        "new app/c-0 on g1",
+    ]
+    assert script.release("app", "a-0", partition="gpu") == ["released app/a-0 STOPPED_BY_RM"]
+    assert "a-0" in script.scheduler.application("app", "default").allocations
+
+
+def test_i9_unknown_partitions_are_refused_everywhere() -> None:
+    script = Script(TWO_PARTITIONS)
+    (line,) = script.node("n1", vcore=1, attributes={"si/node-partition": "nope"})
+    assert line.startswith("rejected node n1") and "nope" in line
+    (line,) = script.app("app", partition="nope")
+    assert line.startswith("rejected app") and "nope" in line
+    (line,) = script.ask("app", "a", partition="nope", vcore=1)
+    assert line.startswith("rejected ask app/a") and "nope" in line
+    assert script.release("app", "a-0", partition="nope") == []
+    assert script.release_ask("app", "a", partition="nope") == []
+
+
+def test_i30_a_node_is_known_in_all_partitions_of_its_manager() -> None:
+    script = Script(TWO_PARTITIONS)
+    script.node("n1", vcore=1000)
+    (line,) = script.node("n1", vcore=1000, attributes={"si/node-partition": "gpu"})
+    assert line.startswith("rejected node n1")
+    assert script.node("n1", NodeInfo.DRAIN_NODE) == []
+    assert script.scheduler.partition().nodes["n1"].state == "Draining"
+
+
+# -- policy groups ---------------------------------------------------------------------------------
+
+
+def test_i44_a_policy_group_may_be_shared_with_the_same_configuration() -> None:
+    scheduler = Scheduler()
+    a = Script(rm_id="a", scheduler=scheduler, policy_group="g")
+    b = Script(rm_id="b", scheduler=scheduler, policy_group="g")
+    for script in (a, b):
+        script.node("n1", vcore=1000)
+    a.app("app")
+    assert b.app("app") == ["accepted app"]
+    assert scheduler.partition(rm_id="a") is not scheduler.partition(rm_id="b")
+
+
+def test_i44_a_policy_group_is_not_shared_with_another_configuration() -> None:
+    scheduler = Scheduler()
+    Script(rm_id="a", scheduler=scheduler, policy_group="g")
+    with pytest.raises(RequestError, match="I44"):
+        Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="g")
+    assert [rm.rm_id for rm in scheduler.resource_managers()] == ["a"]
+    Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler)
+    # whoever has left does not count, nor does its own earlier registration
+    scheduler.shutdown("a", 0)
+    Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="g")
+    Script(ONE_QUEUE, rm_id="b", scheduler=scheduler, policy_group="g")
+
+
+def test_i44_applications_of_two_managers_have_stories_of_their_own() -> None:
+    scheduler = Scheduler()
+    for name in "ab":
+        Script(rm_id=name, scheduler=scheduler)
+    keys = {record.key for record in scheduler.journal}
+    assert keys == {"resource_manager/a", "resource_manager/b"}

@@ -1,0 +1,336 @@
+"""Queues change while everything runs (I39, X33, 2.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.sim.script import Script
+from quadriga.si import RequestError, UpdateConfigurationRequest
+
+
+def queues(*children: str, policy: str = "") -> str:
+    """One partition; each child is a queue as YAML flow, ``{name: a}``."""
+    sort = f"\n    nodesortpolicy: {{type: {policy}}}" if policy else ""
+    body = "".join(f"\n          - {child}" for child in children)
+    return (
+        f"partitions:\n  - name: default{sort}\n    queues:\n      - name: root\n"
+        f"        submitacl: '*'\n        queues:{body}\n"
+    )
+
+
+def at(script: Script, path: str) -> str | None:
+    """The state of a queue, ``None`` if there is none."""
+    queue = script.scheduler.partition().queue(path)
+    return queue.state if queue is not None else None
+
+
+def test_i39_a_higher_limit_serves_those_who_waited() -> None:
+    script = Script(queues("{name: a, resources: {max: {vcore: 1}}}"))
+    script.node("n1", vcore=4000)
+    script.app("app", "root.a")
+    script.ask("app", "k", repeat=3, vcore=1000)
+    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    assert script.configure(queues("{name: a, resources: {max: {vcore: 2}}}")) == []
+    assert script.schedule() == ["new app/k-1 on n1"]
+    script.configure(queues("{name: a}"))
+    assert script.schedule() == ["new app/k-2 on n1"]
+
+
+def test_i39_a_lower_limit_evicts_nobody_and_lets_nobody_in() -> None:
+    script = Script(queues("{name: a}"))
+    script.node("n1", vcore=4000)
+    script.app("app", "root.a")
+    script.ask("app", "k", repeat=3, vcore=1000)
+    script.schedule(2)
+    script.configure(queues("{name: a, resources: {max: {vcore: 1}}}"))
+    assert script.schedule() == []
+    script.release("app", "k-0")
+    assert script.schedule() == []
+    script.release("app", "k-1")
+    assert script.schedule() == ["new app/k-2 on n1"]
+
+
+def test_i39_a_limit_of_a_parent_changes_for_all_below() -> None:
+    parent = "{{name: p, resources: {{max: {{vcore: {}}}}}, queues: [{{name: a}}, {{name: b}}]}}"
+    script = Script(queues(parent.format(1)))
+    script.node("n1", vcore=4000)
+    for leaf in "ab":
+        script.app(leaf, f"root.p.{leaf}")
+        script.ask(leaf, "k", vcore=1000)
+    assert len(script.schedule()) == 2
+    script.configure(queues(parent.format(2)))
+    assert len(script.schedule()) == 2
+
+
+def test_i39_the_same_configuration_changes_nothing() -> None:
+    text = queues("{name: a}")
+    script = Script(text)
+    before = script.scheduler.journal.count
+    tree = list(script.scheduler.partition().queues())
+    assert script.configure(text) == []
+    assert script.configure(text + "\nchecksum: " + "AB" * 32) == []
+    assert script.scheduler.journal.count == before
+    assert list(script.scheduler.partition().queues()) == tree
+
+
+def test_i39_an_empty_configuration_changes_only_the_extra_settings() -> None:
+    script = Script(queues("{name: a}"))
+    script.configure("", {"si.stateNames": "yunikorn"})
+    assert at(script, "root.a") == "Active"
+    script.app("app", "root.a")
+    script.ask("app", "k", vcore=1)
+    assert script.release_ask("app", "k")[-1] == "app Completing (completeApplication)"
+
+
+def test_i39_a_new_queue_takes_applications() -> None:
+    script = Script(queues("{name: a}"))
+    script.node("n1", vcore=1000)
+    assert script.app("app", "root.b")[0].startswith("rejected app")
+    script.configure(queues("{name: a}", "{name: b}"))
+    assert script.app("app", "root.b") == ["accepted app"]
+    script.ask("app", "k", vcore=1000)
+    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+
+
+def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
+    script = Script(queues("{name: a}", "{name: b}"))
+    script.node("n1", vcore=2000)
+    script.app("app", "root.b")
+    script.ask("app", "k", vcore=1000)
+    script.configure(queues("{name: a}"))
+    assert at(script, "root.b") == "Draining"
+    # what is there goes on, also with new asks; nobody comes in
+    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    script.ask("app", "l", vcore=1000)
+    assert script.schedule() == ["new app/l-0 on n1"]
+    (line,) = script.app("late", "root.b")
+    assert line.startswith("rejected late") and "X33" in line
+    # empty, it is gone
+    script.release("app")
+    assert at(script, "root.b") == "Draining"
+    script.advance(30)
+    assert at(script, "root.b") is None
+    assert [r.trigger for r in script.scheduler.story("queue/[rm]default/root.b")] == [
+        "remove",
+        "removed",
+    ]
+
+
+def test_i39_an_empty_queue_is_gone_at_once_with_all_below() -> None:
+    script = Script(queues("{name: a}", "{name: p, queues: [{name: q, queues: [{name: r}]}]}"))
+    script.configure(queues("{name: a}"))
+    for path in ("root.p", "root.p.q", "root.p.q.r"):
+        assert at(script, path) is None
+
+
+def test_i39_a_draining_parent_goes_when_its_last_leaf_does() -> None:
+    script = Script(queues("{name: a}", "{name: p, queues: [{name: q}, {name: r}]}"))
+    script.app("app", "root.p.r")
+    script.configure(queues("{name: a}"))
+    assert (at(script, "root.p"), at(script, "root.p.q")) == ("Draining", None)
+    assert at(script, "root.p.r") == "Draining"
+    script.remove_app("app")
+    assert at(script, "root.p") is None
+
+
+def test_i39_a_draining_queue_that_is_configured_again_is_restored() -> None:
+    both = queues("{name: a}", "{name: b}")
+    script = Script(both)
+    script.app("app", "root.b")
+    script.configure(queues("{name: a}"))
+    script.configure(both)
+    assert at(script, "root.b") == "Active"
+    assert script.app("late", "root.b") == ["accepted late"]
+    script.remove_app("app")
+    script.remove_app("late")
+    assert at(script, "root.b") == "Active"
+
+
+def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
+    script = Script(queues("{name: a}", "{name: b}"))
+    script.app("app", "root.b")
+    with pytest.raises(RequestError, match="root.b has applications") as refused:
+        script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+    assert (refused.value.request, refused.value.field) == ("UpdateConfigurationRequest", "config")
+    # all or nothing
+    assert (at(script, "root.a"), at(script, "root.c")) == ("Active", None)
+    # without applications it does
+    script.remove_app("app")
+    script.configure(queues("{name: c}", "{name: b, queues: [{name: x}]}"))
+    assert script.app("app", "root.b.x") == ["accepted app"]
+
+
+def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
+    script = Script(queues("{name: b, queues: [{name: x}]}"))
+    script.node("n1", vcore=1000)
+    script.app("app", "root.b.x")
+    with pytest.raises(RequestError, match=r"root\.b\.x has applications"):
+        script.configure(queues("{name: b}"))
+    script.remove_app("app")
+    script.configure(queues("{name: b}"))
+    assert script.app("app", "root.b") == ["accepted app"]
+    script.ask("app", "k", vcore=1000)
+    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+
+
+def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
+    script = Script(queues("{name: a}"))
+    for text in ("partitions: 1", "[", queues("{name: a, nonsense: 1}")):
+        with pytest.raises(RequestError) as refused:
+            script.configure(text)
+        assert refused.value.field == "config"
+    with pytest.raises(RequestError, match="neither"):
+        script.configure(queues("{name: b}"), {"si.messageOrder": "random"})
+    assert (at(script, "root.a"), at(script, "root.b")) == ("Active", None)
+
+
+def test_i39_the_node_sort_policy_is_refreshed() -> None:
+    script = Script(queues("{name: a}"))
+    for node in ("n1", "n2"):
+        script.node(node, vcore=4000)
+    script.app("app", "root.a")
+    script.ask("app", "k", repeat=2, vcore=1000)
+    assert script.schedule()[1:] == ["new app/k-0 on n1", "new app/k-1 on n2"]
+    script.configure(queues("{name: a}", policy="binpacking"))
+    script.ask("app", "l", repeat=3, vcore=1000)
+    assert script.schedule() == [f"new app/l-{n} on n1" for n in range(3)]
+
+
+def test_i39_maxapplications_may_grow() -> None:
+    script = Script(queues("{name: a, maxapplications: 1}"))
+    script.node("n1", vcore=4000)
+    for app in ("one", "two"):
+        script.app(app, "root.a")
+        script.ask(app, "k", vcore=1000)
+    assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
+    script.configure(queues("{name: a, maxapplications: 2}"))
+    assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
+
+
+def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
+    parent = "{{name: p, maxapplications: {n}, queues: [{leaves}]}}"
+    both = "{name: a, maxapplications: 1}, {name: b, maxapplications: 1}"
+    script = Script(queues(parent.format(n=1, leaves=both)))
+    script.node("n1", vcore=4000)
+    for leaf in "ab":
+        script.app(leaf, f"root.p.{leaf}")
+        script.ask(leaf, "k", vcore=1000)
+    assert script.schedule() == ["a Running (run)", "new a/k-0 on n1"]
+    script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
+    assert at(script, "root.p.b") == "Draining"
+    assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
+
+
+def test_i39_maxapplications_may_shrink_below_what_runs() -> None:
+    script = Script(queues("{name: a}"))
+    script.node("n1", vcore=4000)
+    for app in ("one", "two", "three"):
+        script.app(app, "root.a")
+    for app in ("one", "two"):
+        script.ask(app, "k", vcore=1000)
+    script.schedule()
+    script.configure(queues("{name: a, maxapplications: 1}"))
+    script.ask("three", "k", vcore=1000)
+    assert script.schedule() == []
+    script.remove_app("one")
+    assert script.schedule() == []
+    script.remove_app("two")
+    assert script.schedule() == ["three Running (run)", "new three/k-0 on n1"]
+
+
+def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None:
+    text = "{{name: a, properties: {{priority.offset: '{}'}}}}"
+    script = Script(queues(text.format(0), "{name: b}"))
+    for leaf in "ab":
+        script.app(leaf, f"root.{leaf}")
+        script.ask(leaf, "k", "l", vcore=1000)
+    script.configure(queues(text.format(-5), "{name: b}"))
+    script.node("n1", vcore=1000)
+    assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
+    script.configure(queues(text.format(5), "{name: b}"))
+    script.node("n2", vcore=1000)
+    assert script.schedule() == ["a Running (run)", "new a/k-0 on n2"]
+    script.remove_app("a")
+    script.remove_app("b")
+    assert script.scheduler.partition().root.priorities == {}
+
+
+def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
+    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+    script = Script(queues(text.format("stateaware")))
+    script.node("n1", vcore=8000)
+    for app in ("one", "two"):
+        script.app(app, "root.a")
+        script.ask(app, "k", vcore=1000)
+    assert script.schedule() == ["one Starting (run)", "new one/k-0 on n1"]
+    script.configure(queues(text.format("fifo")))
+    assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
+    script.configure(queues(text.format("stateaware")))
+    for app in ("three", "four"):
+        script.app(app, "root.a")
+        script.ask(app, "k", vcore=1000)
+    assert script.schedule() == []  # `one` is Starting yet
+    script.advance(300)
+    assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
+
+
+def test_i39_a_partition_may_come_and_go() -> None:
+    one = queues("{name: a}")
+    two = one + one.split("\n", 1)[1].replace("default", "other")
+    script = Script(one)
+    script.configure(two)
+    assert [p.name for p in script.scheduler.partitions()] == ["default", "other"]
+    where = {"si/node-partition": "other"}
+    assert script.node("n1", vcore=1000, attributes=where) == ["accepted node n1"]
+    assert script.app("app", "root.a", partition="other") == ["accepted app"]
+    script.configure(one)
+    assert script.scheduler.partition("other").state == "Draining"
+    (line,) = script.app("late", "root.a", partition="other")
+    assert line == (
+        "rejected late: partition [rm]other is stopped cannot add a new application late"
+    )
+
+
+def test_i39_a_removed_partition_is_gone_when_it_is_empty() -> None:
+    from quadriga.si import ApplicationRequest, NodeInfo, RemoveApplicationRequest
+
+    one = queues("{name: a}")
+    two = one + one.split("\n", 1)[1].replace("default", "other")
+    script = Script(two)
+    script.node("n1", vcore=1000, attributes={"si/node-partition": "other"})
+    script.app("app", "root.a", partition="other")
+    script.configure(one)
+    removal = RemoveApplicationRequest(applicationID="app", partitionName="other")
+    script.send(ApplicationRequest(rmID="rm", remove=[removal]))
+    assert script.scheduler.partition("other").state == "Draining"
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert [p.name for p in script.scheduler.partitions()] == ["default"]
+    # and back again, from nothing
+    script.configure(two)
+    assert script.scheduler.partition("other").state == "Active"
+
+
+def test_i39_a_removed_partition_without_anything_in_it_is_gone_at_once() -> None:
+    one = queues("{name: a}")
+    two = one + one.split("\n", 1)[1].replace("default", "other")
+    script = Script(two)
+    script.configure(one)
+    assert [p.name for p in script.scheduler.partitions()] == ["default"]
+
+
+def test_i39_a_removed_partition_that_is_configured_again_is_restored() -> None:
+    one = queues("{name: a}")
+    two = one + one.split("\n", 1)[1].replace("default", "other")
+    script = Script(two)
+    script.app("app", "root.a", partition="other")
+    script.configure(one)
+    script.configure(two)
+    assert script.scheduler.partition("other").state == "Active"
+    assert script.app("late", "root.a", partition="other") == ["accepted late"]
+
+
+def test_x11_a_configuration_comes_in_a_request_with_the_managers_id() -> None:
+    script = Script(queues("{name: a}"))
+    request = UpdateConfigurationRequest(rmID="rm", config=queues("{name: b}"))
+    assert script.send(request) == []
+    assert at(script, "root.b") == "Active"

@@ -1,0 +1,181 @@
+"""The distributions: what is in them, and that they install and run where nothing else is.
+
+They are built once, from a copy of the checkout. Only tox -e packaging has what that takes.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from email import message_from_string
+from email.message import Message
+from pathlib import Path
+
+import pytest
+
+# Not `build`: a folder of that name in the checkout would do.
+pytest.importorskip(
+    "build.__main__", reason="tox -e packaging builds and installs the distributions"
+)
+
+PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "cli")
+LEFT_OUT = shutil.ignore_patterns(
+    ".git",
+    ".tox",
+    ".venv*",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "*.egg-info",
+    "build",
+    "dist",
+)
+
+
+def run(*words: str | Path, cwd: Path) -> str:
+    """Run a command and give what it prints; fail with all of it."""
+    done = subprocess.run(
+        [str(word) for word in words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def environment(folder: Path, *install: str | Path) -> Path:
+    """A new environment with these installed; the folder with its commands."""
+    run(sys.executable, "-m", "venv", folder, cwd=folder.parent)
+    commands = folder / "bin"
+    run(commands / "python", "-m", "pip", "install", "--quiet", *install, cwd=folder.parent)
+    return commands
+
+
+@pytest.fixture(scope="module")
+def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout without what work leaves behind, as a fresh clone is."""
+    folder = tmp_path_factory.mktemp("clone") / "quadriga"
+    shutil.copytree(repository, folder, ignore=LEFT_OUT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def distributions(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the source distribution and the wheel that is built from it."""
+    folder = tmp_path_factory.mktemp("distributions")
+    run(sys.executable, "-m", "build", "--outdir", folder, copy, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sdist(distributions: Path) -> Path:
+    (path,) = distributions.glob("*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def wheel(distributions: Path) -> Path:
+    (path,) = distributions.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def inside(wheel: Path) -> Sequence[str]:
+    """The names of the files in the wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path, inside: Sequence[str]) -> Message:
+    (name,) = [name for name in inside if name.endswith(".dist-info/METADATA")]
+    with zipfile.ZipFile(wheel) as archive:
+        return message_from_string(archive.read(name).decode("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with the wheel and the base dependencies only."""
+    return environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
+
+
+def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:
+    # A bare `core` or `diagrams` in site-packages would break somebody else's.
+    assert {name.partition("/")[0] for name in inside if ".dist-info/" not in name} == {"quadriga"}
+
+
+def test_quadriga_is_a_namespace(inside: Sequence[str]) -> None:
+    assert "quadriga/__init__.py" not in inside
+
+
+def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str]) -> None:
+    modules = {
+        f"quadriga/{path.relative_to(copy).as_posix()}"
+        for package in PACKAGES
+        for path in (copy / package).rglob("*.py")
+    }
+    assert modules == {name for name in inside if name.endswith(".py")}
+
+
+def test_wheel_has_types_and_protocol(inside: Sequence[str]) -> None:
+    wanted = {f"quadriga/{package}/py.typed" for package in PACKAGES}
+    wanted |= {"quadriga/si/v1/si.proto", "quadriga/si/v1/si_pb2.pyi"}
+    assert wanted <= set(inside)
+
+
+def test_wheel_has_its_licence(inside: Sequence[str], metadata: Message) -> None:
+    names = {name.rpartition("/")[2] for name in inside if ".dist-info/" in name}
+    assert {"LICENSE", "NOTICE"} <= names
+    assert "Apache-2.0" in (metadata["License-Expression"] or metadata["License"])
+
+
+def test_base_install_is_small(metadata: Message) -> None:
+    base = [text for text in metadata.get_all("Requires-Dist") if "extra ==" not in text]
+    names = sorted(text.split(">")[0].split("<")[0].strip() for text in base)
+    assert names == ["numpy", "protobuf", "ruamel.yaml", "transitions"]
+
+
+def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        carried = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {
+        path.relative_to(copy).as_posix()
+        for folder in (*PACKAGES, "tests", "examples", "docs", "bench", ".ci")
+        for path in (copy / folder).rglob("*")
+        if path.is_file()
+    }
+    wanted |= {"tox.ini", "ruff.toml", "mypy.ini", "LICENSE", "NOTICE", "README.md", "CHANGELOG.md"}
+    assert sorted(wanted - carried) == []
+
+
+def test_every_module_of_the_wheel_is_importable(clean: Path, inside: Sequence[str]) -> None:
+    names = [
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in inside
+        # What needs an extra says so when it is used, and the plugin needs pytest.
+        if name.endswith(".py") and not name.endswith(("/__main__.py", "/pytest_plugin.py"))
+    ]
+    program = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    run(clean / "python", "-W", "error", "-c", program, *names, cwd=clean)
+
+
+def test_bare_names_stay_free(clean: Path) -> None:
+    program = (
+        "from importlib.util import find_spec\n"
+        f"print([name for name in {PACKAGES!r} if find_spec(name)])"
+    )
+    assert run(clean / "python", "-I", "-c", program, cwd=clean).strip() == "[]"
+
+
+def test_command_knows_the_version(clean: Path, metadata: Message) -> None:
+    assert metadata["Version"] in run(clean / "quadriga", "--version", cwd=clean)
+
+
+def test_command_runs_as_a_newcomer_runs_it(repository: Path, copy: Path) -> None:
+    # The README's own line, in a copy that is as good as a fresh clone.
+    text = (repository / "README.md").read_text(encoding="utf-8")
+    line = text.partition("<!-- run: the main job -->\n```sh\n")[2].partition("\n```")[0]
+    assert "quadriga simulate" in line
+    assert run("bash", "-euo", "pipefail", "-c", line, cwd=copy)

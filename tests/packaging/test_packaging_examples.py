@@ -1,0 +1,43 @@
+"""The examples run, and each is run by the environment that has the base dependencies only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+
+#: a line that each of them must print, so that an example which does nothing is noticed
+SAYS = {
+    "async_lifecycle": "web-2: confirm -> Replaced",
+    "embed_core": "Waiting --complete--> Completed",
+    "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
+    "own_lifecycle": "not a lifecycle: loan: state Shelved has no exit and is not declared final",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,  # away from the checkout
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert SAYS[example.stem] in done.stdout
+
+
+def test_every_example_is_known() -> None:
+    assert {example.stem for example in EXAMPLES} == set(SAYS)
+
+
+def test_every_example_runs_with_the_base_dependencies() -> None:
+    environments = (REPOSITORY / "tox.ini").read_text(encoding="utf-8")
+    embedders = environments.partition("[testenv:embedders]")[2].partition("\n[")[0]
+    assert [name for name in SAYS if f"examples/{name}.py" not in embedders] == []

@@ -1,0 +1,159 @@
+"""The gate, .ci/run, on a checkout of three files, with a README whose test command is a stub."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CLOSING = "==== 3 passed, 1 skipped in 1.00s ===="
+LOG = ".tox/py311-protobuf7-newest-full/log"
+PASSES = f"mkdir -p {LOG} && echo '{CLOSING}' > '{LOG}/4-commands[0].log' && echo tests ran"
+
+Gate = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def stub(folder: Path, name: str, script: str = "") -> None:
+    """A command that does what the script says."""
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text(f"#!/bin/bash\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """Runs the gate on a checkout whose test command is the one given."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(REPOSITORY / ".ci", checkout / ".ci")
+    # Nothing is installed by a test.
+    for name in ("dot", "apt-get", "sudo"):
+        stub(tmp_path / "bin", name, f"echo {name} $*")
+
+    def run(command: str = PASSES, **settings: str) -> subprocess.CompletedProcess[str]:
+        (checkout / "README.md").write_text(
+            "```sh\nexit 99\n```\n"
+            f"<!-- run: the tests -->\n```sh\n{command}\n```\n"
+            "```sh\nexit 98\n```\n",
+            encoding="utf-8",
+        )
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("QUADRIGA_")}
+        return subprocess.run(
+            [checkout / ".ci" / "run"],
+            env={**kept, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Shared data where the gate looks for it by default."""
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    return tmp_path / "shared"
+
+
+def test_last_line_is_the_closing_line_of_the_full_run(gate: Gate, data: Path) -> None:
+    done = gate()
+    assert done.returncode == 0, done.stderr
+    assert "tests ran" in done.stdout
+    assert done.stdout.splitlines()[-1] == CLOSING
+
+
+def test_a_failing_test_command_fails_the_gate(gate: Gate, data: Path) -> None:
+    done = gate("echo what went wrong; exit 7")
+    assert done.returncode == 7
+    assert "what went wrong" in done.stdout
+
+
+def test_no_full_run_fails_the_gate(gate: Gate, data: Path) -> None:
+    done = gate("true")
+    assert done.returncode == 1
+    assert "No full test run" in done.stderr
+
+
+def test_a_closing_line_of_an_earlier_run_does_not_count(gate: Gate, data: Path) -> None:
+    assert gate().returncode == 0
+    assert gate("true").returncode == 1
+
+
+def test_shared_data_is_insisted_on(gate: Gate, data: Path) -> None:
+    done = gate(f'echo "$QUADRIGA_REQUIRE_SHARED in $QUADRIGA_SHARED" && {PASSES}')
+    assert f"1 in {data}" in done.stdout
+
+
+def test_shared_data_may_be_elsewhere(gate: Gate, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "data").mkdir(parents=True)
+    done = gate(f'echo "in $QUADRIGA_SHARED" && {PASSES}', QUADRIGA_SHARED="../elsewhere")
+    assert f"in {tmp_path / 'elsewhere'}" in done.stdout
+
+
+def test_missing_shared_data_fails_the_gate_at_once(gate: Gate) -> None:
+    done = gate()
+    assert done.returncode == 1
+    assert "must not skip" in done.stderr
+    assert "tests ran" not in done.stdout
+
+
+def test_missing_shared_data_may_be_allowed(gate: Gate) -> None:
+    command = f'echo "required: $QUADRIGA_REQUIRE_SHARED." && {PASSES}'
+    done = gate(
+        command.replace("$QUADRIGA_REQUIRE_SHARED", "${QUADRIGA_REQUIRE_SHARED:-no}"),
+        QUADRIGA_ALLOW_MISSING_SHARED="1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ARE SKIPPED" in done.stderr
+    assert "required: no." in done.stdout
+
+
+def packages(tmp_path: Path, *present: str) -> subprocess.CompletedProcess[str]:
+    """Run .ci/packages where only these commands exist, and a Python without venv."""
+    folder = tmp_path / "only"
+    stub(folder, "python3", "exit 1")
+    for name in present:
+        stub(folder, name, f'echo {name} "$@"')
+    if "sudo" in present:
+        stub(folder, "sudo", 'echo as root: "$@"')
+        stub(folder, "id", "echo 1000")
+    else:
+        stub(folder, "id", "echo 0")
+    bash = shutil.which("bash")
+    assert bash
+    return subprocess.run(
+        [bash, REPOSITORY / ".ci" / "packages"],
+        env={"PATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_missing_packages_are_installed(tmp_path: Path) -> None:
+    done = packages(tmp_path, "apt-get")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "apt-get update",
+        "apt-get install --yes --no-install-recommends python3-venv graphviz",
+    ]
+
+
+def test_packages_that_are_there_are_left_alone(tmp_path: Path) -> None:
+    done = packages(tmp_path, "apt-get", "dot", "sudo")
+    assert done.stdout.splitlines() == [
+        "as root: apt-get update",
+        "as root: apt-get install --yes --no-install-recommends python3-venv",
+    ]
+
+
+def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
+    done = packages(tmp_path)
+    assert done.returncode == 1
+    assert "Please install: python3-venv graphviz" in done.stderr

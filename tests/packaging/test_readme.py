@@ -1,0 +1,117 @@
+"""The README does what it says: its code runs, its commands are the right ones, its links lead on.
+
+So does the code of those documents that no other test runs.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = REPOSITORY / "README.md"
+
+
+def blocks(language: str, document: Path = README) -> dict[str, str]:
+    """The code blocks of a language: what the comment above calls them, or their number -> text."""
+    pattern = rf"(?:^<!-- run: (.*?) -->\n)?^```{language}\n(.*?)^```$"
+    found = re.findall(pattern, document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return {name or f"{language} {number}": text for number, (name, text) in enumerate(found, 1)}
+
+
+def steps(name: str) -> list[list[str]]:
+    """The commands of a block, joined by && or one on each line, as lists of words."""
+    text = blocks("sh")[name].strip()
+    return [shlex.split(command) for command in re.split(r"&&|\n", text)]
+
+
+def quadriga(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the command of the installed package."""
+    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+SAMPLES = {
+    f"{document.name} {name}": text
+    for document in (README, REPOSITORY / "docs" / "simulate.md")
+    for name, text in blocks("python", document).items()
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_python_in_documents_runs(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SAMPLES[name]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout, "it shows something"
+
+
+def test_every_block_is_of_a_kind_that_is_tested() -> None:
+    languages = re.findall(r"^```(\w*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {language for language in languages if language} == {"sh", "python"}
+    assert list(blocks("sh")) == ["the main job", "the tests", "more"]
+
+
+def test_both_set_ups_begin_alike() -> None:
+    for name in ("the main job", "the tests"):
+        packages, venv, install, _ = steps(name)
+        assert packages == [".ci/packages"]
+        assert (REPOSITORY / packages[0]).stat().st_mode & 0o111
+        assert venv == ["python3", "-m", "venv", ".venv"]
+        assert install[:2] == [".venv/bin/pip", "install"]
+
+
+def test_main_job_installs_everything_and_simulates() -> None:
+    *_, install, job = steps("the main job")
+    assert install[2:] == [".[all]"]
+    assert job == [".venv/bin/quadriga", "simulate"]
+
+
+def test_test_command_installs_and_runs_tox() -> None:
+    *_, install, job = steps("the tests")
+    assert install[2:] == ["tox"]
+    assert job[0] == ".venv/bin/tox"
+    assert "-e" not in job, "it runs all environments"
+
+
+def test_the_simulation_of_the_main_job_runs() -> None:
+    done = quadriga(["simulate", "--days", "1"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("words", steps("more"), ids=" ".join)
+def test_further_commands_run(words: list[str]) -> None:
+    assert words[0] == ".venv/bin/quadriga"
+    done = quadriga(words[1:])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/README.md", "docs/development.md"])
+def test_links_lead_somewhere(document: str) -> None:
+    path = REPOSITORY / document
+    links = re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert missing == []
+
+
+def test_every_document_is_in_the_index() -> None:
+    index = (REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8")
+    documents = {path.name for path in (REPOSITORY / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(name for name in documents if f"]({name})" not in index) == []

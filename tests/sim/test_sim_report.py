@@ -1,0 +1,145 @@
+"""The report: the same bytes every time, as data and as text; and the journal."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.core.config import load
+from quadriga.sim import (
+    JournalError,
+    Simulation,
+    SimulationError,
+    SimulationOptions,
+    queue_configuration,
+    read_journal,
+    render,
+    write_journal,
+)
+from quadriga.sim.workload import QueueSpec, embedded
+
+
+def mixed(job: Any, workload: Any) -> Any:
+    jobs = [job(str(n), n * 7, 60 + n, (1 + n % 4, 1 + n % 2)) for n in range(40)]
+    return workload((4, 4, 4), *jobs, job("huge", 300, 10, (1, 9)))
+
+
+def test_v10_two_runs_give_the_same_bytes(job: Any, workload: Any) -> None:
+    options = SimulationOptions(lose=0.2, repeat=0.2, seed=3)
+    one, other = (Simulation(mixed(job, workload), options).run() for _ in range(2))
+    assert one.json() == other.json()
+    assert "measured" not in json.loads(one.json())
+
+
+def test_checking_and_recording_change_nothing(job: Any, workload: Any) -> None:
+    plain = Simulation(mixed(job, workload)).run()
+    watched = Simulation(mixed(job, workload), SimulationOptions(check=True, journal=True)).run()
+    assert plain.json() == watched.json()
+
+
+def test_measured_figures_are_kept_apart(job: Any, workload: Any) -> None:
+    report = Simulation(mixed(job, workload)).run()
+    told = json.loads(report.json(measure=True))
+    assert set(told.pop("measured")) == {
+        "wall_s", "decisions_per_s", "peak_memory_bytes", "invariants_checked",
+    }  # fmt: skip
+    assert told == json.loads(report.json())
+
+
+def test_recorded_waits_stand_beside(job: Any, workload: Any) -> None:
+    jobs = job("a", 0, 10, recorded_wait_s=50), job("b", 0, 10)
+    waits = Simulation(workload((4,), *jobs)).run().data["waits"]
+    assert (waits["simulated"]["count"], waits["recorded"]["count"]) == (2, 1)
+    assert waits["recorded"]["mean"] == 50
+    assert waits["queues"]["q"]["simulated"] == waits["simulated"]
+    assert waits["gangs"] == {"simulated": waits["gangs"]["simulated"], "recorded": None}
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+def test_text_for_people(job: Any, workload: Any, unicode: bool) -> None:
+    report = Simulation(mixed(job, workload)).run()
+    text = render(report, measure=False, unicode=unicode)
+    assert text.isascii() != unicode
+    for title in ("Jobs", "Gangs", "Waits", "Utilisation", "Messages", "Unschedulable jobs"):
+        assert f"\n{title}" in text
+    assert "huge" in text
+    assert all(len(line) <= 100 and line == line.rstrip() for line in text.splitlines())
+    assert "Measured" in render(report)
+
+
+def test_many_jobs_that_end_alike_are_told_once(job: Any, workload: Any) -> None:
+    jobs = [job(f"big-{n}", n, 10, (1, 9)) for n in range(9)]
+    text = render(Simulation(workload((4,), *jobs)).run(), measure=False)
+    assert "big-0, big-1, big-2, big-3, big-4 and 4 more" in text
+
+
+def test_progress_is_told(job: Any, workload: Any) -> None:
+    told: list[tuple[int, int]] = []
+    jobs = [job(str(n), n, 1) for n in range(250)]
+    Simulation(workload((4,), *jobs), progress=lambda *now: told.append(now)).run()
+    assert [total for _, total in told] == [250, 250]
+    assert told == sorted(told)
+
+
+def test_a_violated_invariant_stops_the_run(
+    job: Any, workload: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulation = Simulation(workload((4,), job("a", 0, 10)))
+    monkeypatch.setattr(type(simulation.scheduler), "check", lambda self: ["V2: node n1 is wrong"])
+    with pytest.raises(SimulationError, match="V2: node n1 is wrong") as stopped:
+        simulation.run()
+    assert stopped.value.violations == ("V2: node n1 is wrong",)
+
+
+def test_a_journal_is_read_back(job: Any, workload: Any, tmp_path: Path) -> None:
+    simulation = Simulation(mixed(job, workload), SimulationOptions(journal=True))
+    simulation.run()
+    path = tmp_path / "run.jsonl"
+    written = write_journal(path, simulation.scheduler.journal)
+    lines = list(read_journal(path))
+    assert len(lines) == written > 40
+    assert [line.seq for line in lines] == sorted(line.seq for line in lines)
+    story = [line for line in lines if line.key == "application/0"]
+    assert tuple(map(tuple, story)) == tuple(
+        map(tuple, simulation.scheduler.story("application/0"))
+    )
+    assert story[-1].target == "Completed"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [b"not json\n", b"[1]\n", b"{}\n", b'{"seq":1}\n', b"\xff\xfe\n", b"[" * 100_000 + b"\n",
+     b'{"seq":0,"time":"x","key":"k","trigger":"","source":"","target":"","cause":""}\n'],
+    ids=["text", "list", "empty", "part", "bytes", "deep", "time"],
+)  # fmt: skip
+def test_what_is_no_journal(tmp_path: Path, wrong: bytes) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(wrong)
+    with pytest.raises(JournalError, match=r"run\.jsonl"):
+        list(read_journal(path))
+
+
+def test_a_queue_configuration_with_quotas(workload: Any) -> None:
+    queues = (QueueSpec("no", {"vcore": 1500, "memory": 7}), QueueSpec("2012", max={"vcore": 1}))
+    text = queue_configuration(workload((4,), queues=queues), policy="fair", node_sort="binpacking")
+    (partition,) = load(text).partitions
+    first, second = partition.root.children
+    assert (first.name, first.guaranteed, first.max) == ("no", {"vcore": 1500, "memory": 7}, None)
+    assert (second.name, second.guaranteed, second.max) == ("2012", None, {"vcore": 1})
+    assert first.raw_properties["application.sort.policy"] == "fair"
+
+
+def test_a_queue_configuration_without_queues(workload: Any) -> None:
+    empty = replace(workload((4,)), queues=())
+    assert load(queue_configuration(empty, policy="fifo", node_sort="fair")).partitions
+
+
+def test_the_embedded_workload_in_small() -> None:
+    report = Simulation(embedded(days=3), SimulationOptions(check=False)).run()
+    jobs = report.data["jobs"]
+    assert jobs["completed"] == jobs["total"] > 300
+    assert report.data["gangs"]["replaced"] > 0
