@@ -61,9 +61,8 @@ def _unknown(key: str, keys: Iterable[str]) -> str:
         return "the journal is empty"
     # Somebody who gives the bare id of a job wants one of the keys that contain it as a part.
     parts = set(key.split("/"))
-    near = sorted(
-        (each for each in known if parts <= set(each.split("/"))), key=lambda each: len(each)
-    )
+    near = [each for each in known if parts <= set(each.split("/"))]
+    near.sort(key=lambda each: each.count("/"))
     near = near or [each for each in known if key in each] or get_close_matches(key, known, 3)
     hint = f"; near it: {', '.join(near[:_SUGGESTED])}" if near else ""
     return f"nothing is called {key!r} in this journal{hint}"

@@ -131,8 +131,9 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         group.timed_out += 1
         app.lost = plus(app.lost, placeholder.vector)
     if not app.placeholders and app.placeholder_timer is not None:
-        app.placeholder_timer.cancel()
-        app.placeholder_timer = None
+        if app.state not in app_life.GATHERS:  # there, what is lost waits for the timer (S5)
+            app.placeholder_timer.cancel()
+            app.placeholder_timer = None
     books.owe(app)
     app.partition.offer_replacements(app)
 
@@ -277,10 +278,12 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
 
 def timed_out(kernel: Kernel, app: Application) -> None:
     """The placeholder timer fired (G45). Before the start the gang fails, hard or softly; after it
-    the placeholders that nobody needed are given back and nothing else happens (2.1)."""
+    the placeholders that nobody needed are given back and nothing else happens (2.1). A gang that
+    has lost all it had and still waits for more starts its timer anew with the next one."""
     app.placeholder_timer = None
     if app.state in app_life.BEFORE_RUNNING:
-        fail_gang(kernel, app)
+        if app.placeholders or not any(group.pending for group in app.task_groups.values()):
+            fail_gang(kernel, app)
     elif app.state in app_life.GIVES_BACK_ON_TIMEOUT:
         for placeholder in list(app.placeholders.values()):
             text = "releasing allocated placeholders on placeholder timeout"

@@ -6,6 +6,7 @@ Everything that the hot path keeps as a running total is counted here from scrat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.queue import LeafQueue
@@ -36,11 +37,8 @@ def violations(partition: Partition) -> list[str]:
 
 
 def _total(vectors: Iterable[Vector | Book], size: int) -> Book:
-    total = [0] * size
-    for vector in vectors:
-        for place, value in enumerate(vector):
-            total[place] += value
-    return total
+    total = list(map(sum, zip_longest(*vectors, fillvalue=0)))
+    return total + [0] * (size - len(total))
 
 
 def _queues(partition: Partition, size: int) -> Iterator[str]:

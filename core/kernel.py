@@ -16,7 +16,7 @@ from typing import Any
 from quadriga.core.journal import Journal
 from quadriga.core.outbox import Outbox
 from quadriga.core.timers import Timers
-from quadriga.fsm import Effect, Lifecycle
+from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.table import SECOND
 
@@ -83,9 +83,15 @@ class Kernel:
         self.notes.append((self.now, text))
 
     def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
-        """Apply a trigger and execute its effects. Raises ``InvalidTransition``: that is a bug."""
+        """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
+        story in its notes: that is a bug."""
         source = entity.state
-        effects = lifecycle.fire(entity, trigger, **info)
+        try:
+            effects = lifecycle.fire(entity, trigger, **info)
+        except InvalidTransition as bug:
+            for record in self.journal.story(f"{lifecycle.name}/{entity.key}"):
+                bug.add_note(str(record))
+            raise
         target = entity.state
         if source != target:
             entity.entries += 1

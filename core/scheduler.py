@@ -91,6 +91,8 @@ class Scheduler:
     def advance(self, now: int) -> list[Output]:
         """Let every timer up to ``now`` fire, each at its own instant."""
         kernel = self._kernel
+        if now < kernel.now:
+            self._advance_to(now)
         while (timer := kernel.timers.pop(now)) is not None:
             kernel.now = max(kernel.now, timer.when)
             kernel.cause = f"timer {timer.name}"
@@ -183,7 +185,10 @@ class Scheduler:
         living = found.applications.get(app_id)
         if living is not None:
             return living
-        return next(app for app in reversed(found.ended) if app.app_id == app_id)
+        for app in reversed(found.ended):
+            if app.app_id == app_id:
+                return app
+        raise KeyError(app_id)
 
     def explain(
         self,

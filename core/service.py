@@ -17,6 +17,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -32,6 +33,7 @@ from quadriga.si import (
     ApplicationResponse,
     NodeRequest,
     NodeResponse,
+    NullCallback,
     PredicatesArgs,
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
@@ -45,6 +47,9 @@ __all__ = ["SchedulerService"]
 _log = logging.getLogger("quadriga.service")
 
 Work = Callable[[], list[Output]]
+
+#: the longest wait for work, in s; a timer may be further away than a wait can be long
+_LONGEST_WAIT = 3600.0
 
 
 class SchedulerService:
@@ -67,6 +72,13 @@ class SchedulerService:
         self._callbacks: dict[str, ResourceManagerCallback] = {}
         self._inbox: queue.SimpleQueue[tuple[Work, Future[None]] | None] = queue.SimpleQueue()
         self._latest = 0
+        #: what is on its way to the callbacks, and whether the owner is at it
+        self._undelivered: deque[tuple[str, ResourceManagerCallback, Any]] = deque()
+        self._delivering = False
+        #: a predicate is being asked: the scheduler is in the middle of a decision
+        self._asking = False
+        self._lock = threading.Lock()
+        self._stopped = False
         self._thread: threading.Thread | None = None
         if not manual:
             self._thread = threading.Thread(target=self._own, name="quadriga", daemon=True)
@@ -82,7 +94,7 @@ class SchedulerService:
         def work() -> list[Output]:
             outputs = self.scheduler.apply(request, self._now())
             self._callbacks[request.rmID] = callback
-            self.scheduler.set_predicate(request.rmID, _predicate(callback))
+            self.scheduler.set_predicate(request.rmID, self._predicate(callback))
             return outputs
 
         self._do(work)
@@ -113,17 +125,22 @@ class SchedulerService:
         """
         if self._thread is not None:
             raise RuntimeError("this service steps itself; make it with manual=True")
-        if now is not None:
-            self._latest = max(self._latest, now)
-        else:
-            self._now()
-        delivered = self._deliver(self.scheduler.advance(self._latest))
-        return delivered + self._deliver(self.scheduler.schedule(self._latest, limit))
+        self._latest = max(self._latest, self._clock() if now is None else now)
+        latest = self._latest
+        delivered = self._deliver(self._guarded(lambda: self.scheduler.advance(latest)))
+        decided = self._guarded(lambda: self.scheduler.schedule(latest, limit))
+        return delivered + self._deliver(decided)
 
     def stop(self) -> None:
-        """End the thread after what is queued. Safe to call twice."""
-        if self._thread is not None and self._thread.is_alive():
-            self._inbox.put(None)
+        """End the service after what is queued; later requests raise ``RuntimeError``.
+
+        Safe to call twice, and from a callback (which then returns before the end).
+        """
+        with self._lock:
+            if not self._stopped:
+                self._stopped = True
+                self._inbox.put(None)
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def __enter__(self) -> SchedulerService:
@@ -153,14 +170,19 @@ class SchedulerService:
 
     def _do(self, work: Work) -> None:
         """Have the owner do it; raises what the core raises."""
-        if self._thread is None or threading.current_thread() is self._thread:
-            self._deliver(self._guarded(work))
-            return
-        if not self._thread.is_alive():
-            raise RuntimeError("the service has been stopped")
         done: Future[None] = Future()
-        self._inbox.put((work, done))
-        done.result()
+        with self._lock:
+            if self._stopped:
+                raise RuntimeError("the service has been stopped")
+            owner = self._thread is None or threading.current_thread() is self._thread
+            if not owner:
+                self._inbox.put((work, done))
+        if not owner:
+            done.result()
+        elif self._asking:
+            raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
+        else:
+            self._deliver(self._guarded(work))
 
     def _guarded(self, work: Work) -> list[Output]:
         try:
@@ -172,6 +194,17 @@ class SchedulerService:
             return []
 
     def _own(self) -> None:
+        try:
+            self._serve()
+        finally:  # whatever ended it, nobody waits for an answer that does not come
+            with self._lock:
+                self._stopped = True
+            while not self._inbox.empty():
+                item = self._inbox.get()
+                if item is not None:
+                    item[1].set_exception(RuntimeError("the service has been stopped"))
+
+    def _serve(self) -> None:
         busy = False
         while True:
             item = self._take(busy)
@@ -179,18 +212,29 @@ class SchedulerService:
                 return
             if item is not None:
                 self._handle(item)
-            outputs = self._guarded(lambda: self.scheduler.advance(self._now()))
-            self._deliver(outputs)
-            outputs = self._guarded(lambda: self.scheduler.schedule(self._now(), self._slice))
+            self._deliver(self._tried(lambda: self.scheduler.advance(self._now())))
+            outputs = self._tried(lambda: self.scheduler.schedule(self._now(), self._slice))
             self._deliver(outputs)
             busy = bool(outputs)
+
+    def _tried(self, work: Work) -> list[Output]:
+        """Work that nobody asked for, so that nobody else hears of a bug in it."""
+        try:
+            return self._guarded(work)
+        except Exception:
+            self.failures += 1
+            _log.exception("failed, and goes on")
+            return []
 
     def _take(self, busy: bool) -> Any:
         """The next piece of work; waits for it until the next timer unless there is more to do."""
         timeout: float | None = 0.0
         if not busy:
             deadline = self.scheduler.next_deadline()
-            timeout = None if deadline is None else max(0.0, (deadline - self._now()) / 1e9)
+            if deadline is None:
+                timeout = None
+            else:
+                timeout = min(max(0.0, (deadline - self._now()) / 1e9), _LONGEST_WAIT)
         try:
             item = self._inbox.get(timeout=timeout) if timeout != 0.0 else self._inbox.get_nowait()
         except queue.Empty:
@@ -208,14 +252,52 @@ class SchedulerService:
         self._deliver(outputs)
 
     def _deliver(self, outputs: list[Output]) -> int:
+        """Call the callbacks, in order. What a request from within a callback brings comes after
+        what was on its way already. Returns how many messages went out."""
         for rm_id, message in outputs:
             callback = self._callbacks.get(rm_id)
             if callback is not None:
+                self._undelivered.append((rm_id, callback, message))
+        if self._delivering:
+            return 0
+        delivered = 0
+        self._delivering = True
+        try:
+            while self._undelivered:
+                rm_id, callback, message = self._undelivered.popleft()
+                delivered += 1
                 try:
                     _DELIVER[type(message)](callback, message)
                 except Exception:
                     _log.exception("callback of resource manager %s failed", rm_id)
-        return len(outputs)
+        finally:
+            self._delivering = False
+        return delivered
+
+    def _predicate(
+        self, callback: ResourceManagerCallback
+    ) -> Callable[[str, str, bool], str | None] | None:
+        """The callback's predicates, or nothing if it has none of its own: any node will do then.
+
+        Predicates that raise say no: better no pod than one on a node that nobody has checked.
+        """
+        method: Any = getattr(callback, "predicates", None)
+        if method is None or getattr(method, "__func__", None) is NullCallback.predicates:
+            return None
+
+        def ask(key: str, node_id: str, allocate: bool) -> str | None:
+            args = PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
+            self._asking = True
+            try:
+                answer: str | None = method(args)
+            except Exception as error:
+                _log.exception("predicates of %s on node %s failed", key, node_id)
+                answer = f"predicates failed: {error!r}"
+            finally:
+                self._asking = False
+            return answer
+
+        return ask
 
 
 _STOP = object()
@@ -229,19 +311,3 @@ _DELIVER: dict[type[Any], Callable[[ResourceManagerCallback, Any], None]] = {
         lambda callback, message: callback.update_container_scheduling_state(message)
     ),
 }
-
-
-def _predicate(callback: ResourceManagerCallback) -> Callable[[str, str, bool], str | None] | None:
-    """The callback's predicates, or nothing if it has none of its own: then every node will do."""
-    from quadriga.si import NullCallback
-
-    method = getattr(type(callback), "predicates", None)
-    if method is None or method is NullCallback.predicates:
-        return None
-
-    def ask(key: str, node_id: str, allocate: bool) -> str | None:
-        return callback.predicates(
-            PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
-        )
-
-    return ask

@@ -60,6 +60,9 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
             f"failed to add application {app_id}: "
             f"partition {request.partitionName!r} does not exist"
         )
+    forced = request.tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
+    if not request.ugi.user and not forced:  # before all else (2.4)
+        raise Refused("empty user cannot resolve")
     if partition.state != queue_life.ACTIVE:
         raise Refused(f"partition {partition.key} is stopped cannot add a new application {app_id}")
     if app_id in partition.applications:
@@ -103,9 +106,6 @@ def _new(
 def _admit(partition: Partition, request: AddApplicationRequest) -> tuple[LeafQueue, Vector | None]:
     """The leaf where it goes, and the size of its gang. Raises ``Refused``."""
     app_id = request.applicationID
-    forced = request.tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
-    if not request.ugi.user and not forced:
-        raise Refused("empty user cannot resolve")
     leaf = _place(partition, request)
     if leaf is None:
         raise Refused(

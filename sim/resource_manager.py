@@ -62,6 +62,8 @@ class ResourceManager:
         self.fates: list[Fate] = []
         self.received: Counter[str] = Counter()
         self.gangs: Counter[str] = Counter()
+        #: jobs that have started and not ended
+        self.running = 0
         self._ready: list[Run] = []
         self._start = nanoseconds(options.start_s)
         self._release = nanoseconds(options.release_s)
@@ -238,6 +240,7 @@ class ResourceManager:
             run.bound += 1
             if run.bound == len(run.real):
                 run.started = self.clock.now
+                self.running += 1
                 self.clock.after(run.job.runtime_s * 1_000_000_000, self._end, run)
             return
         run.held[pod.group] += 1
@@ -249,6 +252,7 @@ class ResourceManager:
 
     def _end(self, run: Run) -> None:
         """The job is done: its pods end together, and that is reported a little later."""
+        self.running -= 1
         ended = [pod for pod in run.real if pod.state == life.BOUND]
         for pod in ended:
             _task(pod, life.COMPLETE)

@@ -119,7 +119,9 @@ class Simulation:
             mine = _earliest(arrival, clock.next_time)
             theirs = scheduler.next_deadline()
             now = _earliest(mine, theirs)
-            if now is None or (arrival is None and now > last + _PATIENCE):
+            if now is None:
+                break
+            if now > last + _PATIENCE and arrival is None and not manager.running:
                 break
             now = clock.now = max(now, clock.now)
             while following and following[0].submit_s * _SECOND <= now:

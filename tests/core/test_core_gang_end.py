@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quadriga.sim.script import Script
 from quadriga.si import AllocationResponse, NodeInfo, TerminationType
+from quadriga.sim.script import Script
 
 TIMEOUT = TerminationType.TIMEOUT
 REPLACED = TerminationType.PLACEHOLDER_REPLACED

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quadriga.core import Output
-from quadriga.sim.script import Script
 from quadriga.si import AllocationResponse, ApplicationResponse, NodeInfo
+from quadriga.sim.script import Script
 
 QUEUES = """\
 partitions:

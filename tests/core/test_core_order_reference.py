@@ -220,7 +220,7 @@ class Reference:
 
     def head(self, queue: Queue) -> tuple[Any, ...]:
         """5.4: priority and fair share, in the order that the parent asks for."""
-        assert queue.priority is not None
+        assert queue.reported is not None
         share = Fraction(0)
         denominators = self.denominators(queue)
         for name, used in queue.allocated.items():
@@ -228,7 +228,7 @@ class Reference:
                 whole = denominators[name]
                 part = Fraction(used, whole) if whole > 0 else Fraction(used > 0)
                 share = max(share, part)
-        urgency = -queue.priority
+        urgency = -queue.reported
         assert queue.parent is not None
         return (urgency, share) if queue.parent.sorts_priority else (share, urgency)
 
@@ -387,8 +387,8 @@ def _limit(rng: random.Random, queue: Queue) -> None:
         queue.guaranteed = amounts(rng, 6)
     if rng.random() < 0.4:
         largest: Resources = dict(queue.guaranteed or {})
-        for child in queue.children:
-            for name, value in (child.max or {}).items():
+        for each in _walk(queue):
+            for name, value in (each.max or {}).items():
                 largest[name] = max(largest.get(name, 0), value)
         queue.max = {name: largest.get(name, 0) + rng.randint(1, 8) for name in amounts(rng, 1)}
     if all(child.max_applications for child in queue.children) and rng.random() < 0.3:

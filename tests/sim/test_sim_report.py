@@ -107,7 +107,7 @@ def test_a_journal_is_read_back(job: Any, workload: Any, tmp_path: Path) -> None
     assert tuple(map(tuple, story)) == tuple(
         map(tuple, simulation.scheduler.story("application/0"))
     )
-    assert story[-1].target == "Completed"
+    assert "Completed" in [line.target for line in story]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,433 @@
+"""The whole-gang gate (G8, X16) and the timers of gangs and others (X17, 2.10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.si import TerminationType
+from quadriga.sim.script import Script
+
+TIMEOUT = TerminationType.TIMEOUT
+MINUTE = 60
+
+
+def queues(more: str = "") -> str:
+    """Two sibling leafs under a parent of 12, ``more`` is a property of both."""
+    properties = f"properties: {{{more}}}" if more else "submitacl: '*'"
+    return f"""\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+          - name: parent
+            resources: {{max: {{memory: 12}}}}
+            queues:
+              - name: left
+                {properties}
+              - name: right
+                {properties}
+"""
+
+
+LEFT, RIGHT = "root.parent.left", "root.parent.right"
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def order(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def script(order: str) -> Script:
+    script = Script(queues(), extra={"si.messageOrder": order})
+    script.node("n1", memory=100)
+    return script
+
+
+def gang(script: Script, app: str, queue: str, size: int, **more: object) -> None:
+    """An application with a placeholder ask for each of ``size`` members of 1."""
+    accepted = script.app(app, queue, gang={"memory": size}, **more)  # type: ignore[arg-type]
+    assert accepted == [f"accepted {app}"]
+    keys = [f"{app}{n}" for n in range(size)]
+    script.ask(app, *keys, group="tg", placeholder=True, memory=1)
+
+
+def held(script: Script, app: str) -> int:
+    return len(script.scheduler.application(app).placeholders)
+
+
+def state(script: Script, app: str) -> str:
+    return script.scheduler.application(app).state
+
+
+def end(script: Script, app: str) -> None:
+    script.remove_app(app)
+
+
+# -- the gate --------------------------------------------------------------------------------------
+
+
+def test_x16_two_gangs_of_ten_under_a_parent_of_twelve(script: Script) -> None:
+    """Fair order between the siblings would give six to each; one gets ten, the other waits."""
+    gang(script, "a", LEFT, 10)
+    gang(script, "b", RIGHT, 10)
+    script.schedule()
+    assert (held(script, "a"), held(script, "b")) == (10, 0)
+    assert (state(script, "a"), state(script, "b")) == ("Running", "Accepted")
+    end(script, "a")
+    script.schedule()
+    assert held(script, "b") == 10
+
+
+def test_x16_incremental_admission_places_one_by_one() -> None:
+    """gang.admission: incremental is what YuniKorn does: both start, neither is complete."""
+    script = Script(queues("gang.admission: incremental"))
+    script.node("n1", memory=100)
+    gang(script, "a", LEFT, 10)
+    gang(script, "b", RIGHT, 10)
+    script.schedule()
+    assert (held(script, "a"), held(script, "b")) == (6, 6)
+
+
+def test_x16_what_started_gangs_are_owed_is_not_free(script: Script) -> None:
+    """A gang that has started keeps its promise while its other asks are still to come."""
+    script.app("a", LEFT, gang={"memory": 8})
+    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    gang(script, "b", RIGHT, 5)  # 1 used, 7 promised, 4 left
+    assert script.schedule() == []
+    gang(script, "c", RIGHT, 4)
+    assert len(script.schedule()) == 5
+    # the started gang is checked against its own remainder only
+    script.ask("a", *[f"a{n}" for n in range(1, 8)], group="tg", placeholder=True, memory=1)
+    script.schedule()
+    assert held(script, "a") == 8
+    assert state(script, "a") == "Running"
+
+
+def test_x16_a_started_gang_goes_on_though_another_would_not_fit(script: Script) -> None:
+    script.app("a", LEFT, gang={"memory": 12})
+    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", memory=1)
+    script.schedule()
+    for n in range(1, 11):
+        script.ask("a", f"a{n}", group="tg", placeholder=True, memory=1)
+        script.schedule()
+    assert held(script, "a") == 11
+
+
+def test_x16_ordinary_applications_are_not_affected(script: Script) -> None:
+    """G9: they may even take what was promised."""
+    script.app("a", LEFT, gang={"memory": 12})
+    script.ask("a", "a0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", memory=11)
+    assert script.schedule() == ["plain Running (run)", "new plain/x-0 on n1"]
+
+
+def test_x16_quotas_only_never_nodes(script: Script) -> None:
+    """A gang that is larger than the cluster starts, waits visibly, and asks for nodes."""
+    gang(script, "big", "root.default", 120)
+    heard = script.schedule()
+    assert len(heard) == 100
+    assert state(script, "big") == "Accepted"
+    assert len(script.advance(1)) == 20
+    script.node("n2", memory=20)
+    assert len(script.schedule()) == 21
+    assert state(script, "big") == "Running"
+
+
+def test_x16_a_gang_revived_by_a_release(script: Script) -> None:
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", "y", memory=3)
+    script.schedule()
+    gang(script, "a", LEFT, 9)
+    assert script.schedule() == []
+    reasons = script.scheduler.explain("a", "a0").reasons
+    assert any("memory=6" in reason for reason in reasons)
+    script.release("plain", "x-0")
+    assert len(script.schedule()) == 10
+
+
+def test_x16_a_gang_revived_by_a_raised_quota(script: Script) -> None:
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", memory=6)
+    script.schedule()
+    gang(script, "a", LEFT, 9)
+    assert script.schedule() == []
+    script.configure(queues().replace("memory: 12", "memory: 15"))
+    assert len(script.schedule()) == 10
+
+
+def test_x16_a_gang_revived_by_a_changed_admission(script: Script) -> None:
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", memory=6)
+    script.schedule()
+    gang(script, "a", LEFT, 9)
+    assert script.schedule() == []
+    script.configure(queues("gang.admission: incremental"))
+    script.schedule()
+    assert held(script, "a") == 6
+
+
+def test_x16_a_gang_revived_when_another_needs_its_promise_no_more(script: Script) -> None:
+    """A removed, a killed and a softly timed out gang give their promise back."""
+    for style in ("removed", "Hard", "Soft"):
+        name = style.lower()
+        script.app(name, LEFT, gang={"memory": 10}, style=style, timeout_ms=60_000)
+        script.ask(name, "p", group="tg", placeholder=True, memory=1)
+        script.schedule()
+        gang(script, f"after-{name}", RIGHT, 5)
+        assert script.schedule() == []
+        if style == "removed":
+            script.remove_app(name)
+        else:
+            script.advance(60)
+            script.confirm()
+        script.schedule()
+        assert held(script, f"after-{name}") == 5
+        end(script, f"after-{name}")
+
+
+def test_x16_in_one_leaf_a_smaller_gang_may_pass(script: Script) -> None:
+    script.app("plain", LEFT)
+    script.ask("plain", "x", memory=6)
+    script.schedule()
+    gang(script, "large", LEFT, 7)
+    gang(script, "small", LEFT, 6)
+    script.schedule()
+    assert (held(script, "large"), held(script, "small")) == (0, 6)
+
+
+def test_x16_several_types_are_checked_together(order: str) -> None:
+    config = queues().replace("{memory: 12}", "{memory: 12, vcore: 4}")
+    script = Script(config, extra={"si.messageOrder": order})
+    script.node("n1", memory=100, vcore=100_000)
+    script.app("plain", LEFT)
+    script.ask("plain", "x", vcore=1000)
+    script.schedule()
+    script.app("a", RIGHT, gang={"memory": 4, "vcore": 4000})
+    script.ask("a", *"pqrs", group="tg", placeholder=True, memory=1, vcore=1000)
+    assert script.schedule() == []
+    script.release("plain", "x-0")
+    assert len(script.schedule()) == 5
+
+
+def test_x16_the_gate_is_checked_before_the_first_placeholder_only(script: Script) -> None:
+    """A lowered quota does not send a started gang back behind the gate."""
+    script.app("a", LEFT, gang={"memory": 10})
+    script.ask("a", "a0", "a1", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.configure(queues().replace("memory: 12", "memory: 5"))
+    script.ask("a", *[f"a{n}" for n in range(2, 10)], group="tg", placeholder=True, memory=1)
+    script.schedule()
+    assert held(script, "a") == 5
+
+
+def test_x16_two_gated_gangs_are_served_in_order(script: Script) -> None:
+    script.app("plain", LEFT)
+    script.ask("plain", "x", memory=12)
+    script.schedule()
+    gang(script, "first", RIGHT, 10)
+    script.advance(1)
+    gang(script, "second", RIGHT, 10)
+    assert script.schedule() == []
+    script.release("plain", "x-0")
+    script.schedule()
+    assert (held(script, "first"), held(script, "second")) == (10, 0)
+
+
+def test_x9_without_hold_real_asks_do_not_wait(order: str) -> None:
+    """gang.hold: false is YuniKorn: an early real allocation makes the application run."""
+    script = Script(queues("gang.hold: 'false'"), extra={"si.messageOrder": order})
+    script.node("n1", memory=100)
+    script.app("a", LEFT, gang={"memory": 4})
+    script.ask("a", "real", memory=1)
+    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
+
+
+def test_x9_an_ordinary_application_is_never_held(script: Script) -> None:
+    script.app("a", LEFT)
+    script.ask("a", "real", group="tg", memory=1)
+    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
+
+
+# -- X17: what executionTimeoutMilliSeconds means --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "seconds"), [(0, 15 * MINUTE), (600_000, 10 * MINUTE), (1, 0.001), (1500, 1.5)]
+)
+def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float) -> None:
+    """5.13: 0 is 15 minutes, else milliseconds."""
+    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=timeout_ms)
+    script.ask("a", "p", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    app = script.scheduler.application("a")
+    assert app.placeholder_timeout == round(seconds * 1e9)
+    script.advance(seconds - 0.0005)
+    assert app.state == "Accepted"
+    script.advance(0.0005)
+    assert app.state == "Killing"
+
+
+def test_x17_a_negative_placeholder_timeout_is_never(script: Script) -> None:
+    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=-1)
+    script.ask("a", "p", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    assert script.advance(1000 * 60 * MINUTE) == []
+    assert state(script, "a") == "Accepted"
+
+
+def test_x17_a_huge_placeholder_timeout_does_not_overflow(script: Script) -> None:
+    script.app("a", LEFT, gang={"memory": 4}, style="Hard", timeout_ms=2**63 - 1)
+    script.ask("a", "p", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    assert script.advance(1000 * 60 * MINUTE) == []
+
+
+def test_x17_run_limit_of_an_ordinary_application(script: Script, order: str) -> None:
+    script.app("a", LEFT, timeout_ms=60_000)
+    script.advance(50)
+    script.ask("a", "x", "y", memory=1)
+    script.advance(50)  # counted from the start, not from the submission
+    script.schedule()
+    script.ask("a", "z", memory=100)
+    script.schedule()
+    script.advance(59)
+    assert state(script, "a") == "Running"
+    heard = [
+        "a Killing (ApplicationExecutionTimeout)",
+        "released ask a/z TIMEOUT",
+        "released a/x-0 TIMEOUT",
+        "released a/y-0 TIMEOUT",
+    ]
+    assert script.advance(1) == (heard[1:] + heard[:1] if order == "design" else heard)
+    assert script.confirm() == ["a Killed (killed)"]
+    (*_, last) = script.scheduler.story("allocation/a/x-0")
+    assert last.target == "Expired"
+
+
+def test_x17_the_run_limit_is_not_restarted(script: Script) -> None:
+    script.app("a", LEFT, timeout_ms=60_000)
+    script.ask("a", "x", memory=1)
+    script.schedule()
+    script.advance(30)
+    script.release("a", "x-0")
+    script.advance(20)
+    assert script.ask("a", "y", memory=1) == ["a Running (ask)"]
+    script.schedule()
+    script.advance(10)
+    assert state(script, "a") == "Killing"
+
+
+def test_x17_a_run_limit_strikes_in_waiting_too(script: Script) -> None:
+    script.app("a", LEFT, timeout_ms=60_000)
+    script.ask("a", "x", memory=1)
+    script.schedule()
+    script.advance(50)
+    script.release("a", "x-0")
+    script.advance(10)
+    assert state(script, "a") == "Killed"
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -5])
+def test_x17_no_run_limit(script: Script, timeout_ms: int) -> None:
+    script.app("a", LEFT, timeout_ms=timeout_ms)
+    script.ask("a", "x", memory=1, timeout_ms=timeout_ms)
+    script.schedule()
+    assert script.advance(1000 * 60 * MINUTE) == []
+
+
+def test_x17_a_gang_has_no_run_limit(script: Script) -> None:
+    gang(script, "a", LEFT, 1, timeout_ms=60_000)
+    script.schedule()
+    script.ask("a", "real", group="tg", memory=1)
+    script.schedule()
+    script.confirm()
+    assert script.advance(60 * MINUTE) == []
+    assert state(script, "a") == "Running"
+
+
+def test_x17_run_limit_of_an_asks_allocations(script: Script) -> None:
+    """Each allocation's own, from its start."""
+    script.app("a", LEFT)
+    script.ask("a", "x", memory=6, repeat=3, timeout_ms=60_000)
+    script.schedule()
+    script.advance(59)
+    assert script.advance(1) == ["released a/x-0 TIMEOUT", "released a/x-1 TIMEOUT"]
+    script.confirm()
+    (*_, last) = script.scheduler.story("allocation/a/x-0")
+    assert (last.source, last.target) == ("Releasing", "Expired")
+    assert script.schedule() == ["new a/x-2 on n1"]
+    assert script.advance(60) == ["released a/x-2 TIMEOUT"]
+    assert script.confirm() == ["a Waiting (wait)"]
+
+
+def test_x17_an_allocation_that_ended_earlier_is_not_released(script: Script) -> None:
+    script.app("a", LEFT)
+    script.ask("a", "x", "y", memory=1, timeout_ms=60_000)
+    script.schedule()
+    script.release("a", "x-0")
+    assert script.advance(60) == ["released a/y-0 TIMEOUT"]
+
+
+# -- gang.wait.limit -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["Hard", "Soft"])
+def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style: str) -> None:
+    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
+    script.node("n1", memory=5)
+    script.app("a", LEFT, gang={"memory": 12}, style=style)
+    script.ask("a", "p", group="tg", placeholder=True, memory=12)
+    script.ask("a", "real", group="tg", memory=5)
+    script.schedule()
+    script.advance(59)
+    heard = script.advance(1)
+    if style == "Hard":
+        gone = ["released ask a/p TIMEOUT", "released ask a/real TIMEOUT"]
+        update = "a Killing (ResourceReservationTimeout)"
+        rest = ["a Killed (killed)"]
+    else:
+        gone = ["released ask a/p TIMEOUT"]
+        update = "a Resuming (ResourceReservationTimeout)"
+        rest = ["a Accepted (resumed)"]
+    assert heard == ([*gone, update] if order == "design" else [update, *gone]) + rest
+    if style == "Soft":
+        assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
+
+
+def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
+    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
+    script.node("n1", memory=5)
+    gang(script, "a", LEFT, 12)
+    script.schedule()
+    script.advance(10 * MINUTE)
+    assert state(script, "a") == "Accepted"
+    script.app("plain", LEFT)
+    script.ask("plain", "x", memory=100)
+    script.advance(10 * MINUTE)
+    assert state(script, "plain") == "Accepted"
+
+
+def test_gang_wait_limit_also_ends_the_wait_at_the_gate(order: str) -> None:
+    script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
+    script.node("n1", memory=100)
+    script.app("plain", RIGHT)
+    script.ask("plain", "x", memory=6)
+    script.schedule()
+    gang(script, "a", LEFT, 10, style="Soft")
+    script.ask("a", "real", memory=1)
+    assert script.schedule() == []
+    script.advance(60)
+    assert state(script, "a") == "Accepted"
+    assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
+    script.remove_app("a")
+    assert script.app("a", LEFT, gang={"memory": 10}) == ["accepted a"]
