@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["configure"]
 
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
+_FLOW_FORMATS = ("mermaid", "plantuml", "text")
 #: where the command's word is not the one of `quadriga.diagrams`
 _LONG = {"md": "markdown"}
 _SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
@@ -31,7 +32,7 @@ def configure(commands: Commands) -> None:
     parser.add_argument("lifecycle", nargs="?", help="its name, as quadriga lifecycles lists it")
     parser.add_argument(
         "--format",
-        choices=_FORMATS,
+        choices=(*_FORMATS, "text"),
         help="default: what the file's name says, else dot",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="default: the standard output")
@@ -41,18 +42,27 @@ def configure(commands: Commands) -> None:
         help="write the gallery of the scheduler's lifecycles there, in all text formats and svg"
         " (with --format in that one)",
     )
+    parser.add_argument(
+        "--flow",
+        metavar="NAME",
+        help="draw the messages of a gang's flow, recorded from a run, as a sequence diagram:"
+        " gang-start, hard-timeout, soft-timeout, clean-up (mermaid, plantuml or text)",
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: Namespace) -> int:
-    """Draw one lifecycle or all."""
-    if (arguments.lifecycle is None) == (arguments.all is None):
-        raise CommandError("draw: give the name of a lifecycle, or --all DIR", USAGE)
+    """Draw one lifecycle, all, or a flow."""
+    what = (arguments.lifecycle, arguments.all, arguments.flow)
+    if sum(each is not None for each in what) != 1:
+        raise CommandError("draw: give the name of a lifecycle, --all DIR or --flow NAME", USAGE)
     if arguments.all is not None and arguments.output is not None:
         raise CommandError("draw: --all DIR and --output do not go together", USAGE)
     from quadriga.diagrams import DiagramError
 
     try:
+        if arguments.flow is not None:
+            return _draw_flow(arguments)
         return _draw_all(arguments) if arguments.all is not None else _draw_one(arguments)
     except DiagramError as error:
         raise CommandError(f"draw: {error}") from error
@@ -68,6 +78,8 @@ def _draw_one(arguments: Namespace) -> int:
 
     lifecycle = find_lifecycle(arguments.lifecycle)
     format = arguments.format or _by_name(arguments.output)
+    if format == "text":
+        raise CommandError("draw: text is for flows; for a lifecycle there is md", USAGE)
     drawn = render(lifecycle, _LONG.get(format, format))
     content = drawn.encode() if isinstance(drawn, str) else drawn
     if arguments.output is not None:
@@ -79,6 +91,24 @@ def _draw_one(arguments: Namespace) -> int:
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
+    return 0
+
+
+def _draw_flow(arguments: Namespace) -> int:
+    from quadriga.diagrams import Message, sequence
+    from quadriga.sim.flows import FLOWS, record
+
+    if arguments.flow not in FLOWS:
+        names = ", ".join(FLOWS)
+        raise CommandError(f"draw: no flow is called {arguments.flow!r}: there are {names}", USAGE)
+    format = arguments.format or "mermaid"
+    if format not in _FLOW_FORMATS:
+        raise CommandError(f"draw: a flow is drawn as {', '.join(_FLOW_FORMATS)}", USAGE)
+    drawn = sequence([Message(*exchange) for exchange in record(arguments.flow)], format)
+    if arguments.output is not None:
+        Path(arguments.output).write_text(drawn, encoding="utf-8")
+    else:
+        sys.stdout.write(drawn)
     return 0
 
 

@@ -141,8 +141,9 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
         gang.asks_changed(kernel, app)
     partition.unhinted[ask] = None
     partition.wait(ask)
-    if ask.group is not None and ask.group.head is ask:
-        reservation.wait_to_reserve(kernel, ask.group)
+    found = ask.group
+    if found is not None and found.reserve_timer is None and not found.reservable:
+        reservation.wait_to_reserve(kernel, found)
 
 
 def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) -> None:
@@ -211,6 +212,7 @@ def release_asks(kernel: Kernel, rm: ResourceManager, releases: list[AllocationA
     Any type that only the core creates is a late confirmation and is dropped (X8).
     """
     removed = Removed()
+    dropped: list[Ask] = []
     for release in releases:
         if release.terminationType not in _TAKEN_BACK:
             kernel.note(f"confirmation of ask release {release.allocationKey!r} dropped (X8)")
@@ -221,9 +223,12 @@ def release_asks(kernel: Kernel, rm: ResourceManager, releases: list[AllocationA
         for ask in asks:
             drop_ask(kernel, ask, timed_out=False)
             removed.ask(ask)
-        kernel.outbox.released_asks(
-            asks, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
-        )
+        dropped.extend(asks)
+    if not rm.design_order:  # X8
+        removed.settle(kernel)
+    kernel.outbox.released_asks(
+        dropped, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
+    )
     removed.settle(kernel)
 
 

@@ -121,9 +121,6 @@ def return_quota(app: Application, vector: Vector) -> None:
         queue.touch()
     for queue in app.queue.lineage:
         queue.regained()
-    if app.partition.stalled:
-        app.partition.woken.update(app.partition.stalled)
-        app.partition.stalled.clear()
 
 
 def replace_in_books(placeholder: Allocation, real: Allocation) -> None:

@@ -113,7 +113,7 @@ def set_aside(partition: Partition, ask: Ask) -> None:
 def _reserve(kernel: Kernel, partition: Partition, group: AskGroup) -> None:
     """Keep a node for the group's first ask that has waited long enough and fits nowhere."""
     ask = reservation.candidate(group, kernel.now, kernel.options.reservation_delay)
-    if ask is not None:
+    if ask is not None and partition.rm.reservations:
         node = partition.board.best_to_reserve(group.shape)
         if node is None:
             return
@@ -121,7 +121,9 @@ def _reserve(kernel: Kernel, partition: Partition, group: AskGroup) -> None:
         if predicate is not None and predicate(ask.ask_key, node.node_id, False) is not None:
             set_aside(partition, ask)
             return
-        reservation.reserve(partition, ask, node, kernel.now)
+        made = reservation.reserve(partition, ask, node, kernel.now)
+        limit = kernel.options.reservation_give_up
+        kernel.timers.start(kernel.now, limit, "reservation.give_up", made)
     reservation.wait_to_reserve(kernel, group)
 
 
@@ -157,8 +159,13 @@ def _use(
     if group is None or not group.bits or ask.app.blocked:
         return False
     shape = group.shape
-    if any(q.limits and not q.has_room(shape) for q in ask.app.queue.lineage):
+    lane = ask.app.above
+    if (lane is not None and lane.blocked) or any(
+        q.limits and not q.has_room(shape) for q in ask.app.queue.lineage
+    ):
         partition.stalled[each] = None
+        return False
+    if group.placeholder and not ask.app.gang_started and not gang.may_start(ask.app):
         return False
     node: Node | None = each.node
     if elsewhere:

@@ -83,6 +83,10 @@ def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
     reservation.wait_to_reserve(kernel, group)
 
 
+def _reservation_give_up(kernel: Kernel, kept: reservation.Reservation) -> None:
+    reservation.give_up(kernel, kept)
+
+
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
     scale_up.inspect(kernel, partition)
 
@@ -94,6 +98,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.gang_wait":   _gang_wait,
     "allocation.run_limit":    _allocation_run_limit,
     "group.reserve":           _group_reserve,
+    "reservation.give_up":     _reservation_give_up,
     "partition.inspect":       _partition_inspect,
 }
 # fmt: on

@@ -115,8 +115,8 @@ def _act_on_node(
         inventory.trigger(kernel, found[0], trigger)
 
 
-_REMOVAL = (application.WAIT, application.COMPLETE, application.KILL)
-_NODE = tuple(dict.fromkeys(route.trigger for route in NODE_ROUTES))
+_REMOVAL = (application.WAIT, application.COMPLETE, application.KILL, application.KILLED_)
+_NODE = (*dict.fromkeys(route.trigger for route in NODE_ROUTES), node.REJECT)
 _ASKS, _ALLOCATIONS = "releases.allocationAsksToRelease", "releases.allocationsToRelease"
 
 # fmt: off

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core import books, gang, registration
+from quadriga.core import books, gang, registration, reservation
 from quadriga.core.ending import drop_ask
 from quadriga.core.inventory import empty_node
 from quadriga.core.kernel import Kernel
@@ -125,6 +125,9 @@ def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
     node.open = False
     node.partition.board.changed(node)
+    kept = node.reservation
+    if kept is not None and not kept.ask.required_node:  # it could never be used
+        reservation.cancel(node.partition, kept)
 
 
 def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:

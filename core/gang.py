@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books
+from quadriga.core import books, reservation
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.task_group import TaskGroup
@@ -103,7 +103,7 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             app.partition.admission_changed(app.queue)
             app.partition.refresh(app)
     if app.placeholder_timer is None and app.placeholder_timeout > 0:
-        if app.state in app_life.BEFORE_RUNNING:
+        if app.state in app_life.BEFORE_RUNNING | app_life.GIVES_BACK_ON_TIMEOUT:  # X25
             app.placeholder_timer = kernel.timers.start(
                 kernel.now, app.placeholder_timeout, "application.placeholder", app
             )
@@ -130,10 +130,11 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
     else:
         group.timed_out += 1
         app.lost = plus(app.lost, placeholder.vector)
-    if not app.placeholders and app.placeholder_timer is not None:
-        if app.state not in app_life.GATHERS:  # there, what is lost waits for the timer (S5)
-            app.placeholder_timer.cancel()
-            app.placeholder_timer = None
+    # while it still gathers, the timer is the only way out for a gang that lost them all (V7)
+    gathers = app.state in app_life.BEFORE_RUNNING
+    if not app.placeholders and not gathers and app.placeholder_timer is not None:
+        app.placeholder_timer.cancel()
+        app.placeholder_timer = None
     books.owe(app)
     app.partition.offer_replacements(app)
 
@@ -194,6 +195,7 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     real.partner, placeholder.partner = placeholder, real
     ask.planned = real
     books.unexpect(ask, 1)
+    reservation.cancel_all_of(app.partition, ask)
     app.partition.leave(ask)
     kernel.fire(ASK, ask, ask_life.PARK)
     if node is not placeholder.node:
@@ -230,7 +232,7 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
     if again:
         kernel.fire(ASK, ask, ask_life.UNPARK)
         books.expect(ask, 1)
-        ask.app.partition.wait(ask)
+        reservation.wait_again(kernel, ask)
 
 
 def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation | None:
@@ -260,7 +262,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     ask.pending -= 1
     if ask.pending:
-        app.partition.wait(ask)
+        reservation.wait_again(kernel, ask)
     else:
         del app.asks[ask.ask_key]
         app.partition.unhinted.pop(ask, None)

@@ -18,7 +18,7 @@ from quadriga.core.outbox import Outbox
 from quadriga.core.timers import Timers
 from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
-from quadriga.fsm.table import SECOND
+from quadriga.fsm.table import MINUTE, SECOND
 
 __all__ = ["Kernel", "Options"]
 
@@ -35,8 +35,9 @@ class Options:
     journal_size: int | None = 100_000
     batch: int = 1
     reservation_delay: int = 2 * SECOND
+    #: a reservation that could not be used for so long is given up, and the ask waits as long again
+    reservation_give_up: int = 60 * MINUTE
     inspect_interval: int = SECOND
-    queue_cleaning: int = 10 * SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
 

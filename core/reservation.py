@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 
 from quadriga.core.kernel import Kernel
 
-__all__ = ["Reservation", "cancel", "candidate", "cancel_all_of", "reserve", "wait_to_reserve"]
+__all__ = [
+    "Reservation",
+    "cancel",
+    "cancel_all_of",
+    "candidate",
+    "give_up",
+    "reserve",
+    "wait_again",
+    "wait_to_reserve",
+]
 
 
 class Reservation:
@@ -36,13 +45,29 @@ def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
     for ask in group.asks.values():
         if not ask.required_node and ask.created + delay > now:
             return None
-        if ask.reservations < ask.pending:
+        if ask.reservations < ask.pending and ask.reserve_from <= now:
             return ask
     return None
 
 
+def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
+    """The ask of the group that may reserve first, and from when on (ns)."""
+    first: tuple[Ask, int] | None = None
+    for ask in group.asks.values():
+        if ask.reservations < ask.pending:
+            old_enough = ask.created if ask.required_node else ask.created + delay
+            when = max(old_enough, ask.reserve_from)
+            if first is None or when < first[1]:
+                first = ask, when
+            if when == old_enough:  # all that follow are younger
+                break
+    return first
+
+
 def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation:
-    """Keep the node for the ask."""
+    """Keep the node for the ask. One that requires this node pushes another's reservation out."""
+    if node.reservation is not None:
+        cancel(partition, node.reservation)
     reservation = Reservation(ask, node, now)
     node.reservation = reservation
     ask.reservations += 1
@@ -66,6 +91,10 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     shape, _ = partition.shapes.intern(ask.vector, ask.required_node)
     shape.reservations.pop(reservation, None)
     partition.board.gained(node)
+    group = ask.group
+    if group is not None and not group.reservable and partition.rm.reservations:
+        group.reservable = True  # it may reserve another; too young ones are found out then
+        partition.refresh_group(group)
 
 
 def cancel_all_of(partition: Partition, ask: Ask) -> None:
@@ -75,6 +104,14 @@ def cancel_all_of(partition: Partition, ask: Ask) -> None:
             cancel(partition, reservation)
 
 
+def wait_again(kernel: Kernel, ask: Ask) -> None:
+    """The ask was away (parked, set aside) and waits again, in its old place."""
+    ask.app.partition.wait(ask)
+    group = ask.group
+    if group is not None and group.reserve_timer is None and not group.reservable:
+        wait_to_reserve(kernel, group)
+
+
 def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
     """Look again at the group when its first ask that may reserve has waited long enough."""
     if group.reserve_timer is not None:
@@ -82,14 +119,27 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
         group.reserve_timer = None
     partition = group.app.partition
     if not partition.rm.reservations:
+        group.reservable = False
+        partition.refresh_group(group)
         return
-    delay = kernel.options.reservation_delay
-    waiting = next((ask for ask in group.asks.values() if ask.reservations < ask.pending), None)
-    if waiting is None:
-        group.reservable = False
-    elif waiting.required_node or waiting.created + delay <= kernel.now:
-        group.reservable = True
-    else:
-        group.reservable = False
-        group.reserve_timer = kernel.timers.start(waiting.created, delay, "group.reserve", group)
+    first = _next_candidate(group, kernel.options.reservation_delay)
+    group.reservable = first is not None and first[1] <= kernel.now
+    if first is not None and not group.reservable:
+        left = first[1] - kernel.now
+        group.reserve_timer = kernel.timers.start(kernel.now, left, "group.reserve", group)
     partition.refresh_group(group)
+
+
+def give_up(kernel: Kernel, reservation: Reservation) -> None:
+    """S6: the node was kept in vain for long enough. Its ask waits as long before it reserves again.
+
+    Only an ask that can run nowhere else keeps its node.
+    """
+    ask = reservation.ask
+    partition = ask.app.partition
+    if reservation not in partition.reservations or ask.required_node:
+        return
+    ask.reserve_from = kernel.now + kernel.options.reservation_give_up
+    cancel(partition, reservation)
+    if ask.group is not None:
+        wait_to_reserve(kernel, ask.group)

@@ -53,12 +53,23 @@ def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue) -> None
         return
     for app in sorted(leaf.apps.values(), key=lambda a: a.rank or a.make_rank()):
         for ask in sorted(app.asks.values(), key=lambda a: (-a.priority, a.seq)):
-            if not _looked_at(partition, ask) or not fits_headroom(room, ask.vector):
+            if not _looked_at(partition, ask):
+                continue
+            if _has_a_placeholder(partition, ask):  # and needs no more quota than that (X27)
+                _hint(kernel, partition, ask)
+                continue
+            if not fits_headroom(room, ask.vector):
                 continue
             for place, value in enumerate(ask.vector):
                 if place in room:
                     room[place] -= value
             _hint(kernel, partition, ask)
+
+
+def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
+    """Whether it could take over a placeholder, if only some node would do."""
+    group = ask.app.task_groups.get(ask.task_group)
+    return ask in partition.aside and not ask.placeholder and bool(group and group.available)
 
 
 def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from quadriga.core import deadlines, effects, explain, invariants, registration, scale_up
+from quadriga.core import (
+    deadlines,
+    effects,
+    explain,
+    invariants,
+    registration,
+    reservation,
+    scale_up,
+)
 from quadriga.core.cycle import decide
 from quadriga.core.dispatcher import Request, dispatch
 from quadriga.core.journal import Journal, Record
@@ -76,7 +84,7 @@ class Scheduler:
         kernel.cause = "schedule"
         partitions = [p for p in self.partitions() if _is_served(p)]
         for partition in partitions:
-            _bring_back(partition)
+            _bring_back(kernel, partition)
         left = limit
         while partitions and left != 0:
             partitions = [p for p in partitions if decide(kernel, p)]
@@ -274,9 +282,9 @@ def _is_served(partition: Partition) -> bool:
     return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
 
 
-def _bring_back(partition: Partition) -> None:
+def _bring_back(kernel: Kernel, partition: Partition) -> None:
     """Asks that predicates refused everywhere are tried once more in every round."""
     if partition.aside:
         asks, partition.aside = partition.aside, {}
         for ask in asks:
-            partition.wait(ask)
+            reservation.wait_again(kernel, ask)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any
 
@@ -16,6 +16,7 @@ __all__ = ["render"]
 _BARS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BARS = " .:-=+*%#"
 _WEEK = 7
+_WIDTH = 99
 #: Jobs shown by name where many ended alike.
 _SHOWN = 5
 
@@ -78,7 +79,7 @@ def _head(data: dict[str, Any]) -> str:
             f"{workload['name']}: {workload['days']:g} days of submissions",
             f"  {workload['nodes']:,} nodes ({', '.join(sizes)}), {workload['queues']} queues,"
             f" {workload['users']} users",
-            *wrap(workload["source"], 98, initial_indent="  ", subsequent_indent="  "),
+            *wrap(workload["source"], _WIDTH, initial_indent="  ", subsequent_indent="  "),
         )
     )
 
@@ -171,12 +172,9 @@ def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
         shown = ", ".join(names[:_SHOWN])
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         lines.append(f"  {shown}{more}")
-        lines += [f"    {line}" for line in _distinct(reasons)]
+        for reason in dict.fromkeys(reasons):
+            lines += wrap(reason, _WIDTH, initial_indent="    ", subsequent_indent="      ")
     return "\n".join(lines)
-
-
-def _distinct(lines: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(lines)
 
 
 def _measured(measured: dict[str, Any]) -> str:

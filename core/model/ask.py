@@ -42,6 +42,7 @@ class Ask:
         "priority",
         "required_node",
         "reservations",
+        "reserve_from",
         "run_limit",
         "seq",
         "state",
@@ -72,6 +73,8 @@ class Ask:
         #: the real allocation of the replacement in flight
         self.planned: Allocation | None = None
         self.reservations = 0
+        #: not before this instant may it reserve a node, after a reservation that led to nothing
+        self.reserve_from = 0
         #: the resource manager has been told that nothing fits (5.11)
         self.hinted = False
 

@@ -72,7 +72,7 @@ class Partition:
         self.reservations: dict[Reservation, None] = {}
         #: reservations that may have become allocations since they were last tried
         self.woken: dict[Reservation, None] = {}
-        #: woken ones that only a quota held back
+        #: woken ones that only a quota, or a place under maxapplications, held back
         self.stalled: dict[Reservation, None] = {}
         #: asks that predicates refused everywhere, until the next round
         self.aside: dict[Ask, None] = {}
@@ -225,6 +225,8 @@ class Partition:
         )
         if served:
             app.unblock(EVERY_BIT)
+            if app.reservations:
+                self.woken.update(app.reservations)
         else:
             app.block(EVERY_BIT)
         for group in app.groups.values():
@@ -245,6 +247,7 @@ class Partition:
                 before.block(EVERY_BIT)
             if turn is not None:
                 turn.unblock(EVERY_BIT)
+                self.woken.update(turn.reservations)
 
     def _priority_changed(self, app: Application) -> None:
         now = max((group.priority for group in app.groups.values()), default=None)
@@ -258,6 +261,12 @@ class Partition:
         for group in app.groups.values():
             if group.task_group and not group.placeholder:
                 self.refresh_group(group)
+
+    def wake_stalled(self) -> None:
+        """A quota or a place became free: reservations that only lacked it are tried again."""
+        if self.stalled:
+            self.woken.update(self.stalled)
+            self.stalled.clear()
 
     @property
     def able(self) -> int:

@@ -178,6 +178,7 @@ class Queue(Level):
             for app in gangs:
                 app.gated = False
                 self.partition.refresh(app)
+        self.partition.wake_stalled()
 
     @property
     def _closed(self) -> bool:
@@ -217,7 +218,8 @@ class Queue(Level):
     def _denominator(self) -> tuple[tuple[int, int], ...]:
         """For each type what its share is a share of: guaranteed, else the most it may ever use."""
         if self._denominators is None:
-            most = dict(enumerate(self.partition.capacity))
+            # a type that no node has is no part of root's max
+            most = {at: whole for at, whole in enumerate(self.partition.capacity) if whole}
             for queue in reversed(self.lineage):
                 most.update(queue.limits)
             most.update(self.guaranteed_by_type)
@@ -355,6 +357,7 @@ class LeafQueue(Queue):
         """Open or close the lane of those who need a place."""
         if all(queue.admits() for queue in self.lineage):
             self.admission.unblock(EVERY_BIT)
+            self.partition.wake_stalled()
         else:
             self.admission.block(EVERY_BIT)
 

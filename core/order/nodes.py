@@ -111,7 +111,10 @@ class NodeBoard:
 
     def _could_reserve(self, node: Node, shape: Shape) -> bool:
         if shape.required_node:
-            return node.node_id == shape.required_node and node.reservation is None
+            kept = node.reservation
+            return node.node_id == shape.required_node and (
+                kept is None or not kept.ask.required_node
+            )
         return node.free and shape.fits(node.total)
 
     # -- choices -----------------------------------------------------------------------------

@@ -14,22 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
-from typing import Any, Protocol
+from typing import Any
 
-__all__ = ["EVERY_BIT", "Child", "Level", "Ranking", "bits_of"]
+__all__ = ["EVERY_BIT", "Level", "Ranking", "bits_of"]
 
 #: all wants, also those that do not exist yet
 EVERY_BIT = -1
 
 Key = tuple[Any, ...]
-
-
-class Child(Protocol):
-    """Something that waits. ``rank`` is its cached sort key, ``None`` if it must be made anew."""
-
-    rank: Key | None
-
-    def make_rank(self) -> Key: ...
 
 
 def bits_of(mask: int) -> Iterator[int]:

@@ -197,7 +197,7 @@ def test_g55_an_id_can_be_used_again(script: Script, ended: str) -> None:
         script.advance(15 * MINUTE)
         script.confirm()
     elif ended == "Rejected":
-        assert script.app("g", "root.nowhere", user="")[0].startswith("rejected g")
+        assert script.app("g", gang={"memory": -1})[0].startswith("rejected g")
     else:
         running_gang(script)
         script.remove_app("g")
@@ -628,5 +628,5 @@ def test_v8_an_ended_application_keeps_no_timer_but_expiry(script: Script) -> No
     assert script.advance(72 * 60 * MINUTE - 1) == []
     assert script.scheduler.next_deadline() == killed + 72 * 3600 * 10**9
     script.advance(1)
-    with pytest.raises(StopIteration):
+    with pytest.raises(KeyError):
         state(script)

@@ -63,8 +63,8 @@ def order(request: pytest.FixtureRequest) -> str:
 def simulate() -> Callable[..., Report]:
     """Run it with every invariant checked at every step; every job must have its fate."""
 
-    def run(workload: Workload, **options: Any) -> Report:
-        report = Simulation(workload, SimulationOptions(check=True, **options)).run()
+    def run(workload: Workload, *, check: bool = True, **options: Any) -> Report:
+        report = Simulation(workload, SimulationOptions(check=check, **options)).run()
         assert report.unaccounted == 0
         return report
 

@@ -1,0 +1,168 @@
+"""The gang flows of the design document, recorded from runs: who told whom what, and when.
+
+Each flow is a script of a resource manager. Running it gives the exchanges of that run in order, for
+a sequence diagram; nothing here is written by hand but the resource manager's part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from quadriga.core import Output
+from quadriga.si import (
+    AllocationAsk,
+    AllocationRequest,
+    ApplicationRequest,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    TerminationType,
+    UpdateConfigurationRequest,
+)
+from quadriga.sim.script import Script, lines
+
+__all__ = ["FLOWS", "Exchange", "record"]
+
+RM: Final = "resource manager"
+CORE: Final = "core"
+
+
+class Exchange(NamedTuple):
+    """One thing said. ``time`` is in ns."""
+
+    time: int
+    sender: str
+    receiver: str
+    label: str
+
+
+class _Recorder(Script):
+    """Writes down both sides."""
+
+    def __init__(self, extra: Mapping[str, str]) -> None:
+        self.exchanges: list[Exchange] = []
+        super().__init__(extra=extra)
+        self.exchanges.clear()  # registration is the same in every flow
+
+    def send(
+        self,
+        message: RegisterResourceManagerRequest
+        | UpdateConfigurationRequest
+        | ApplicationRequest
+        | AllocationRequest
+        | NodeRequest,
+    ) -> list[str]:
+        for label in _request_lines(message):
+            self.exchanges.append(Exchange(self.now, RM, CORE, label))
+        return super().send(message)
+
+    def advance(self, seconds: float) -> list[str]:
+        """From timer to timer, so that everything is written down at its own instant."""
+        end = self.now + round(seconds * 1e9)
+        heard: list[str] = []
+        while (due := self.scheduler.next_deadline()) is not None and due <= end:
+            heard.extend(super().advance((due - self.now) / 1e9))
+        heard.extend(super().advance((end - self.now) / 1e9))
+        return heard
+
+    def _heard(self, outputs: list[Output]) -> list[str]:
+        for _, message in outputs:
+            self.exchanges.extend(Exchange(self.now, CORE, RM, line) for line in lines(message))
+        return super()._heard(outputs)
+
+
+def _request_lines(message: object) -> list[str]:
+    if isinstance(message, ApplicationRequest):
+        return [
+            *(f"add {app.applicationID}" + _style(app) for app in message.new),
+            *(f"remove {app.applicationID}" for app in message.remove),
+        ]
+    if isinstance(message, NodeRequest):
+        return [f"add node {node.nodeID}" for node in message.nodes]
+    if isinstance(message, AllocationRequest):
+        return [
+            *(_ask_line(ask) for ask in message.asks),
+            *(
+                f"release {gone.applicationID}/{gone.UUID} "
+                f"{TerminationType.Name(gone.terminationType)}"
+                for gone in message.releases.allocationsToRelease
+            ),
+        ]
+    return [type(message).__name__]
+
+
+def _style(app: object) -> str:
+    style = getattr(app, "gangSchedulingStyle", "")
+    return f" ({style} gang)" if style else ""
+
+
+def _ask_line(ask: AllocationAsk) -> str:
+    what = f"ask {ask.applicationID}/{ask.allocationKey}"
+    if ask.placeholder:
+        return f"{what} placeholder of {ask.taskGroupName}"
+    return f"{what} of {ask.taskGroupName}" if ask.taskGroupName else what
+
+
+# -- the flows -------------------------------------------------------------------------------------
+
+
+def _gang(script: Script, room: int, style: str = "Soft") -> None:
+    """A gang of three placeholders, on a node with room for so many."""
+    script.node("n1", vcore=1000 * room)
+    script.app("gang", gang={"vcore": 3000}, style=style, timeout_ms=60_000)
+    script.ask("gang", "ph-0", "ph-1", "ph-2", vcore=1000, group="workers", placeholder=True)
+    script.schedule()
+
+
+def _start(script: Script) -> None:
+    _gang(script, room=3)
+    script.ask("gang", "driver", "worker-1", "worker-2", vcore=1000, group="workers")
+    script.schedule()
+    script.advance(2)
+    script.confirm()
+
+
+def _hard_timeout(script: Script) -> None:
+    _gang(script, room=2, style="Hard")
+    script.advance(60)
+    script.confirm()
+
+
+def _soft_timeout(script: Script) -> None:
+    _gang(script, room=2)
+    script.advance(60)
+    script.confirm()
+    script.ask("gang", "driver", vcore=1000)
+    script.schedule()
+
+
+def _clean_up(script: Script) -> None:
+    _gang(script, room=3)
+    script.ask("gang", "driver", vcore=1000, group="workers")
+    script.schedule()
+    script.advance(2)
+    script.confirm()
+    script.advance(30)
+    script.release("gang", "driver-0")
+    script.advance(30)
+    script.confirm()
+
+
+#: name: (what it shows, the resource manager's part)
+FLOWS: Final[dict[str, tuple[str, Callable[[Script], None]]]] = {
+    "gang-start": ("a gang starts: placeholders, then the members that replace them (G1)", _start),
+    "hard-timeout": ("not all placeholders in time, Hard: killed (G45 to G50)", _hard_timeout),
+    "soft-timeout": ("not all placeholders in time, Soft: goes on without (G45)", _soft_timeout),
+    "clean-up": ("the last member ends, leftovers are given back (G51 to G54)", _clean_up),
+}
+
+
+def record(name: str, order: str = "design") -> tuple[Exchange, ...]:
+    """Run a flow and return what was said. ``order`` is ``design`` or ``k8shim`` (X8).
+
+    Raises ``KeyError`` for an unknown flow.
+    """
+    _, play = FLOWS[name]
+    recorder = _Recorder({"si.messageOrder": order})
+    play(recorder)
+    return tuple(recorder.exchanges)

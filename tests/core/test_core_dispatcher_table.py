@@ -1,0 +1,304 @@
+"""The routing table, row by row (DESIGN 4): what each message reaches, and what it triggers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from quadriga.core.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
+from quadriga.fsm import LIFECYCLES
+from quadriga.si import (
+    Allocation,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    RequestError,
+    TerminationType,
+)
+from quadriga.sim.script import Script, resource
+
+REQUESTS = (ApplicationRequest, AllocationRequest, NodeRequest)
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+
+Fired = list[tuple[str, str, str]]
+
+
+@contextmanager
+def watching() -> Iterator[Fired]:
+    """Every trigger that is fired: (lifecycle, key of the entity, trigger)."""
+    fired: Fired = []
+
+    def watch(name: str) -> Callable[[], None]:
+        def taken(entity: Any, row: Any) -> None:
+            fired.append((name, entity.key, row.trigger))
+
+        return LIFECYCLES[name].observe(taken)
+
+    stops = [watch(name) for name in LIFECYCLES]
+    try:
+        yield fired
+    finally:
+        for stop in stops:
+            stop()
+
+
+def route(message: type, field: str) -> Route:
+    (found,) = [r for r in ROUTES if r.message is message and r.field == field]
+    return found
+
+
+def ready() -> Script:
+    """A node, an ordinary application a with allocation x-0 and the pending ask y, and a gang g
+    whose placeholder p-0 is asked back for m."""
+    script = Script()
+    script.node("n1", memory=20)
+    script.app("a")
+    script.ask("a", "x", memory=1)
+    script.schedule()
+    script.ask("a", "y", memory=100)
+    script.app("g", gang={"memory": 1})
+    script.ask("g", "p", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.ask("g", "m", group="tg", memory=1)
+    script.schedule()
+    return script
+
+
+# -- the table itself ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("each", ROUTES, ids=lambda r: f"{r.message.__name__}.{r.field}")
+def test_m1_a_route_names_a_part_of_its_message_and_triggers_of_its_lifecycle(each: Route) -> None:
+    assert each.message in REQUESTS
+    descriptor = each.message.DESCRIPTOR
+    for name in each.field.split("."):
+        descriptor = descriptor.fields_by_name[name].message_type
+    assert not list(each.items(each.message()))
+    assert each.triggers
+    assert set(each.triggers) <= set(LIFECYCLES[each.entity].triggers())
+
+
+@pytest.mark.parametrize("each", ROUTES, ids=lambda r: f"{r.message.__name__}.{r.field}")
+def test_m1_what_a_route_answers_are_fields_of_a_response(each: Route) -> None:
+    fields = {
+        name
+        for response in (AllocationResponse, ApplicationResponse, NodeResponse)
+        for name in response.DESCRIPTOR.fields_by_name
+    }
+    assert set(each.response.split(", ")) <= fields
+
+
+def test_m1_every_repeated_part_of_every_request_has_one_route() -> None:
+    found = []
+    for message in REQUESTS:
+        for field in message.DESCRIPTOR.fields:
+            inside = field.message_type
+            if inside is None:
+                continue
+            if inside.name == "AllocationReleasesRequest":
+                found.extend((message, f"{field.name}.{f.name}") for f in inside.fields)
+            else:
+                found.append((message, field.name))
+    assert sorted((m.__name__, f) for m, f in found) == sorted(
+        (r.message.__name__, r.field) for r in ROUTES
+    )
+
+
+def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
+    order = [(r.message.__name__, r.field) for r in ROUTES]
+    assert order == [
+        ("ApplicationRequest", "new"),
+        ("ApplicationRequest", "remove"),
+        ("AllocationRequest", "allocations"),
+        ("AllocationRequest", "asks"),
+        ("AllocationRequest", "releases.allocationAsksToRelease"),
+        ("AllocationRequest", "releases.allocationsToRelease"),
+        ("NodeRequest", "nodes"),
+    ]
+
+
+def test_x7_every_action_has_a_route() -> None:
+    actions = {value.number for value in NodeInfo.ActionFromRM.DESCRIPTOR.values}
+    assert {r.action for r in NODE_ROUTES} == actions - {NodeInfo.UNKNOWN_ACTION_FROM_RM}
+    assert {r.trigger for r in NODE_ROUTES} <= set(LIFECYCLES["node"].triggers())
+
+
+# -- row by row ------------------------------------------------------------------------------------
+
+NEW, REMOVE = route(ApplicationRequest, "new"), route(ApplicationRequest, "remove")
+ALLOCATIONS, ASKS = route(AllocationRequest, "allocations"), route(AllocationRequest, "asks")
+ASK_RELEASES = route(AllocationRequest, "releases.allocationAsksToRelease")
+RELEASES = route(AllocationRequest, "releases.allocationsToRelease")
+
+RECOVERED = Allocation(
+    allocationKey="r",
+    UUID="r-0",
+    applicationID="a",
+    nodeID="n1",
+    resourcePerAlloc=resource({"memory": 1}),
+)
+
+
+def killing(script: Script) -> None:
+    script.app("k", timeout_ms=1)
+    script.ask("k", "z", memory=1)
+    script.schedule()
+    script.advance(1)
+
+
+# fmt: off
+ROWS = [
+    # route       the message                                            the entity  what is fired at it
+    (NEW,          lambda s: s.app("bad", gang={"memory": -1}),           "bad",      ["reject"]),
+    (REMOVE,       lambda s: s.remove_app("a"),                           "a",        ["wait", "complete"]),
+    (REMOVE,       lambda s: (s.app("new"), s.remove_app("new")),         "new",      ["kill", "killed"]),
+    (REMOVE,       lambda s: (killing(s), s.remove_app("k")),             "k",        ["killed"]),
+    (ALLOCATIONS,  lambda s: s.send(AllocationRequest(rmID="rm", allocations=[RECOVERED])),
+                                                                          "a/r-0",    ["allocate"]),
+    (ASKS,         lambda s: s.ask("a", "z", memory=1),                   "a/z",      ["submit"]),
+    (ASKS,         lambda s: s.ask("a", "y", memory=1),                   "a/y",      ["update"]),
+    (ASK_RELEASES, lambda s: s.release_ask("a", "y"),                     "a/y",      ["reject"]),
+    (ASK_RELEASES, lambda s: s.release_ask("g", "m"),                     "g/m",      ["reject"]),
+    (RELEASES,     lambda s: s.release("a", "x-0"),                       "a/x-0",    ["complete"]),
+    (RELEASES,     lambda s: s.release("a", "x-0", REPLACED),             "a/x-0",    ["complete"]),
+    (RELEASES,     lambda s: s.release("g", "p-0", REPLACED),             "g/p-0",    ["confirm"]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("each", "send", "key", "expected"), ROWS)
+def test_m1_a_message_reaches_its_entity(
+    each: Route, send: Callable[[Script], object], key: str, expected: list[str]
+) -> None:
+    script = ready()
+    with watching() as fired:
+        send(script)
+    at_it = [trigger for name, at, trigger in fired if (name, at) == (each.entity, key)]
+    # before the message under test an application may have been brought into a state
+    assert at_it[-len(expected) :] == expected
+    assert set(expected) <= set(each.triggers)
+
+
+def test_m1_every_trigger_of_every_route_is_seen_in_a_row() -> None:
+    seen: dict[str, set[str]] = {}
+    for each, _, _, expected in ROWS:
+        seen.setdefault(each.field, set()).update(expected)
+    for each in ROUTES:
+        if each.entity != "node":
+            assert seen[each.field] == set(each.triggers), each.field
+
+
+def test_m5_an_accepted_application_is_new_and_nothing_is_fired() -> None:
+    """X34: accepted on the wire is a receipt, not a state."""
+    script = ready()
+    with watching() as fired:
+        assert script.app("fresh") == ["accepted fresh"]
+    assert fired == []
+    assert script.scheduler.application("fresh").state == "New"
+
+
+# fmt: off
+BEFORE = {
+    # action                        what the node has been through before
+    NodeInfo.CREATE:                (),
+    NodeInfo.CREATE_DRAIN:          (),
+    NodeInfo.UPDATE:                (NodeInfo.CREATE,),
+    NodeInfo.DRAIN_NODE:            (NodeInfo.CREATE,),
+    NodeInfo.DRAIN_TO_SCHEDULABLE:  (NodeInfo.CREATE_DRAIN,),
+    NodeInfo.DECOMISSION:           (NodeInfo.CREATE,),
+}
+AFTER = {
+    NodeInfo.CREATE:                "Schedulable",
+    NodeInfo.CREATE_DRAIN:          "Draining",
+    NodeInfo.UPDATE:                "Schedulable",
+    NodeInfo.DRAIN_NODE:            "Draining",
+    NodeInfo.DRAIN_TO_SCHEDULABLE:  "Schedulable",
+    NodeInfo.DECOMISSION:           None,
+}
+# fmt: on
+
+
+@pytest.mark.parametrize(
+    "each", NODE_ROUTES, ids=lambda r: NodeInfo.ActionFromRM.Name(r.action)
+)
+def test_m7_an_action_fires_its_trigger_at_the_node(each: NodeRoute) -> None:
+    script = Script()
+    for action in BEFORE[each.action]:
+        script.node("n1", action, memory=1)
+    with watching() as fired:
+        script.node("n1", each.action, memory=2)
+    assert fired == [("node", "n1", each.trigger)]
+    node = script.scheduler.partition().nodes.get("n1")
+    assert (node.state if node else None) == AFTER[each.action]
+
+
+@pytest.mark.parametrize(
+    "each",
+    [r for r in NODE_ROUTES if BEFORE[r.action]],
+    ids=lambda r: NodeInfo.ActionFromRM.Name(r.action),
+)
+def test_x20_an_action_on_an_unknown_node_is_answered_and_fires_nothing(each: NodeRoute) -> None:
+    script = Script()
+    with watching() as fired:
+        (answer,) = script.node("n1", each.action, memory=1)
+    assert answer.startswith("rejected node n1: ")
+    assert fired == []
+
+
+def test_i30_a_node_that_exists_is_rejected_and_stays_as_it_is() -> None:
+    script = Script()
+    script.node("n1", memory=1)
+    with watching() as fired:
+        (answer,) = script.node("n1", memory=2)
+    assert answer.startswith("rejected node n1: ")
+    assert fired == []
+
+
+def test_m7_a_node_whose_allocations_cannot_be_recovered_is_rejected() -> None:
+    script = Script()
+    with watching() as fired:
+        script.node("n1", memory=1, existing=[RECOVERED])
+    assert fired == [("node", "n1", "reject")]
+
+
+def test_x7_an_unknown_action_is_logged_and_changes_nothing() -> None:
+    script = Script()
+    with watching() as fired:
+        assert script.node("n1", NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
+    assert fired == []
+    assert any("X7" in text for _, text in script.scheduler.notes)
+
+
+# -- checks and causes -----------------------------------------------------------------------------
+
+
+def test_m2_a_request_that_fails_a_check_is_not_applied_at_all() -> None:
+    """The check of a later part comes before the first part is applied."""
+    script = ready()
+    request = AllocationRequest(rmID="rm")
+    ask = request.asks.add(allocationKey="z", applicationID="a", maxAllocations=1)
+    ask.resourceAsk.resources["memory"].value = 1
+    request.releases.allocationsToRelease.add(UUID="x-0")
+    with watching() as fired, pytest.raises(RequestError, match="R6"):
+        script.send(request)
+    assert fired == []
+
+
+def test_the_journal_names_the_part_that_was_the_cause() -> None:
+    script = ready()
+    script.release_ask("a", "y")
+    script.release("g", "p-0", REPLACED)
+    causes = {
+        key: script.scheduler.story(key)[-1].cause for key in ("ask/a/y", "allocation/g/p-0")
+    }
+    assert causes == {
+        "ask/a/y": "AllocationRequest.releases.allocationAsksToRelease",
+        "allocation/g/p-0": "AllocationRequest.releases.allocationsToRelease",
+    }

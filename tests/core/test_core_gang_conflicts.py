@@ -1,0 +1,371 @@
+"""Where the sources differ (BEHAVIOUR 1.7) and gangs are concerned: what was decided."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.si import (
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+    NodeInfo,
+    RequestError,
+    TerminationType,
+)
+from quadriga.sim.script import ONE_QUEUE, Script
+
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+TIMEOUT = TerminationType.TIMEOUT
+MINUTE = 60
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def order(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def script(order: str) -> Script:
+    script = Script(extra={"si.messageOrder": order})
+    script.node("n1", memory=20)
+    return script
+
+
+def running_gang(script: Script, count: int = 2, size: int = 1) -> None:
+    script.app("g", gang={"memory": count * size})
+    keys = [f"p{n}" for n in range(count)]
+    script.ask("g", *keys, group="tg", placeholder=True, memory=size)
+    script.schedule()
+    assert state(script) == "Running"
+
+
+def state(script: Script) -> str:
+    return script.scheduler.application("g").state
+
+
+def only(script: Script, *nodes: str) -> None:
+    """Predicates accept these nodes."""
+    script.scheduler.set_predicate("rm", lambda key, node, _: None if node in nodes else "no")
+
+
+# -- X1, X2, X8 ------------------------------------------------------------------------------------
+
+
+def test_x2_in_the_words_of_yunikorn(order: str) -> None:
+    """X1, X34: the same flow, other names; a reason stays as it is."""
+    script = Script(extra={"si.messageOrder": order, "si.stateNames": "yunikorn"})
+    script.node("n1", memory=20)
+    script.app("g", gang={"memory": 30}, style="Hard")
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.advance(15 * MINUTE)
+    script.confirm()
+    updates = [line for line in script.log if line.startswith("g ")]
+    assert updates == [
+        "g Accepted (runApplication)",
+        "g Failing (ResourceReservationTimeout)",
+        "g Failed (failApplication)",
+    ]
+
+
+def test_x8_an_unknown_order_is_refused() -> None:
+    with pytest.raises(RequestError, match="neither design nor k8shim"):
+        Script(extra={"si.messageOrder": "alphabetical"})
+
+
+def test_x8_the_order_can_be_changed_while_running(script: Script) -> None:
+    script.configure(ONE_QUEUE, extra={"si.messageOrder": "design"})
+    script.app("a")
+    script.ask("a", "x", memory=1)
+    script.schedule()
+    assert script.release("a", "x-0") == ["released a/x-0 STOPPED_BY_RM", "a Waiting (wait)"]
+    script.configure(ONE_QUEUE, extra={"si.messageOrder": "k8shim"})
+    script.ask("a", "y", memory=1)
+    script.schedule()
+    assert script.release("a", "y-0") == ["a Waiting (wait)", "released a/y-0 STOPPED_BY_RM"]
+
+
+def test_x8_the_update_that_an_allocation_causes_comes_before_it(script: Script) -> None:
+    """In both orders."""
+    script.app("a")
+    script.ask("a", "x", memory=1)
+    assert script.schedule() == ["a Running (run)", "new a/x-0 on n1"]
+
+
+def test_x8_nothing_waits_for_the_confirmation_of_asks(script: Script) -> None:
+    script.app("g", gang={"memory": 30}, style="Hard")
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.ask("g", "p1", group="tg", placeholder=True, memory=29)
+    script.schedule()
+    script.advance(15 * MINUTE)
+    assert script.confirm() == ["g Killed (killed)"]
+    late = AllocationAskRelease(
+        partitionName="default", applicationID="g", allocationKey="p1", terminationType=TIMEOUT
+    )
+    releases = AllocationReleasesRequest(allocationAsksToRelease=[late])
+    assert script.send(AllocationRequest(rmID="rm", releases=releases)) == []
+
+
+# -- X9 --------------------------------------------------------------------------------------------
+
+
+def test_x9_held_asks_are_visible_and_not_reported_for_scale_up(script: Script) -> None:
+    script.app("g", gang={"memory": 30})
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.ask("g", "real", memory=1)
+    script.schedule()
+    assert script.advance(10) == []
+    (reason,) = script.scheduler.explain("g", "real").reasons
+    assert reason == "held until the gang is complete: has memory=1 of memory=30 (X9)"
+
+
+def test_x9_hold_switched_off_while_asks_are_held(script: Script) -> None:
+    script.app("g", gang={"memory": 30})
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.ask("g", "real", memory=1)
+    script.schedule()
+    script.configure(ONE_QUEUE + "            properties: {gang.hold: 'false'}\n")
+    assert script.schedule() == ["g Running (run)", "new g/real-0 on n1"]
+
+
+# -- X18 -------------------------------------------------------------------------------------------
+
+
+def test_x18_another_node_is_used_from_the_request_on(script: Script) -> None:
+    """Decided before the release is asked for; nobody else gets the room."""
+    script.node("n2", memory=6)
+    running_gang(script, count=1, size=6)
+    only(script, "n2")
+    script.ask("g", "real", group="tg", memory=6)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    n2 = script.scheduler.partition().nodes["n2"]
+    assert sum(n2.allocated) == 6
+    (planned,) = n2.allocations
+    assert (planned.uuid, planned.state) == ("real-0", "Planned")
+    script.app("other")
+    script.ask("other", "x", memory=6)
+    assert script.schedule() == []
+    assert script.confirm() == ["new g/real-0 on n2"]
+
+
+def test_x18_a_full_node_is_no_other_node(script: Script) -> None:
+    script.node("n2", memory=5)
+    running_gang(script, count=1, size=6)
+    only(script, "n2")
+    script.ask("g", "real", group="tg", memory=6)
+    assert script.schedule() == []
+    script.node("n2", NodeInfo.UPDATE, memory=6)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+
+
+def test_x18_any_placeholders_own_node_goes_first(script: Script) -> None:
+    """A placeholder whose node will do is taken before another node is tried."""
+    script.node("n2", memory=19)
+    script.node("n3", memory=20)
+    running_gang(script, count=3)
+    app = script.scheduler.application("g")
+    nodes = {uuid: held.node.node_id for uuid, held in app.placeholders.items()}
+    assert sorted(nodes.values()) == ["n1", "n2", "n3"]
+    only(script, "n3")
+    (on_n3,) = [uuid for uuid, node in nodes.items() if node == "n3"]
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == [f"released g/{on_n3} PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n3"]
+
+
+def test_x18_the_chosen_node_vanishes(script: Script) -> None:
+    script.node("n2", memory=20)
+    running_gang(script, count=2)
+    first = script.scheduler.application("g").placeholders["p0-0"].node.node_id
+    assert first == "n1"
+    script.node("n3", memory=20)
+    only(script, "n3")
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.node("n3", NodeInfo.DECOMISSION) == []
+    only(script, "n1", "n2")
+    # planned anew with the placeholder that is left; the other one is only freed
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-1 on n2"]
+    (group,) = script.scheduler.application("g").task_groups.values()
+    assert (group.replaced, group.timed_out) == (1, 1)
+
+
+def test_x18_a_drained_node_keeps_what_was_planned_for_it(script: Script) -> None:
+    script.node("n2", memory=20)
+    running_gang(script, count=1)
+    only(script, "n2")
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.node("n2", NodeInfo.DRAIN_NODE)
+    assert script.confirm() == ["new g/real-0 on n2"]
+
+
+# -- X26, X27 --------------------------------------------------------------------------------------
+
+
+def test_x26_leftovers_are_released_before_completed_not_on_entry(script: Script) -> None:
+    running_gang(script)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.confirm()
+    script.release("g", "real-0")
+    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
+    assert state(script) == "Waiting"
+    # an ask in the meantime: it goes on, and does not complete when the last one is gone
+    assert script.ask("g", "again", memory=1) == ["g Running (ask)"]
+    assert script.confirm() == []
+    assert script.schedule() == ["new g/again-0 on n1"]
+
+
+def test_x26_without_leftovers_the_timer_completes(script: Script) -> None:
+    """Also if the last one goes while it is Waiting: the timer decides."""
+    running_gang(script)
+    script.ask("g", "real", memory=1)
+    script.schedule()
+    script.release("g", "real-0")
+    script.advance(10)
+    script.release("g", "p0-0")
+    assert script.release("g", "p1-0") == ["released g/p1-0 STOPPED_BY_RM"]
+    assert state(script) == "Waiting"
+    assert script.advance(20) == ["g Completed (complete)"]
+
+
+def test_x27_a_replacement_that_fits_nowhere_is_reported(script: Script) -> None:
+    running_gang(script, count=1)
+    only(script)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.advance(1) == ["FAILED g/real"]
+
+
+def test_x27_though_its_own_placeholder_fills_the_quota(order: str) -> None:
+    """The member needs no quota of its own: it would take over its placeholder's."""
+    config = ONE_QUEUE + "            resources: {max: {memory: 6}}\n"
+    script = Script(config, extra={"si.messageOrder": order})
+    script.node("n1", memory=20)
+    running_gang(script, count=1, size=6)
+    only(script)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    assert script.advance(1) == ["FAILED g/real"]
+
+
+def test_x27_a_member_that_waits_for_its_confirmation_is_not_reported(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "real", "next", group="tg", memory=1)
+    script.schedule()
+    assert script.advance(59) == []
+
+
+# -- asks that change ------------------------------------------------------------------------------
+
+
+def test_i17_a_placeholder_ask_that_changes_its_size(script: Script) -> None:
+    script.app("g", gang={"memory": 4})
+    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=30)
+    assert script.schedule() == []
+    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=2)
+    assert len(script.schedule()) == 3
+    (group,) = script.scheduler.application("g").task_groups.values()
+    assert (group.count, group.allocated) == (2, 2)
+
+
+def test_i17_a_partly_allocated_placeholder_ask_stays_one(script: Script) -> None:
+    """What is allocated belongs to its ask: the key cannot become something else by then."""
+    script.app("g", gang={"memory": 40})
+    script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=15)
+    assert len(script.schedule()) == 1
+    for group, flag in (("tg", False), ("other", True)):
+        (answer,) = script.ask("g", "p", group=group, placeholder=flag, memory=5)
+        assert answer.startswith("rejected ask g/p: ")
+    script.release("g", "p-0")
+    assert state(script) == "Accepted"
+
+
+def test_i17_a_parked_ask_stays_a_member_of_its_group(script: Script) -> None:
+    running_gang(script)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    (answer,) = script.ask("g", "real", group="tg", placeholder=True, memory=1)
+    assert answer.startswith("rejected ask g/real: ")
+    assert script.confirm() == ["new g/real-0 on n1"]
+
+
+def test_i17_a_parked_ask_may_want_more(script: Script) -> None:
+    running_gang(script)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.ask("g", "real", group="tg", memory=1, repeat=2, priority=3)
+    assert script.schedule() == []
+    assert script.confirm() == ["new g/real-0 on n1"]
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-1 on n1"]
+    assert not script.scheduler.application("g").asks
+
+
+# -- reservations and replacements -----------------------------------------------------------------
+
+
+def test_a_member_with_a_reservation_takes_over_a_placeholder(script: Script) -> None:
+    """It waited for a node; when a placeholder comes the reservation falls."""
+    script.node("n2", memory=19)
+    script.node("n3", memory=2)
+    script.app("g", gang={"memory": 14})
+    script.ask("g", "p0", group="tg", placeholder=True, memory=14)
+    script.schedule()
+    script.ask("g", "m0", group="tg", memory=14)
+    script.schedule()
+    script.confirm()
+    script.app("other")
+    script.ask("other", "x", memory=9)
+    script.schedule()
+    script.ask("g", "m1", group="tg", memory=14)
+    script.schedule()
+    script.advance(2)
+    script.schedule()
+    app = script.scheduler.application("g")
+    assert len(app.reservations) == 1
+    reserved = next(iter(app.reservations)).node.node_id
+    script.node("n4", memory=14)
+    script.node("n4", NodeInfo.DRAIN_NODE)
+    script.ask("g", "p1", group="tg", placeholder=True, memory=14)
+    script.node("n4", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    script.schedule()
+    script.confirm()
+    assert "m1-0" in app.allocations
+    assert not app.reservations
+    assert script.scheduler.partition().nodes[reserved].reservation is None
+
+
+def test_confirmations_of_several_members_in_one_request(script: Script) -> None:
+    running_gang(script, count=3)
+    script.ask("g", "m0", "m1", "m2", group="tg", memory=1)
+    script.schedule()
+    releases = [
+        AllocationRelease(applicationID="g", UUID=f"p{n}-0", terminationType=REPLACED)
+        for n in (2, 0, 1)
+    ]
+    request = AllocationRequest(
+        rmID="rm", releases=AllocationReleasesRequest(allocationsToRelease=releases)
+    )
+    start = len(script.messages)
+    assert script.send(request) == [f"new g/m{n}-0 on n1" for n in (2, 0, 1)]
+    assert all(isinstance(m, AllocationResponse) for _, m in script.messages[start:])
+
+
+def test_asks_releases_and_confirmations_in_one_request(script: Script) -> None:
+    """M2: the ask is there before the release that would have let the application wait."""
+    script.app("g")
+    script.ask("g", "a", memory=1)
+    script.schedule()
+    request = AllocationRequest(rmID="rm")
+    ask = request.asks.add(allocationKey="b", applicationID="g", maxAllocations=1)
+    ask.resourceAsk.resources["memory"].value = 1
+    request.releases.allocationsToRelease.add(
+        applicationID="g", UUID="a-0", terminationType=TerminationType.STOPPED_BY_RM
+    )
+    assert script.send(request) == ["released g/a-0 STOPPED_BY_RM"]
+    assert state(script) == "Running"

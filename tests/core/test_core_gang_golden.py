@@ -1,0 +1,195 @@
+"""Golden message flows: whole conversations, word for word (DESIGN 8.3, X8).
+
+``golden/<flow>.<order>.txt`` has every message of a flow in one order. Lines with ``>`` are what the
+resource manager does, lines with ``<`` begin a message that it hears: the callback and an item;
+further items of the same message are indented below. With QUADRIGA_GOLDEN=write in the environment
+the files are written anew; read them before keeping them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from quadriga.core import Output
+from quadriga.si import AllocationResponse, TerminationType
+from quadriga.sim.script import Script, lines
+
+GOLDEN = Path(__file__).parent / "golden"
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+TIMEOUT = TerminationType.TIMEOUT
+
+_CALLBACKS = {
+    "AllocationResponse": "UpdateAllocation",
+    "ApplicationResponse": "UpdateApplication",
+    "NodeResponse": "UpdateNode",
+    "UpdateContainerSchedulingStateRequest": "UpdateContainerSchedulingState",
+}
+
+
+class Flow:
+    """A scripted conversation and its text."""
+
+    def __init__(self, order: str) -> None:
+        self.script = Script(extra={"si.messageOrder": order})
+        self.text: list[str] = []
+
+    def do(self, what: str, *names: object, **how: object) -> None:
+        """One step of the script, by the name of its method."""
+        said = [f"{name}={_word(name, value)}" for name, value in how.items()]
+        self._step(
+            " ".join([what, *map(str, names), *said]),
+            lambda: getattr(self.script, what)(*names, **how),
+        )
+
+    def confirm(self, *kinds: TerminationType, most: int | None = None) -> None:
+        """Confirm what has been asked back, oldest first."""
+        for release in [r for r in self.script.outstanding if r.terminationType in kinds][:most]:
+            self.script.outstanding.remove(release)
+            app_id, uuid, kind = release.applicationID, release.UUID, release.terminationType
+            self._step(
+                f"confirm {app_id}/{uuid} {TerminationType.Name(kind)}",
+                partial(self.script.release, app_id, uuid, kind),
+            )
+
+    def _step(self, text: str, step: Callable[[], object]) -> None:
+        start = len(self.script.messages)
+        step()
+        seconds = f"{self.script.now / 1e9:g}s"
+        self.text.append(f"{seconds:>6} > {text}")
+        for output in self.script.messages[start:]:
+            self.text.extend(_told(output))
+
+
+def _word(name: str, value: object) -> str:
+    if name == "kind":
+        return TerminationType.Name(value)  # type: ignore[arg-type]
+    return " ".join(f"{k}:{v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
+
+
+def _told(output: Output) -> list[str]:
+    message = output.message
+    items = lines(message)
+    if isinstance(message, AllocationResponse) and (message.released or message.releasedAsks):
+        texts = [release.message for release in (*message.released, *message.releasedAsks)]
+        items = [f"{item}: {text}" for item, text in zip(items, texts, strict=True)]
+    callback = _CALLBACKS[type(message).__name__]
+    first, *more = items
+    return [f"       < {callback}: {first}", *(f"           {item}" for item in more)]
+
+
+def start(flow: Flow) -> None:
+    """G1: placeholders, then the originator, then every member takes over a placeholder."""
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": 3}, style="Hard")
+    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    flow.do("schedule")
+    flow.do("ask", "g", "driver", originator=True, memory=1)
+    flow.do("schedule")
+    flow.do("ask", "g", "m0", "m1", "m2", group="tg", memory=1)
+    flow.do("schedule")
+    flow.confirm(REPLACED, most=1)
+    flow.do("advance", 60)  # one confirmation is late, the release is sent again
+    flow.confirm(REPLACED)
+
+
+def _incomplete(flow: Flow, style: str) -> None:
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": 24}, style=style, timeout_ms=60_000)
+    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=8)
+    flow.do("ask", "g", "m0", group="tg", memory=8)
+    flow.do("schedule")
+    flow.do("advance", 1)
+    flow.do("advance", 59)
+
+
+def hard_timeout(flow: Flow) -> None:
+    """G45 to G50: the gang does not get all its placeholders, and is killed."""
+    _incomplete(flow, "Hard")
+    flow.do("release_ask", "g", "p2", kind=TIMEOUT)
+    flow.confirm(TIMEOUT)
+    flow.do("app", "g")  # G55: the id is free
+
+
+def soft_timeout(flow: Flow) -> None:
+    """X2, X29: the gang gives its placeholders back and goes on as an ordinary application."""
+    _incomplete(flow, "Soft")
+    flow.do("release_ask", "g", "p2", kind=TIMEOUT)
+    flow.do("schedule")
+    flow.confirm(TIMEOUT)
+    flow.do("schedule")
+
+
+def clean_up(flow: Flow) -> None:
+    """G51 to G54: the last member ends, leftovers are given back, the application completes."""
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": 3})
+    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    flow.do("schedule")
+    flow.do("ask", "g", "m0", group="tg", memory=1)
+    flow.do("schedule")
+    flow.confirm(REPLACED)
+    flow.do("release", "g", "m0-0")
+    flow.do("advance", 30)
+    flow.confirm(TIMEOUT)
+    flow.do("app", "g")
+
+
+def removal(flow: Flow) -> None:
+    """X31: the resource manager removes an application while a replacement is in flight."""
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": 3})
+    flow.do("ask", "g", "p0", "p1", "p2", group="tg", placeholder=True, memory=1)
+    flow.do("schedule")
+    flow.do("ask", "g", "m0", "m1", group="tg", memory=1)
+    flow.do("schedule", 1)
+    flow.confirm(REPLACED)
+    flow.do("schedule")
+    flow.do("remove_app", "g")
+    flow.confirm(REPLACED)
+
+
+def too_large(flow: Flow) -> None:
+    """5.13, S1: a member larger than its placeholder cancels it and goes the normal way."""
+    flow.do("node", "n1", memory=20)
+    flow.do("app", "g", gang={"memory": 6})
+    flow.do("ask", "g", "p0", group="tg", placeholder=True, memory=6)
+    flow.do("schedule")
+    flow.do("ask", "g", "m0", group="tg", memory=10)
+    flow.do("schedule")
+    flow.confirm(TIMEOUT)
+    flow.do("schedule")
+
+
+FLOWS = (start, hard_timeout, soft_timeout, clean_up, removal, too_large)
+
+
+@pytest.mark.parametrize("order", ["design", "k8shim"])
+@pytest.mark.parametrize("tell", FLOWS, ids=lambda flow: flow.__name__)
+def test_x8_golden_flow(tell: Callable[[Flow], None], order: str) -> None:
+    flow = Flow(order)
+    tell(flow)
+    heading = " ".join((tell.__doc__ or "").split())
+    text = "\n".join([f"# {heading}", f"# si.messageOrder: {order}", *flow.text]) + "\n"
+    file = GOLDEN / f"{tell.__name__}.{order}.txt"
+    if os.environ.get("QUADRIGA_GOLDEN") == "write":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+def test_every_golden_file_belongs_to_a_flow() -> None:
+    expected = {f"{flow.__name__}.{order}.txt" for flow in FLOWS for order in ("design", "k8shim")}
+    assert {file.name for file in GOLDEN.glob("*.txt")} == expected
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.__name__)
+def test_the_orders_differ_in_the_order_only(flow: Callable[[Flow], None]) -> None:
+    said = []
+    for order in ("design", "k8shim"):
+        text = (GOLDEN / f"{flow.__name__}.{order}.txt").read_text(encoding="utf-8")
+        said.append(sorted(text.replace(f"# si.messageOrder: {order}", "").splitlines()))
+    assert said[0] == said[1]

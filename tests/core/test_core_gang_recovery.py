@@ -1,0 +1,239 @@
+"""Gangs that ran before the scheduler started (G56, G57, X25, 2.11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.si import (
+    Allocation,
+    AllocationRequest,
+    NodeInfo,
+    RegisterResourceManagerRequest,
+    TerminationType,
+)
+from quadriga.sim.script import ONE_QUEUE, Script, resource
+
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+TIMEOUT = TerminationType.TIMEOUT
+MINUTE = 60
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def order(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def script(order: str) -> Script:
+    return Script(extra={"si.messageOrder": order})
+
+
+def ran(
+    key: str, *, app: str = "g", group: str = "tg", placeholder: bool = False, **more: object
+) -> Allocation:
+    """An allocation of 1 as the resource manager reports it."""
+    return Allocation(
+        allocationKey=key,
+        UUID=str(more.get("uuid", f"{key}-0")),
+        applicationID=app,
+        nodeID=str(more.get("node", "n1")),
+        resourcePerAlloc=resource({"memory": 1}),
+        taskGroupName=group,
+        placeholder=placeholder,
+    )
+
+
+def placeholder(key: str, **more: object) -> Allocation:
+    return ran(key, placeholder=True, **more)  # type: ignore[arg-type]
+
+
+def report(script: Script, *allocations: Allocation) -> list[str]:
+    """The other way of recovery: AllocationRequest.allocations (SI 1.4)."""
+    return script.send(AllocationRequest(rmID="rm", allocations=allocations))
+
+
+def state(script: Script) -> str:
+    return script.scheduler.application("g").state
+
+
+# -- with the node ---------------------------------------------------------------------------------
+
+
+def test_g56_allocations_come_with_their_node(script: Script) -> None:
+    """Updates before the node's answer; nothing is said to be new (5.15)."""
+    script.app("g", gang={"memory": 2})
+    existing = [placeholder("p0"), placeholder("p1")]
+    assert script.node("n1", memory=20, existing=existing) == [
+        "g Accepted (ask)",
+        "g Running (run)",
+        "accepted node n1",
+    ]
+    app = script.scheduler.application("g")
+    assert sorted(app.placeholders) == ["p0-0", "p1-0"]
+    assert not app.asks
+    ask = app.placeholders["p0-0"].ask
+    assert (ask.ask_key, ask.state, ask.task_group) == ("p0", "Allocated", "tg")
+
+
+def test_g56_a_recovered_gang_goes_on_where_it_was(script: Script) -> None:
+    script.app("g", gang={"memory": 3})
+    script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("p1")])
+    assert state(script) == "Accepted"
+    script.ask("g", "p2", group="tg", placeholder=True, memory=1)
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == [
+        "g Running (run)",
+        "new g/p2-0 on n1 placeholder of tg",
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+    ]
+    assert script.confirm() == ["new g/real-0 on n1"]
+
+
+def test_g56_a_recovered_incomplete_gang_times_out(script: Script) -> None:
+    """G44: its timeout starts with the first placeholder that is recovered."""
+    script.app("g", gang={"memory": 3}, style="Hard")
+    script.advance(MINUTE)
+    script.node("n1", memory=20, existing=[placeholder("p0")])
+    script.advance(15 * MINUTE - 1)
+    assert state(script) == "Accepted"
+    script.advance(1)
+    assert state(script) == "Killing"
+
+
+def test_g56_recovery_knows_no_quota(script: Script) -> None:
+    script.configure(ONE_QUEUE + "            resources: {max: {memory: 1}}\n")
+    script.app("g", gang={"memory": 1})
+    script.app("h")
+    existing = [ran("a", app="h", group=""), ran("b", app="h", group=""), placeholder("p0")]
+    heard = script.node("n1", memory=2, existing=existing)
+    assert heard[-1] == "accepted node n1"
+    assert sum(script.scheduler.application("h").queue.allocated) == 3
+
+
+def test_g57_fields_are_copied(script: Script) -> None:
+    script.app("g", gang={"memory": 2})
+    script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("q0", group="other")])
+    groups = script.scheduler.application("g").task_groups
+    assert {name: group.count for name, group in groups.items()} == {"tg": 1, "other": 1}
+    assert sum(script.scheduler.application("g").allocated_placeholder) == 2
+
+
+def test_g57_without_a_task_group_it_is_a_regular_allocation(script: Script) -> None:
+    """And no replacement ever touches it."""
+    script.app("g", gang={"memory": 1})
+    script.node("n1", memory=20, existing=[placeholder("p0", group="")])
+    app = script.scheduler.application("g")
+    assert list(app.allocations) == ["p0-0"]
+    assert state(script) == "Running"
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["new g/real-0 on n1"]
+
+
+def test_an_unknown_application_rejects_the_node(script: Script) -> None:
+    (answer,) = script.node("n1", memory=20, existing=[placeholder("p0")])
+    assert answer.startswith("rejected node n1: ")
+    assert "unknown application" in answer
+    assert not script.scheduler.partition().nodes
+
+
+# -- with a request --------------------------------------------------------------------------------
+
+
+def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
+    script.app("g", gang={"memory": 2})
+    script.node("n1", memory=20)
+    assert report(script, placeholder("p0"), placeholder("p1"), ran("early")) == [
+        "g Accepted (ask)",
+        "new g/p0-0 on n1 placeholder of tg",
+        "g Running (run)",
+        "new g/p1-0 on n1 placeholder of tg",
+        "new g/early-0 on n1",
+    ]
+
+
+def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> None:
+    script.app("g")
+    script.node("n1", memory=20)
+    heard = report(script, ran("a", node="n9"), ran("b", app="nobody"), ran("c"), ran("c"))
+    assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
+    rejected = [line for line in heard if line.startswith("rejected allocation")]
+    assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/c:"]
+
+
+def test_x12_numbers_go_on_after_recovery(script: Script) -> None:
+    script.app("g")
+    script.node("n1", memory=20, existing=[ran("a", group="", uuid="a-3")])
+    script.ask("g", "a", memory=1)
+    assert script.schedule() == ["new g/a-4 on n1"]
+
+
+# -- X25: leftovers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", ["real", "placeholder"])
+def test_x25_a_leftover_of_a_running_application_is_replaced(script: Script, first: str) -> None:
+    existing = [ran("real"), placeholder("p1")]
+    script.app("g", gang={"memory": 2})
+    script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
+    assert state(script) == "Running"
+    script.ask("g", "late", group="tg", memory=1)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/late-0 on n1"]
+
+
+@pytest.mark.parametrize("first", ["real", "placeholder"])
+def test_x25_a_leftover_of_a_running_application_times_out(script: Script, first: str) -> None:
+    """Whichever is reported first: the placeholder is given back, the application goes on."""
+    existing = [ran("real"), placeholder("p1")]
+    script.app("g", gang={"memory": 2}, style="Hard")
+    script.node("n1", memory=20, existing=existing if first == "real" else existing[::-1])
+    assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
+    assert script.confirm() == []
+    assert state(script) == "Running"
+
+
+def test_x25_a_leftover_is_released_on_completion(script: Script) -> None:
+    script.app("g", gang={"memory": 2})
+    script.node("n1", memory=20, existing=[ran("real"), placeholder("p1")])
+    script.release("g", "real-0")
+    assert state(script) == "Waiting"
+    assert script.advance(30) == ["released g/p1-0 TIMEOUT"]
+    assert script.confirm() == ["g Completed (complete)"]
+
+
+# -- a scheduler that starts anew ------------------------------------------------------------------
+
+
+def test_i7_a_replacement_in_flight_over_a_restart(script: Script, order: str) -> None:
+    """The RM confirms what the former scheduler asked for: the pod is gone (X32)."""
+    script.node("n1", memory=20)
+    script.app("g", gang={"memory": 1})
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.send(
+        RegisterResourceManagerRequest(
+            rmID="rm", config=ONE_QUEUE, extraConfig={"si.messageOrder": order}
+        )
+    )
+    script.outstanding.clear()
+    script.app("g", gang={"memory": 1})
+    script.node("n1", memory=20, existing=[placeholder("p0")])
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.release("g", "p0-0", REPLACED) == []
+    assert script.schedule() == ["new g/real-0 on n1"]
+    # timers of the former life are nobody's
+    assert script.advance(20 * MINUTE) == []
+
+
+def test_recovered_on_a_draining_node(script: Script) -> None:
+    script.app("g", gang={"memory": 1})
+    script.node("n1", NodeInfo.CREATE_DRAIN, memory=20, existing=[placeholder("p0")])
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n1"]
+    script.ask("g", "more", memory=1)
+    assert script.schedule() == []
+    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert script.schedule() == ["new g/more-0 on n1"]

@@ -1,0 +1,389 @@
+"""Bad input has a defined answer, and loses nothing (every step checks the invariants)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.core import RequestError, Scheduler
+from quadriga.sim.script import Script, resource
+from quadriga.si import (
+    AddApplicationRequest,
+    Allocation,
+    AllocationAsk,
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    UserGroupInformation,
+)
+
+MOST = 2**63 - 1
+
+
+def running() -> Script:
+    """An application with an allocation and a pending ask."""
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=1000)
+    script.schedule()
+    return script
+
+
+def holds(script: Script) -> bool:
+    app = script.scheduler.application("app")
+    return (list(app.allocations), list(app.asks), app.state) == (["a-0"], ["b"], "Running")
+
+
+def releases(*items: AllocationRelease | AllocationAskRelease) -> AllocationRequest:
+    request = AllocationReleasesRequest()
+    for item in items:
+        if isinstance(item, AllocationRelease):
+            request.allocationsToRelease.append(item)
+        else:
+            request.allocationAsksToRelease.append(item)
+    return AllocationRequest(rmID="rm", releases=request)
+
+
+# -- nothing by that name --------------------------------------------------------------------------
+
+
+def test_releases_of_what_is_not_known_are_ignored_and_noted() -> None:
+    script = running()
+    for app, uuid in (("nobody", "a-0"), ("app", "nope"), ("nobody", "")):
+        for kind in range(6):
+            assert script.release(app, uuid, kind) == []  # type: ignore[arg-type]
+    for app, key in (("nobody", "a"), ("app", "nope"), ("nobody", ""), ("", "nope")):
+        for kind in range(6):
+            assert script.release_ask(app, key, kind) == []  # type: ignore[arg-type]
+    assert len(script.scheduler.notes) == 3 * 6 + 4 * 6
+    assert holds(script)
+
+
+def test_r7_a_release_that_names_nothing_is_an_error_and_nothing_is_released() -> None:
+    script = running()
+    good = AllocationRelease(partitionName="default", applicationID="app", UUID="a-0")
+    for bad, field in [
+        (AllocationAskRelease(partitionName="default"), "allocationAsksToRelease[0]"),
+        (AllocationAskRelease(applicationID="app"), "allocationAsksToRelease[0].partitionName"),
+        (AllocationRelease(partitionName="default", UUID="a-0"), "[1].applicationID"),
+    ]:
+        with pytest.raises(RequestError) as refused:
+            script.send(releases(good, bad))
+        assert refused.value.request == "AllocationRequest"
+        assert refused.value.field.endswith(field)
+        assert holds(script)
+
+
+def test_an_error_in_the_releases_stops_the_asks_of_the_request_too() -> None:
+    script = running()
+    request = releases(AllocationAskRelease(partitionName="default"))
+    request.asks.add(
+        allocationKey="new",
+        applicationID="app",
+        resourceAsk=resource({"vcore": 1}),
+        maxAllocations=1,
+    )
+    with pytest.raises(RequestError):
+        script.send(request)
+    assert holds(script)
+
+
+def test_messages_that_are_none() -> None:
+    scheduler = Scheduler()
+    for thing in (None, "text", Allocation(), object()):
+        with pytest.raises(RequestError, match="not a message"):
+            scheduler.apply(thing, 0)  # type: ignore[arg-type]
+
+
+def test_empty_requests_are_answered_with_nothing() -> None:
+    script = running()
+    for request in (
+        AllocationRequest(rmID="rm"),
+        ApplicationRequest(rmID="rm"),
+        NodeRequest(rmID="rm"),
+        releases(),
+    ):
+        assert script.send(request) == []
+    assert holds(script)
+
+
+# -- the wrong order -------------------------------------------------------------------------------
+
+
+def test_messages_in_the_wrong_order() -> None:
+    script = Script()
+    (line,) = script.ask("app", "a", vcore=1000)
+    assert line.startswith("rejected ask app/a: failed to find application app")
+    assert script.release("app", "a-0") == []
+    (line,) = script.node("n1", NodeInfo.DRAIN_NODE)
+    assert line.startswith("rejected node n1")
+    assert script.remove_app("app") == []
+    # in the right one all is well
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    assert script.schedule() == []
+    script.node("n1", vcore=1000)
+    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
+
+
+def test_asks_of_applications_that_end_are_rejected() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app", gang={"vcore": 2000}, style="Hard", timeout_ms=1000)
+    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
+    script.schedule()
+    script.advance(1)
+    assert script.scheduler.application("app").state == "Killing"
+    (line,) = script.ask("app", "late", vcore=1)
+    assert line == "rejected ask app/late: application app is Killing and takes no asks: late"
+    script.confirm()
+    (line,) = script.ask("app", "late", vcore=1)
+    assert "failed to find application app" in line
+
+
+def test_a_manager_that_never_confirms() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app", gang={"vcore": 2000}, timeout_ms=1000)
+    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
+    script.schedule()
+    script.advance(1)
+    assert script.scheduler.application("app").state == "Resuming"
+    script.app("other")
+    script.ask("other", "a", vcore=1000)
+    for _ in range(10):
+        script.advance(3600)
+        assert not any(line.startswith("new") for line in script.schedule())
+    # the watchdog has told of it, and the day the confirmation comes all goes on
+    assert ("application/app", "Resuming") in {(k, s) for _, k, s in script.scheduler.overdue}
+    script.confirm()
+    assert script.scheduler.application("app").state == "Accepted"
+    assert script.schedule() == ["other Running (run)", "new other/a-0 on n1"]
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def test_the_largest_quantities_of_the_protocol() -> None:
+    script = Script()
+    for name in ("n1", "n2", "n3"):
+        script.node(name, vcore=MOST, memory=MOST)
+    assert script.scheduler.partition().capacity[:2] == [3 * MOST, 3 * MOST]
+    script.app("app")
+    script.ask("app", "a", "b", "c", vcore=MOST, memory=1)
+    assert sorted(line for line in script.schedule() if line.startswith("new")) == [
+        "new app/a-0 on n1",
+        "new app/b-0 on n2",
+        "new app/c-0 on n3",
+    ]
+    new = script.messages[-1].message.new[0]
+    assert new.resourcePerAlloc == resource({"vcore": MOST, "memory": 1})
+    script.ask("app", "d", vcore=1)
+    assert script.schedule() == []
+    script.release("app", "b-0")
+    assert script.schedule() == ["new app/d-0 on n2"]
+
+
+def test_sums_beyond_64_bits() -> None:
+    script = Script()
+    script.app("app", gang={"vcore": MOST, "memory": MOST})
+    script.ask("app", "a", repeat=2**31 - 1, vcore=MOST)
+    partition = script.scheduler.partition()
+    assert partition.root.pending[partition.registry.index["vcore"]] == (2**31 - 1) * MOST
+    explanation = script.scheduler.explain("app", "a")
+    assert explanation.reasons
+    script.node("n1", vcore=MOST, occupied={"vcore": MOST, "memory": MOST})
+    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    assert script.schedule() == []
+    script.node("n1", NodeInfo.UPDATE, occupied={})
+    script.release_ask("app", "a")
+    assert not any(partition.root.pending)
+
+
+def test_a_timeout_of_the_largest_number() -> None:
+    script = Script()
+    script.node("n1", vcore=2000)
+    script.app("app", timeout_ms=MOST)
+    script.app("gang", gang={"vcore": 5}, timeout_ms=MOST)
+    script.ask("app", "a", vcore=1000, timeout_ms=MOST)
+    script.ask("gang", "p", vcore=2, group="g", placeholder=True)
+    assert len(script.schedule()) == 3
+    assert script.advance(86400 * 365) == []
+
+
+@pytest.mark.parametrize(
+    "tag", ["", "x", "-5", "9" * 30, "9" * 5000, "1e9", " 12 ", "٣", "²", "0"]
+)
+def test_a_creation_time_that_is_none(tag: str) -> None:
+    script = Script()
+    tags = {"yunikorn.apache.org/creationTime": tag}
+    assert script.app("app", gang={"vcore": 5}, tags=tags) == ["accepted app"]
+
+
+def test_negative_quantities_are_refused_with_their_field() -> None:
+    script = Script()
+    (line,) = script.app("app", gang={"vcore": -1})
+    assert line.startswith("rejected app: ") and "placeholderAsk" in line
+    (line,) = script.node("n1", vcore=-(2**63))
+    assert line.startswith("rejected node n1: ") and "schedulableResource[vcore]" in line
+    script.node("n1", vcore=1000)
+    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=-1)
+    assert line.startswith("rejected node n1: ")
+    (line,) = script.node("n1", NodeInfo.UPDATE, vcore=5, occupied={"vcore": -1})
+    assert line.startswith("rejected node n1: ")
+    assert script.scheduler.partition().capacity[1] == 1000  # nothing half applied
+
+
+def test_missing_resources() -> None:
+    script = Script()
+    script.app("app")
+    bare = AllocationAsk(allocationKey="a", applicationID="app", maxAllocations=1)
+    (line,) = script.send(AllocationRequest(rmID="rm", asks=[bare]))
+    assert line.startswith("rejected ask app/a: invalid ask added to app app")
+    assert script.node("n1", NodeInfo.CREATE) == ["accepted node n1"]
+    new = AddApplicationRequest(applicationID="b", queueName="default")
+    new.ugi.user = "ann"
+    assert script.send(ApplicationRequest(rmID="rm", new=[new])) == ["accepted b"]
+
+
+def test_types_that_nobody_offers_wait() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", **{"nvidia.com/gpu": 1})
+    assert script.schedule() == []
+    script.node("n2", **{"nvidia.com/gpu": 1})
+    assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+ODD = ["ключ", "鍵 with spaces", "a/b|c,d", "..", "💥", "x" * 10_000, "\x00", "' OR 1=1", "-0", "\n"]
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
+def test_names_are_only_names(name: str) -> None:
+    script = Script()
+    assert script.node(name, vcore=1000, **{name: 5}) == [f"accepted node {name}"]
+    assert script.app(name, tags={name: name}, user=name) == [f"accepted {name}"]
+    script.ask(name, name, tags={name: name}, **{name: 1})
+    assert script.schedule()[-1] == f"new {name}/{name}-0 on {name}"
+    assert script.scheduler.story(f"application/{name}")
+    assert script.release(name, f"{name}-0")[0] == f"released {name}/{name}-0 STOPPED_BY_RM"
+    assert script.remove_app(name)
+    assert script.node(name, NodeInfo.DECOMISSION) == []
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
+def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
+    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
+    assert script.app("app", name)[0].startswith("rejected app: ")
+    assert script.app("app", f"root.{name}")[0].startswith("rejected app: ")
+    assert script.app("app", "root.a", partition=name)[0].startswith("rejected app: ")
+
+
+def test_unknown_enum_values() -> None:
+    script = running()
+    assert script.release_ask("app", "b", 77) == []  # type: ignore[arg-type]
+    assert holds(script)
+    # a release of a kind that nobody asked for: the pod is gone (X32), and nobody is answered
+    assert script.release("app", "a-0", 77) == []  # type: ignore[arg-type]
+    assert script.schedule() == ["new app/b-0 on n1"]
+    assert "unasked" in script.scheduler.notes[-1][1]
+
+
+# -- duplicates and crowds -------------------------------------------------------------------------
+
+
+def test_duplicates_in_one_request() -> None:
+    script = Script()
+    node = NodeInfo(
+        nodeID="n1", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 1000})
+    )
+    lines = script.send(NodeRequest(rmID="rm", nodes=[node, node]))
+    assert [line.split(":")[0] for line in lines] == ["accepted node n1", "rejected node n1"]
+    new = AddApplicationRequest(
+        applicationID="app", queueName="default", ugi=UserGroupInformation(user="ann")
+    )
+    lines = script.send(ApplicationRequest(rmID="rm", new=[new, new]))
+    assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
+    script.ask("app", "a", "a", vcore=500)
+    script.schedule()
+    stop = AllocationRelease(
+        partitionName="default", applicationID="app", UUID="a-0", terminationType=1
+    )
+    assert script.send(releases(stop, stop, stop)) == [
+        "released app/a-0 STOPPED_BY_RM",
+        "app Waiting (wait)",
+    ]
+
+
+def test_ten_thousand_items_in_one_request() -> None:
+    script = Script(check=False)
+    count = 10_000
+    nodes = [
+        NodeInfo(
+            nodeID=f"n{number:05}",
+            action=NodeInfo.CREATE,
+            schedulableResource=resource({"vcore": 4000}),
+        )
+        for number in range(count // 10)
+    ]
+    assert len(script.send(NodeRequest(rmID="rm", nodes=nodes))) == count // 10
+    user = UserGroupInformation(user="ann")
+    new = [
+        AddApplicationRequest(applicationID=f"app-{n % 9_000}", queueName="default", ugi=user)
+        for n in range(count)
+    ]
+    heard = script.send(ApplicationRequest(rmID="rm", new=new))
+    assert sum(line.startswith("accepted") for line in heard) == 9_000
+    assert sum(line.startswith("rejected") for line in heard) == 1_000
+    size = resource({"vcore": 1000})
+    asks = [
+        AllocationAsk(
+            allocationKey=f"k{n}",
+            applicationID="app-0",
+            resourceAsk=size if n % 10 else resource({}),
+            maxAllocations=1,
+        )
+        for n in range(count)
+    ]
+    heard = script.send(AllocationRequest(rmID="rm", asks=asks))
+    assert sum(line.startswith("rejected") for line in heard) == 1_000
+    placed = [line for line in script.schedule() if line.startswith("new")]
+    assert len(placed) == 4_000
+    assert script.scheduler.check() == []
+    heard = script.send(
+        releases(
+            *(
+                AllocationRelease(
+                    partitionName="default", applicationID="app-0", UUID=f"k{n}-0"
+                )
+                for n in range(count)
+            )
+        )
+    )
+    assert len(heard) == 4_000
+    assert script.scheduler.check() == []
+    assert len(script.remove_app("app-0")) == 2
+    assert script.scheduler.check() == []
+
+
+def test_an_application_with_everything_wrong_leaves_no_trace_but_the_rejection() -> None:
+    script = Script()
+    fields: dict[str, Any] = {
+        "applicationID": "app",
+        "queueName": "root.nope.nope",
+        "gangSchedulingStyle": "Medium",
+        "executionTimeoutMilliSeconds": -MOST,
+    }
+    script = Script("partitions: [{name: default, queues: [{name: root, queues: [{name: a}]}]}]")
+    request = AddApplicationRequest(**fields)
+    assert script.send(ApplicationRequest(rmID="rm", new=[request]))[0].startswith("rejected app")
+    assert script.scheduler.partition().applications == {}

@@ -1,0 +1,296 @@
+"""The journal and the timers: what happened, in order, and what is to happen later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.core import Journal, Options, RequestError, Scheduler
+from quadriga.core.timers import Timers
+from quadriga.sim.script import Script
+from quadriga.si import NodeInfo, TerminationType
+
+
+class Thing:
+    """Something with a key and an entry counter."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.state = ""
+        self.entries = 0
+
+
+def fill(journal: Journal, *keys: str) -> None:
+    for at, key in enumerate(keys):
+        journal.add(at, "thing", Thing(key), "go", "Here", "There", "a test")
+
+
+def run(script: Script) -> Script:
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.advance(1)
+    script.schedule()
+    script.advance(1)
+    script.release("app", "a-0")
+    script.advance(30)
+    return script
+
+
+# -- the journal -----------------------------------------------------------------------------------
+
+
+def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
+    script = run(Script())
+    story = script.scheduler.story("application/app")
+    assert [(r.time // 10**9, r.source, r.trigger, r.target, r.cause) for r in story] == [
+        (0, "New", "ask", "Accepted", "AllocationRequest.asks"),
+        (1, "Accepted", "run", "Running", "schedule"),
+        (2, "Running", "wait", "Waiting", "AllocationRequest.releases.allocationsToRelease"),
+        (32, "Waiting", "complete", "Completed", "timer application.Waiting"),
+    ]
+    assert {r.key for r in story} == {"application/app"}
+    assert script.scheduler.story("application/nobody") == ()
+
+
+def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
+    records = list(run(Script()).scheduler.journal)
+    assert [r.seq for r in records] == list(range(len(records)))
+    assert [r.time for r in records] == sorted(r.time for r in records)
+    keys = [(r.key, r.target) for r in records]
+    assert keys.index(("resource_manager/rm", "Running")) == 0
+    # the cause before its effect: the ask is allocated, then its allocation, then the application
+    chain = ("ask/app/a", "Allocated"), ("allocation/app/a-0", "Allocated")
+    assert keys.index(chain[0]) < keys.index(chain[1]) < keys.index(("application/app", "Running"))
+
+
+def test_the_text_of_a_record() -> None:
+    (record, *_) = run(Script()).scheduler.story("application/app")
+    text = str(record)
+    assert "New --ask--> Accepted" in text
+    assert "0.000s" in text
+    assert text.endswith("because of AllocationRequest.asks")
+
+
+def test_a_complete_journal_keeps_everything() -> None:
+    journal = Journal(None)
+    fill(journal, *("ab" * 1000))
+    assert (len(journal), journal.count) == (2000, 2000)
+    assert len(journal.story("thing/a")) == 1000
+
+
+def test_a_ring_keeps_the_newest_and_goes_on_counting() -> None:
+    journal = Journal(3)
+    fill(journal, *"abcab")
+    assert [(r.seq, r.key) for r in journal] == [(2, "thing/c"), (3, "thing/a"), (4, "thing/b")]
+    assert (len(journal), journal.count) == (3, 5)
+    assert [r.seq for r in journal.story("thing/a")] == [3]
+
+
+def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
+    script = run(Script(options=Options(journal_size=0)))
+    assert script.scheduler.application("app").state == "Completed"
+    journal = script.scheduler.journal
+    assert (list(journal), len(journal)) == ([], 0)
+    assert journal.count == len(run(Script()).scheduler.journal)
+    assert script.scheduler.story("application/app") == ()
+
+
+def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
+    one, two = run(Script()), run(Script())
+    texts = [[m.SerializeToString(deterministic=True) for _, m in s.messages] for s in (one, two)]
+    assert texts[0] == texts[1]
+    assert list(one.scheduler.journal) == list(two.scheduler.journal)
+
+
+def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", timeout_ms=1000, vcore=1000)
+    script.schedule()
+    script.advance(1)
+    script.node("n1", NodeInfo.UPDATE, vcore=1000)
+    assert len(script.scheduler.story("node/n1")) == 1
+    script.advance(60)  # sent again (S4)
+    steps = [(r.trigger, r.source, r.target) for r in script.scheduler.story("allocation/app/a-0")]
+    assert steps == [
+        ("allocate", "Planned", "Allocated"),
+        ("release", "Allocated", "Releasing"),
+        ("release", "Releasing", "Releasing"),
+    ]
+
+
+# -- timers ----------------------------------------------------------------------------------------
+
+
+def rings(timers: Timers, now: int) -> list[str]:
+    found = []
+    while (timer := timers.pop(now)) is not None:
+        found.append(timer.name)
+    return found
+
+
+def test_timers_fire_by_time_and_then_in_the_order_of_their_start() -> None:
+    timers, thing = Timers(), Thing("x")
+    for name, delay in (("late", 9), ("first", 3), ("second", 3), ("early", 1)):
+        timers.start(0, delay, name, thing)
+    assert timers.next() == 1
+    assert rings(timers, 3) == ["early", "first", "second"]
+    assert rings(timers, 8) == []
+    assert rings(timers, 9) == ["late"]
+    assert (timers.next(), len(timers)) == (None, 0)
+
+
+def test_a_cancelled_timer_never_fires() -> None:
+    timers, thing = Timers(), Thing("x")
+    first = timers.start(0, 1, "first", thing)
+    timers.start(0, 2, "second", thing)
+    first.cancel()
+    assert first.dead
+    assert timers.next() == 2
+    assert rings(timers, 5) == ["second"]
+
+
+def test_the_timer_of_a_state_that_was_left_is_stale() -> None:
+    timers, thing = Timers(), Thing("x")
+    timers.start(0, 1, "state", thing, entries=thing.entries)
+    timers.start(0, 1, "other", thing)
+    thing.entries += 1
+    assert rings(timers, 1) == ["other"]
+
+
+def test_a_state_that_is_entered_again_has_its_full_time() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    for key in "ab":
+        script.ask("app", key, vcore=1000)
+        script.schedule()
+        script.release("app")
+        script.advance(20)
+    # 20 s after the first Waiting it was called back, 20 s after the second it is still there
+    assert script.scheduler.application("app").state == "Waiting"
+    assert script.advance(9.999) == []
+    assert script.advance(0.001) == ["app Completed (complete)"]
+
+
+def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
+    script = Script()
+    script.node("n1", vcore=2000)
+    for app, wait in (("one", 3), ("two", 0)):
+        script.app(app)
+        script.ask(app, "a", vcore=1000)
+        script.schedule()
+        script.release(app)
+        script.advance(wait)
+    script.advance(10_000)
+    ends = {r.key: r.time / 1e9 for r in script.scheduler.journal if r.target == "Completed"}
+    assert ends["application/one"] == 30
+    assert ends["application/two"] == 33
+
+
+def test_next_deadline_is_the_next_timer_that_lives() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.release_ask("app", "a")
+    assert script.scheduler.next_deadline() == 30 * 10**9
+    script.ask("app", "b", vcore=1000)
+    script.schedule()
+    assert script.scheduler.next_deadline() is None
+
+
+def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", timeout_ms=1000, vcore=1000)
+    script.schedule()
+    times = []
+    for _ in range(7200):
+        heard = script.advance(1)
+        assert heard in ([], ["released app/a-0 TIMEOUT"])
+        if heard:
+            times.append(script.now // 10**9)
+    steps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    assert times[0] == 1
+    assert steps[:6] == [60, 120, 240, 480, 600, 600]
+    assert set(steps[4:]) == {600}
+    assert len(script.scheduler.overdue) == len(steps)
+    assert {key for _, key, _ in script.scheduler.overdue} == {"allocation/app/a-0"}
+    # one confirmation ends it, the other copies are confirmations of nothing
+    assert script.confirm(most=1) == ["app Waiting (wait)"]
+    assert script.confirm() == []
+    assert script.advance(29) == []
+
+
+def test_s4_the_interval_is_the_managers_choice() -> None:
+    script = Script(extra={"release.resend": "5s"})
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", timeout_ms=1000, vcore=1000)
+    script.schedule()
+    assert script.advance(1) == ["released app/a-0 TIMEOUT"]
+    assert script.advance(4.999) == []
+    assert script.advance(0.001) == ["released app/a-0 TIMEOUT"]
+    assert script.advance(10) == ["released app/a-0 TIMEOUT"]
+
+
+# -- time ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
+def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.release_ask("app", "a")
+    script.advance(20)
+    scheduler = script.scheduler
+    # the time of the request passes the timer of Waiting, which has not fired yet
+    scheduler.schedule(40 * 10**9)
+    before = list(scheduler.journal)
+    actions: dict[str, Any] = {
+        "apply": lambda now: scheduler.apply(
+            _node_request(), now
+        ),
+        "schedule": scheduler.schedule,
+        "advance": scheduler.advance,
+        "disconnect": lambda now: scheduler.disconnect("rm", now),
+        "inspect": scheduler.inspect,
+    }
+    with pytest.raises(RequestError, match="went back"):
+        actions[call](35 * 10**9)
+    assert list(scheduler.journal) == before
+    assert scheduler.now == 40 * 10**9
+    # and the timer has not been lost
+    (output,) = scheduler.advance(40 * 10**9)
+    assert output.message.updated[0].state == "Completed"
+
+
+def _node_request() -> Any:
+    from quadriga.si import NodeRequest
+
+    return NodeRequest(rmID="rm", nodes=[NodeInfo(nodeID="n2", action=NodeInfo.CREATE)])
+
+
+def test_the_same_instant_twice_is_fine() -> None:
+    scheduler = Scheduler()
+    for _ in range(3):
+        assert scheduler.advance(5) == []
+        assert scheduler.schedule(5) == []
+
+
+def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.schedule()
+    heard = script.release("app", "a-0", TerminationType.UNKNOWN_TERMINATION_TYPE)
+    assert heard[0] == "released app/a-0 STOPPED_BY_RM"
+    assert script.release("app", "a-0") == []

@@ -1,0 +1,802 @@
+"""The scheduler as an object in a process: one core behind two faces, callbacks, threads (I3 to I5,
+I36, M8)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from quadriga.core import Options, Scheduler, SchedulerService
+from quadriga.fsm import InvalidTransition
+from quadriga.sim.script import ONE_QUEUE, resource
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationAsk,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    EventRecord,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    NullCallback,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    RegisterResourceManagerRequest,
+    RegisterResourceManagerResponse,
+    RequestError,
+    ResourceManagerCallback,
+    SchedulerAPI,
+    TerminationType,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+    UserGroupInformation,
+)
+
+#: nothing here takes this long; it only ends a test that would hang
+PATIENCE = 20.0
+
+
+class Heard(NullCallback):
+    """Writes down every call, in order, and lets a test wait for what it expects."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, bytes]] = []
+        self.messages: list[Any] = []
+        self._changed = threading.Condition()
+
+    def _note(self, method: str, message: Any) -> None:
+        with self._changed:
+            self.calls.append((method, message.SerializeToString(deterministic=True)))
+            self.messages.append(message)
+            self._changed.notify_all()
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        self._note("allocation", response)
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self._note("application", response)
+
+    def update_node(self, response: NodeResponse) -> None:
+        self._note("node", response)
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self._note("container", request)
+
+    def wait_for(self, what: Callable[[list[Any]], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: what(self.messages), PATIENCE)
+
+
+def register(rm_id: str = "rm", **fields: Any) -> RegisterResourceManagerRequest:
+    fields.setdefault("config", ONE_QUEUE)
+    return RegisterResourceManagerRequest(rmID=rm_id, **fields)
+
+
+def nodes(*names: str, vcore: int = 4000, action: int = NodeInfo.CREATE) -> NodeRequest:
+    infos = [
+        NodeInfo(nodeID=n, action=action, schedulableResource=resource({"vcore": vcore}))  # type: ignore[arg-type]
+        for n in names
+    ]
+    return NodeRequest(rmID="rm", nodes=infos)
+
+
+def apps(*names: str, gang: int = 0, style: str = "", timeout_ms: int = 0) -> ApplicationRequest:
+    new = [
+        AddApplicationRequest(
+            applicationID=name,
+            queueName="root.default",
+            ugi=UserGroupInformation(user="ann"),
+            placeholderAsk=resource({"vcore": gang}) if gang else None,
+            gangSchedulingStyle=style,
+            executionTimeoutMilliSeconds=timeout_ms,
+        )
+        for name in names
+    ]
+    return ApplicationRequest(rmID="rm", new=new)
+
+
+def asks(app: str, *keys: str, vcore: int = 1000, **fields: Any) -> AllocationRequest:
+    made = [
+        AllocationAsk(
+            allocationKey=key,
+            applicationID=app,
+            resourceAsk=resource({"vcore": vcore}),
+            maxAllocations=fields.get("repeat", 1),
+            taskGroupName=fields.get("group", ""),
+            placeholder=fields.get("placeholder", False),
+        )
+        for key in keys
+    ]
+    return AllocationRequest(rmID="rm", asks=made)
+
+
+def release(
+    app: str, uuid: str, kind: TerminationType = TerminationType.STOPPED_BY_RM
+) -> AllocationRequest:
+    one = AllocationRelease(
+        partitionName="default", applicationID=app, UUID=uuid, terminationType=kind
+    )
+    releases = AllocationReleasesRequest(allocationsToRelease=[one])
+    return AllocationRequest(rmID="rm", releases=releases)
+
+
+SECOND = 10**9
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+
+#: what a resource manager does, and when (s): a gang with two members, an ordinary application,
+#: mistakes, a node that goes, the end of both
+STORY: list[tuple[int, Any]] = [
+    (1, nodes("n1", "n2")),
+    (1, nodes("n1")),
+    (2, apps("gang", gang=4000, style="Hard")),
+    (2, apps("plain", "plain")),
+    (3, asks("gang", "p0", "p1", vcore=2000, group="g", placeholder=True)),
+    (3, asks("plain", "a", vcore=1000, repeat=3)),
+    (4, asks("gang", "r0", "r1", vcore=2000, group="g")),
+    (5, release("gang", "p0-0", REPLACED)),
+    (5, release("gang", "p1-0", REPLACED)),
+    (6, asks("nobody", "x")),
+    (6, UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE + "      # the same\n")),
+    (7, release("plain", "a-1")),
+    (8, nodes("n2", action=NodeInfo.DRAIN_NODE)),
+    (9, nodes("n2", action=NodeInfo.DECOMISSION)),
+    (10, release("gang", "")),
+    (10, release("plain", "")),
+    (11, apps("late")),
+    (60, asks("late", "z", vcore=9000)),
+    (62, apps("end")),
+]
+
+SEND: dict[type[Any], str] = {
+    AllocationRequest: "update_allocation",
+    ApplicationRequest: "update_application",
+    NodeRequest: "update_node",
+    UpdateConfigurationRequest: "update_configuration",
+}
+METHOD: dict[type[Any], str] = {
+    AllocationResponse: "allocation",
+    ApplicationResponse: "application",
+    NodeResponse: "node",
+    UpdateContainerSchedulingStateRequest: "container",
+}
+
+
+def send(api: SchedulerAPI, message: Any) -> None:
+    getattr(api, SEND[type(message)])(message)
+
+
+def bare_core() -> list[tuple[str, bytes]]:
+    """What the core says to the story when nothing is between."""
+    core = Scheduler()
+    outputs = list(core.apply(register(), 0))
+    for at, message in STORY:
+        outputs += core.advance(at * SECOND)
+        outputs += core.apply(message, at * SECOND)
+        outputs += core.schedule(at * SECOND)
+    assert core.check() == []
+    return [(METHOD[type(m)], m.SerializeToString(deterministic=True)) for _, m in outputs]
+
+
+@pytest.fixture
+def service() -> Iterator[SchedulerService]:
+    with SchedulerService() as made:
+        yield made
+
+
+@pytest.fixture
+def manual() -> SchedulerService:
+    return SchedulerService(manual=True, clock=lambda: 0)
+
+
+# -- the protocols ---------------------------------------------------------------------------------
+
+
+def test_i3_i4_the_service_and_the_callbacks_satisfy_the_protocols(
+    manual: SchedulerService,
+) -> None:
+    assert isinstance(manual, SchedulerAPI)
+    assert isinstance(Heard(), ResourceManagerCallback)
+    api: SchedulerAPI = manual
+    assert api.register_resource_manager(register(), Heard()) == RegisterResourceManagerResponse()
+
+
+def test_m10_the_story_has_everything_in_it() -> None:
+    calls = bare_core()
+    assert {method for method, _ in calls} == set(METHOD.values())
+    text = repr(calls)
+    for word in ("Completed", "Waiting", "Running", "p0-0", "r1-0", "Node n2 Removed"):
+        assert word in text
+
+
+# -- one core, two faces ---------------------------------------------------------------------------
+
+
+def test_m10_the_manual_service_says_what_the_bare_core_says(manual: SchedulerService) -> None:
+    heard = Heard()
+    manual.register_resource_manager(register(), heard)
+    for at, message in STORY:
+        manual.step(at * SECOND, limit=0)
+        send(manual, message)
+        manual.step(at * SECOND)
+    assert heard.calls == bare_core()
+
+
+def test_m10_the_threaded_service_says_the_same_of_every_entity() -> None:
+    """The clock is the story's; the next message is sent when the owner has come to rest."""
+    heard, now = Heard(), [0]
+    with SchedulerService(clock=lambda: now[0]) as service:
+        service.register_resource_manager(register(), heard)
+        for at, message in STORY:
+            now[0] = at * SECOND
+            service.read(lambda core: None)  # it looks at the clock: timers fire
+            send(service, message)
+            rest(service)
+    expected = bare_core()
+    assert sorted(heard.calls) == sorted(expected)
+    for method in METHOD.values():
+        mine = [call for call in heard.calls if call[0] == method]
+        assert mine == [call for call in expected if call[0] == method]
+
+
+def rest(service: SchedulerService) -> None:
+    """Wait until the owner is through with everything that was sent before, decisions included.
+
+    Work is done in order, and after each piece a round of decisions: the second one is behind it.
+    """
+    service.read(lambda core: None)
+    service.read(lambda core: None)
+
+
+def test_m8_each_entity_has_its_own_callback(manual: SchedulerService) -> None:
+    heard = Heard()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1"))
+    assert [m for m, _ in heard.calls] == ["node"]
+    manual.update_application(apps("app"))
+    assert [m for m, _ in heard.calls] == ["node", "application"]
+    manual.update_allocation(asks("nobody", "a"))
+    assert [m for m, _ in heard.calls] == ["node", "application", "allocation"]
+
+
+# -- errors at the caller --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_refused_request_raises_at_the_caller(threaded: bool) -> None:
+    with SchedulerService(manual=not threaded) as service:
+        with pytest.raises(RequestError, match="rmID"):
+            service.register_resource_manager(RegisterResourceManagerRequest(), NullCallback())
+        for message in (nodes("n1"), apps("a"), asks("a", "k")):
+            with pytest.raises(RequestError, match="not registered"):
+                send(service, message)
+        service.register_resource_manager(register(), NullCallback())
+        with pytest.raises(RequestError, match="config"):
+            service.update_configuration(UpdateConfigurationRequest(rmID="rm", config="["))
+        assert service.failures == 0
+
+
+def test_a_failed_registration_keeps_the_callback_that_was_there(manual: SchedulerService) -> None:
+    first, second = Heard(), Heard()
+    manual.register_resource_manager(register(), first)
+    with pytest.raises(RequestError):
+        manual.register_resource_manager(register(config="["), second)
+    manual.update_node(nodes("n1"))
+    assert (len(first.calls), len(second.calls)) == (1, 0)
+
+
+def test_i7_the_callback_of_the_last_registration_counts(manual: SchedulerService) -> None:
+    first, second = Heard(), Heard()
+    manual.register_resource_manager(register(), first)
+    manual.register_resource_manager(register(), second)
+    manual.update_node(nodes("n1"))
+    assert (len(first.calls), len(second.calls)) == (0, 1)
+
+
+def test_i9_every_manager_hears_its_own() -> None:
+    one, two = Heard(), Heard()
+    with SchedulerService() as service:
+        service.register_resource_manager(register("rm"), one)
+        service.register_resource_manager(register("other"), two)
+        send(service, nodes("n1"))
+        rest(service)
+    assert (len(one.calls), len(two.calls)) == (1, 0)
+
+
+# -- callbacks -------------------------------------------------------------------------------------
+
+
+class Fails(Heard):
+    def update_node(self, response: NodeResponse) -> None:
+        super().update_node(response)
+        raise OSError("the pipe is broken")
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_callback_that_raises_is_logged_and_nothing_stops(
+    threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Fails()
+    with SchedulerService(manual=not threaded) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1"))
+        service.update_application(apps("app"))
+        heard.wait_for(lambda messages: len(messages) == 2)
+        rest(service)
+    assert [method for method, _ in heard.calls] == ["node", "application"]
+    assert service.failures == 0
+    assert "callback of resource manager rm failed" in caplog.text
+    assert "the pipe is broken" in caplog.text
+
+
+class Eager(Heard):
+    """Asks as soon as its application is accepted, and confirms and releases on hearing of it."""
+
+    api: SchedulerAPI
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        super().update_application(response)
+        for app in response.accepted:
+            self.api.update_allocation(asks(app.applicationID, "a", "b"))
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        super().update_allocation(response)
+        for new in response.new:
+            self.api.update_allocation(release(new.applicationID, new.UUID))
+
+
+def done(messages: list[Any]) -> bool:
+    return sum(len(m.released) for m in messages if isinstance(m, AllocationResponse)) == 4
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_callback_may_call_the_scheduler_and_the_order_stays(threaded: bool) -> None:
+    heard = Eager()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        heard.api = service
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1"))
+        service.update_application(apps("one", "two"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(done)
+        assert service.read(lambda core: core.check()) == []
+    # no allocation is heard of before it is made, no state before the one that leads to it
+    said: list[str] = []
+    for message in heard.messages:
+        if isinstance(message, ApplicationResponse):
+            said += [f"{u.applicationID} {u.state}" for u in message.updated]
+        if isinstance(message, AllocationResponse):
+            said += [f"{n.applicationID} new {n.UUID}" for n in message.new]
+            said += [f"{r.applicationID} released {r.UUID}" for r in message.released]
+    for app in ("one", "two"):
+        mine = [line.removeprefix(f"{app} ") for line in said if line.startswith(f"{app} ")]
+        assert mine[:2] == ["Accepted", "Running"]
+        assert mine[-1] == "Waiting"
+        for uuid in ("a-0", "b-0"):
+            assert mine.index(f"new {uuid}") < mine.index(f"released {uuid}")
+
+
+def test_what_a_callback_asks_for_comes_after_what_was_said_before(
+    manual: SchedulerService,
+) -> None:
+    class Nested(Heard):
+        def update_node(self, response: NodeResponse) -> None:
+            super().update_node(response)
+            if [n.nodeID for n in response.accepted] == ["n1"]:
+                manual.update_node(nodes("n2"))
+                assert len(self.messages) == 1  # not from within
+
+    heard = Nested()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1"))
+    assert [n.nodeID for m in heard.messages for n in m.accepted] == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_callback_may_register_again(threaded: bool) -> None:
+    second = Heard()
+
+    class Restarts(Heard):
+        def update_node(self, response: NodeResponse) -> None:
+            super().update_node(response)
+            service.register_resource_manager(register(), second)
+
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), Restarts())
+        service.update_node(nodes("n1"))
+        rest(service)
+        service.update_node(nodes("n1"))
+        second.wait_for(lambda messages: len(messages) == 1)
+    assert [n.nodeID for n in second.messages[0].accepted] == ["n1"]
+
+
+def test_a_callback_may_stop_the_service() -> None:
+    ended = threading.Event()
+
+    class Stops(Heard):
+        def update_node(self, response: NodeResponse) -> None:
+            service.stop()
+            ended.set()
+
+    service = SchedulerService()
+    service.register_resource_manager(register(), Stops())
+    service.update_node(nodes("n1"))
+    assert ended.wait(PATIENCE)
+    service.stop()
+    with pytest.raises(RuntimeError, match="stopped"):
+        service.update_node(nodes("n2"))
+
+
+# -- predicates ------------------------------------------------------------------------------------
+
+
+class Picky(Heard):
+    """Refuses nodes by name; notes what it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.asked: list[tuple[str, str, bool]] = []
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        self.asked.append((args.allocationKey, args.nodeID, args.allocate))
+        return "taint" if args.nodeID in self.refused else None
+
+
+def placed(heard: Heard) -> list[tuple[str, str]]:
+    found = [n for m in heard.messages if isinstance(m, AllocationResponse) for n in m.new]
+    return [(n.UUID, n.nodeID) for n in found]
+
+
+def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
+    heard = Picky("n1")
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
+    assert placed(heard) == [("a-0", "n2")]
+
+
+def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
+    manual: SchedulerService,
+) -> None:
+    heard = Picky("n1", "n2")
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a", "b"))
+    manual.step(1)
+    assert placed(heard) == []
+    heard.refused = ("n1",)
+    manual.step(2)
+    assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
+
+
+def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
+    heard = Picky()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2", "n3", vcore=2000))
+    manual.update_application(apps("app", "big"))
+    manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
+    manual.step(1 * SECOND)
+    manual.update_allocation(asks("big", "x", vcore=2000))
+    heard.asked.clear()
+    manual.step(2 * SECOND)
+    manual.step(4 * SECOND)
+    assert heard.asked == [("x", "n1", False)]
+    node = manual.read(lambda core: core.partition().nodes["n1"])
+    assert node.reservation.ask.ask_key == "x"
+
+
+def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
+    manual: SchedulerService,
+) -> None:
+    heard = Picky()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app", gang=1000))
+    manual.update_allocation(asks("app", "p", group="g", placeholder=True))
+    manual.step(1)
+    manual.update_allocation(asks("app", "r", group="g"))
+    heard.asked.clear()
+    manual.step(2)
+    assert heard.asked == [("r", "n1", False)]
+
+
+def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
+    manual: SchedulerService,
+) -> None:
+    class Bare:
+        def update_node(self, response: NodeResponse) -> None: ...
+        def update_application(self, response: ApplicationResponse) -> None: ...
+        def update_allocation(self, response: AllocationResponse) -> None:
+            self.placed = [n.nodeID for n in response.new]
+
+    bare: Any = Bare()
+    manual.register_resource_manager(register(), bare)
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert bare.placed == ["n1"]
+
+
+def test_i36_predicates_may_be_an_attribute_of_the_callback(manual: SchedulerService) -> None:
+    heard: Any = Heard()
+    heard.predicates = lambda args: "no" if args.nodeID == "n1" else None
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert placed(heard) == [("a-0", "n2")]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_i36_predicates_that_raise_say_no(
+    threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Breaks(Heard):
+        def predicates(self, args: PredicatesArgs) -> str | None:
+            if args.nodeID == "n1":
+                raise OSError("no answer")
+            return None
+
+    heard = Breaks()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1", "n2"))
+        service.update_application(apps("app"))
+        service.update_allocation(asks("app", "a"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(lambda messages: bool(placed(heard)))
+    assert placed(heard) == [("a-0", "n2")]
+    assert "no answer" in caplog.text
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_i36_predicates_cannot_send_requests(
+    threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Meddles(Heard):
+        def predicates(self, args: PredicatesArgs) -> str | None:
+            if args.nodeID == "n1":
+                service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
+            return None
+
+    heard = Meddles()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1", "n2"))
+        service.update_application(apps("app"))
+        service.update_allocation(asks("app", "a"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(lambda messages: bool(placed(heard)))
+        assert service.read(lambda core: sorted(core.partition().nodes)) == ["n1", "n2"]
+        assert service.read(lambda core: core.check()) == []
+    assert placed(heard) == [("a-0", "n2")]
+    assert "a predicate cannot send requests" in caplog.text
+
+
+def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
+    args = PreemptionPredicatesArgs(
+        allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
+    )
+    answer = NullCallback().preemption_predicates(args)
+    assert answer == PreemptionPredicatesResponse(success=True, index=2)
+
+
+# -- bugs of ours ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_an_illegal_trigger_of_ours_is_counted_and_logged_with_the_story(
+    threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard = Heard()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1"))
+        # as a bug of ours would leave it: in a state that does not know the next trigger
+        service.read(lambda core: setattr(core.partition().nodes["n1"], "state", "Removed"))
+        service.update_node(nodes("n1", action=NodeInfo.UPDATE))
+        assert service.failures == 1
+        # that one message is refused, and the service goes on
+        service.update_node(nodes("n2"))
+        heard.wait_for(lambda messages: len(messages) == 2)
+    assert [n.nodeID for m in heard.messages for n in m.accepted] == ["n1", "n2"]
+    assert "refused: node 'n1' cannot 'update' in state Removed" in caplog.text
+    assert "New --accept--> Schedulable" in caplog.text
+
+
+def test_an_illegal_trigger_in_a_step_is_counted_too(
+    manual: SchedulerService, caplog: pytest.LogCaptureFixture
+) -> None:
+    manual.register_resource_manager(register(), Heard())
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.read(lambda core: setattr(core.application("app").asks["a"], "state", "Rejected"))
+    manual.step(1)
+    assert manual.failures == 1
+    assert "ask 'app/a' cannot 'allocate' in state Rejected" in caplog.text
+    assert "Initial --submit--> Pending" in caplog.text
+
+
+def test_in_the_bare_core_an_illegal_trigger_raises_with_the_story() -> None:
+    core = Scheduler()
+    core.apply(register(), 0)
+    core.apply(nodes("n1"), 0)
+    core.partition().nodes["n1"].state = "Removed"
+    with pytest.raises(InvalidTransition) as bug:
+        core.apply(nodes("n1", action=NodeInfo.UPDATE), 0)
+    assert any("New --accept--> Schedulable" in note for note in bug.value.__notes__)
+
+
+def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    heard = Heard()
+    with SchedulerService(clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+
+        def set_off(core: Scheduler) -> None:
+            core._kernel.timers.start(0, 0, "a timer that nobody knows", core.partition())
+
+        service.read(set_off)
+        service.update_node(nodes("n1"))
+        heard.wait_for(lambda messages: len(messages) == 1)
+        assert service.failures == 1
+    assert "a timer that nobody knows" in caplog.text
+
+
+# -- time and the thread ---------------------------------------------------------------------------
+
+
+def test_the_threaded_service_lets_timers_fire_by_itself() -> None:
+    heard = Heard()
+    options = Options(lasts={("application", "Waiting"): 1})
+    with SchedulerService(options) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1"))
+        service.update_application(apps("app"))
+        service.update_allocation(asks("app", "a"))
+        heard.wait_for(lambda messages: bool(placed(heard)))
+        service.update_allocation(release("app", "a-0"))
+        heard.wait_for(lambda messages: "Completed" in repr(messages))
+
+
+def test_a_timer_in_the_far_future_does_not_end_the_thread() -> None:
+    heard = Heard()
+    with SchedulerService() as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1"))
+        service.update_application(apps("app", timeout_ms=2**63 - 1))
+        service.update_application(apps("gang", gang=1000, timeout_ms=2**63 - 1))
+        service.update_allocation(asks("app", "a"))
+        service.update_allocation(asks("gang", "p", group="g", placeholder=True))
+        heard.wait_for(lambda messages: len(placed(heard)) == 2)
+        rest(service)
+        assert service.failures == 0
+
+
+def test_a_clock_that_goes_back_does_no_harm() -> None:
+    times = iter([100, 90, 200, 50, 10] + [300] * 1000)
+    with SchedulerService(clock=lambda: next(times)) as service:
+        service.register_resource_manager(register(), Heard())
+        service.update_node(nodes("n1"))
+        service.update_application(apps("app"))
+        assert service.read(lambda core: core.now) >= 100
+        assert service.failures == 0
+
+
+def test_step_asks_the_clock_where_no_time_is_given() -> None:
+    now = [5 * SECOND]
+    service = SchedulerService(manual=True, clock=lambda: now[0])
+    heard = Heard()
+    service.register_resource_manager(register(), heard)
+    service.update_node(nodes("n1"))
+    service.update_application(apps("app"))
+    service.update_allocation(asks("app", "a"))
+    assert service.step() == 2
+    service.update_allocation(release("app", "a-0"))
+    now[0] += 30 * SECOND
+    assert service.step() == 1
+    assert heard.messages[-1].updated[0].state == "Completed"
+    assert heard.messages[-1].updated[0].stateTransitionTimestamp == 35 * SECOND
+
+
+def test_a_threaded_service_steps_itself(service: SchedulerService) -> None:
+    with pytest.raises(RuntimeError, match="manual=True"):
+        service.step(0)
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_requests_after_the_end_are_refused(threaded: bool) -> None:
+    heard = Heard()
+    service = SchedulerService(manual=not threaded)
+    service.register_resource_manager(register(), heard)
+    service.update_node(nodes("n1"))
+    service.stop()
+    service.stop()
+    for message in (nodes("n2"), apps("app"), asks("app", "a")):
+        with pytest.raises(RuntimeError, match="stopped"):
+            send(service, message)
+    with pytest.raises(RuntimeError, match="stopped"):
+        service.register_resource_manager(register(), heard)
+    assert len(heard.calls) == 1
+
+
+def test_what_was_sent_before_the_end_is_done(service: SchedulerService) -> None:
+    heard = Heard()
+    service.register_resource_manager(register(), heard)
+    for number in range(100):
+        service.update_node(nodes(f"n{number}"))
+    service.stop()
+    assert len(heard.calls) == 100
+
+
+def test_requests_from_many_threads_are_all_answered(service: SchedulerService) -> None:
+    heard = Heard()
+    service.register_resource_manager(register(), heard)
+
+    def work(number: int) -> None:
+        for each in range(20):
+            service.update_node(nodes(f"n{number}-{each}"))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    heard.wait_for(lambda messages: len(messages) == 160)
+    assert service.read(lambda core: len(core.partition().nodes)) == 160
+
+
+def test_a_race_between_the_end_and_requests_hangs_nobody() -> None:
+    for _ in range(20):
+        service = SchedulerService()
+        service.register_resource_manager(register(), NullCallback())
+        refused = threading.Event()
+
+        def ask(service: SchedulerService = service, refused: threading.Event = refused) -> None:
+            number = 0
+            try:
+                while True:
+                    number += 1
+                    service.update_node(nodes(f"n{number}"))
+            except RuntimeError:
+                refused.set()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        service.stop()
+        assert refused.wait(PATIENCE)
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_reading_raises_what_the_reader_raises(service: SchedulerService) -> None:
+    service.register_resource_manager(register(), NullCallback())
+    with pytest.raises(KeyError):
+        service.read(lambda core: core.explain("nobody", "a"))
+    assert service.read(lambda core: core.check()) == []
+
+
+def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
+    events: Sequence[EventRecord] = [EventRecord()]
+    null = NullCallback()
+    null.send_event(events)
+    assert null.predicates(PredicatesArgs()) is None
