@@ -115,6 +115,7 @@ def give_up(allocation: Allocation) -> None:
 def return_quota(app: Application, vector: Vector) -> None:
     """Take a vector out of the books of the user and of every queue above the application."""
     subtract(app.partition.usage[app.user], vector)
+    app.partition.news += 1
     app.touch()
     for queue in app.queue.lineage:
         subtract(queue.allocated, vector)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import gang
 from quadriga.core.kernel import Kernel
+from quadriga.core.model.queue import LeafQueue
 from quadriga.core.order.shapes import Shape
-from quadriga.fsm import APPLICATION
+from quadriga.fsm import APPLICATION, RESOURCE_MANAGER
 from quadriga.fsm import application as life
+from quadriga.fsm import resource_manager as rm_life
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,15 +60,25 @@ def explain(kernel: Kernel, ask: Ask) -> Explanation:
     """Run every check of a decision for this ask, also those behind one that fails."""
     shape = Shape(0, ask.vector, ask.required_node)
     checks = [*_of_application(ask), *_of_gang(ask), *_of_queues(ask, shape)]
-    checks.extend(_of_nodes(ask, shape))
+    checks.extend(_of_nodes(kernel, ask, shape))
     return Explanation(ask.key, tuple(checks))
 
 
 def _of_application(ask: Ask) -> Iterator[Check]:
     app = ask.app
+    rm = app.partition.rm
+    connected = RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)
+    yield Check("resource manager", connected, f"resource manager {rm.rm_id} is {rm.state}")
     served = app.state in life.SERVED
     yield Check("application", served, f"application {app.app_id} is {app.state}")
     leaf = app.queue
+    if isinstance(leaf, LeafQueue) and leaf.stateaware and app.state in life.STATEAWARE_TURN:
+        first = leaf.turn if leaf.turn is not None else app
+        yield Check(
+            "turn",
+            first is app,
+            f"stateaware queue {leaf.path} serves {first.app_id} before others start (2.9)",
+        )
     if APPLICATION.allows(app.state, life.RUN) and app.state not in life.COUNTED:
         if app not in leaf.admitted:
             for queue in leaf.lineage:
@@ -82,7 +94,7 @@ def _of_application(ask: Ask) -> Iterator[Check]:
 def _of_gang(ask: Ask) -> Iterator[Check]:
     app = ask.app
     text = app.partition.registry.text
-    if app.placeholder_ask is None:
+    if app.placeholder_ask is None and ask.placeholder:
         return
     if ask.placeholder:
         closed = gang.gate(app)
@@ -97,7 +109,7 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
                 f"{_limits(ask, queue.limits, room)} (X16)",
                 f"raise max of {queue.path} or wait for it to empty",
             )
-    elif app.holding:
+    elif app.placeholder_ask is not None and app.holding:
         have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
         yield Check("gang", False, f"held until the gang is complete: has {have} of {need} (X9)")
     elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
@@ -132,7 +144,7 @@ def _of_queues(ask: Ask, shape: Shape) -> Iterator[Check]:
                 )
 
 
-def _of_nodes(ask: Ask, shape: Shape) -> Iterator[Check]:
+def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:
     """Nodes grouped by why they refuse."""
     partition = ask.app.partition
     names = partition.registry.names
@@ -157,8 +169,11 @@ def _of_nodes(ask: Ask, shape: Shape) -> Iterator[Check]:
         return
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
     refusals: dict[str, int] = {}
+    predicate = kernel.predicates.get(partition.rm.rm_id)
     for node in fitting:
         reason = _refusal(node, ask, shape, names)
+        if not reason and predicate is not None:
+            reason = predicate(ask.ask_key, node.node_id, True) or ""
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room")
             return

@@ -63,7 +63,7 @@ def create(
     partition.capacity_changed((), tuple(node.total))
     kernel.fire(NODE, node, life.ACCEPT, draining=draining)
     for message in info.existingAllocations:
-        recovery.recover(kernel, partition, node, message)
+        recovery.give_back_leftover(kernel, recovery.recover(kernel, partition, node, message))
     response.accepted.append(AcceptedNode(nodeID=info.nodeID))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["problem_of", "recover", "recover_allocations"]
+__all__ = ["give_back_leftover", "problem_of", "recover", "recover_allocations"]
 
 
 def problem_of(partition: Partition, messages: list[AllocationMessage]) -> str:
@@ -103,6 +103,13 @@ def recover(
     return allocation
 
 
+def give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
+    """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
+    if allocation.placeholder and allocation.ask.app.state == app_life.RESUMING:
+        text = "releasing allocated placeholders on placeholder timeout"
+        gang.release(kernel, allocation, life.TIMEOUT, text)
+
+
 def recover_allocations(
     kernel: Kernel, rm: ResourceManager, messages: list[AllocationMessage]
 ) -> None:
@@ -118,7 +125,9 @@ def recover_allocations(
         else:
             problem = problem_of(partition, [message])
             if not problem:
-                kernel.outbox.allocated(recover(kernel, partition, node, message))
+                allocation = recover(kernel, partition, node, message)
+                kernel.outbox.allocated(allocation)
+                give_back_leftover(kernel, allocation)
                 continue
         rejected.append(
             RejectedAllocation(

@@ -220,11 +220,13 @@ def _is_leaf(config: QueueConfig) -> bool:
 def _apply(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
     """Make the queue and all below it what the configuration says."""
     queue.configure(config)
+    _reorder(queue)
     partition = queue.partition
     if queue.parent is None:
         queue.limits = tuple(enumerate(partition.capacity)) if partition.nodes else ()
     queue.capacity_changed()
     queue.regained()
+    partition.news += 1
     if QUEUE.allows(queue.state, queue_life.RESTORE):
         kernel.fire(QUEUE, queue, queue_life.RESTORE)
     if isinstance(queue, LeafQueue):
@@ -243,6 +245,19 @@ def _apply(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
         for below in child.walk():
             if QUEUE.allows(below.state, queue_life.REMOVE):
                 kernel.fire(QUEUE, below, queue_life.REMOVE)
+
+
+def _reorder(queue: Queue) -> None:
+    """Another sort policy has other keys, which cannot be compared with those of the old one."""
+    if isinstance(queue, LeafQueue):
+        for app in queue.apps.values():
+            app.rank = None
+        queue.serving.reorder()
+        queue.admission.reorder()
+    else:
+        for child in queue.children.values():
+            child.rank = None
+        queue.reorder()
 
 
 # -- cleaning --------------------------------------------------------------------------------------

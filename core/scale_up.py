@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core import gang
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.queue import LeafQueue, fits_headroom
+from quadriga.core.order.ranking import EVERY_BIT, Level
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ _REASON = "request is waiting for cluster resources become available"
 
 
 def watch(kernel: Kernel, partition: Partition) -> None:
-    """A round found nothing: look at what is left a second from now, unless that is planned."""
+    """A round found nothing: look at what is left a second from now, unless that is planned, or
+    the last look was at the same."""
+    if partition.news == partition.inspected:
+        return
     if partition.unhinted and partition.inspect_timer is None:
         partition.inspect_timer = kernel.timers.start(
             kernel.now, kernel.options.inspect_interval, "partition.inspect", partition
@@ -33,6 +38,7 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
     no more is reported than the quotas would let run.
     """
     partition.inspect_timer = None
+    partition.inspected = partition.news
     if not partition.unhinted:
         return
     concerned = {ask.app.queue.path for ask in partition.unhinted}
@@ -85,9 +91,20 @@ def _looked_at(partition: Partition, ask: Ask) -> bool:
     if ask in partition.aside:
         return True
     group = ask.group
-    if group is None or ask.app.blocked or ask.seq > partition.exhausted_at:
+    if group is None or ask.seq > partition.exhausted_at or _is_shut(ask.app):
+        return False
+    if ask.placeholder and gang.gate(ask.app) is not None:
         return False
     return bool(group.bits & group.shape.bits)
+
+
+def _is_shut(level: Level | None) -> bool:
+    """Whether nobody looks at the application: it waits for its turn or for a place."""
+    while level is not None:
+        if level.blocked == EVERY_BIT:
+            return True
+        level = level.above
+    return False
 
 
 def _quota_left(leaf: LeafQueue) -> dict[int, int]:

@@ -226,7 +226,7 @@ APPLICATION = Lifecycle(
         ignored(KILL, KILLING,                       why="it is dying already"),
         row(KILLED_,  KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
         row(KILLED_,  KILLING,                       KILLED,                                emit=(leave_queue, update)),
-        row(EXPIRE,   (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=forget),
+        row(EXPIRE,   (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=(forget, update)),
     ),
 )
 # fmt: on

@@ -66,6 +66,7 @@ class Lifecycle:
         self.lasts = dict(lasts)
         self.rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
         validate(name, initial, self.final, self.lasts, self.rows)
+        self._legal = frozenset((r.source, r.trigger) for r in self.rows)
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         self.stock = stock
         #: the states with a time limit; what the timers and the watchdog look at
@@ -150,7 +151,7 @@ class Lifecycle:
 
     def allows(self, state: str, trigger: str) -> bool:
         """Whether the trigger is legal in the state."""
-        return any(r.source == state and r.trigger == trigger for r in self.rows)
+        return (state, trigger) in self._legal
 
     def rows_from(self, state: str, trigger: str | None = None) -> tuple[Row, ...]:
         """The rows that leave a state (or stay in it), for one trigger or all."""

@@ -212,11 +212,7 @@ class Application(Level):
         if len(groups) > _FEW:
             return super().best(able)
         able &= ~self.blocked
-        found = None
-        for group in groups.values():
-            if group.bits & able:
-                if found is None or (group.rank or group.make_rank()) < found.rank:
-                    found = group
-                    if found.rank is None:
-                        found.make_rank()
-        return found
+        able_groups = [group for group in groups.values() if group.bits & able]
+        if len(able_groups) == 1:
+            return able_groups[0]
+        return min(able_groups, key=lambda g: g.rank or g.make_rank(), default=None)

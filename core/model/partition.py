@@ -38,7 +38,9 @@ class Partition:
         "entries",
         "exhausted_at",
         "inspect_timer",
+        "inspected",
         "name",
+        "news",
         "nodes",
         "registry",
         "reservations",
@@ -79,6 +81,9 @@ class Partition:
         #: asks whose resource manager has not been told that nothing fits (5.11)
         self.unhinted: dict[Ask, None] = {}
         self.inspect_timer: object | None = None
+        #: grows whenever an ask may newly deserve the hint, and what it was at the last inspection
+        self.news = 0
+        self.inspected = -1
         #: asks that arrived before this number were all looked at in vain
         self.exhausted_at = 0
         self.arrivals = 0
@@ -117,6 +122,7 @@ class Partition:
 
     def admission_changed(self, queue: Queue) -> None:
         """An application started or stopped counting in this queue and all above."""
+        self.news += 1
         limited = [q for q in queue.lineage if q.max_applications]
         if limited:
             for below in limited[-1].walk():
@@ -162,14 +168,15 @@ class Partition:
     def wait(self, ask: Ask) -> None:
         """The ask waits to be allocated: put it in its group, and make the group known."""
         app = ask.app
-        shape, fresh = self.shapes.intern(ask.vector, ask.required_node)
-        if fresh:
-            self.board.watch(shape)
+        shape, _ = self.shapes.intern(ask.vector, ask.required_node)
+        self.news += 1
         look = (shape, ask.priority, ask.placeholder, ask.task_group)
         group = app.groups.get(look)
         if group is None:
             group = AskGroup(app, shape, ask.priority, ask.placeholder, ask.task_group)
             app.groups[look] = group
+            if not shape.asks:  # new, or idle until now: assume that it has a node
+                self.board.watch(shape)
             self.shapes.used(shape)
             group.add(ask)
             self._priority_changed(app)
@@ -177,6 +184,8 @@ class Partition:
             group.add(ask)
         self._refresh_turn(app)
         self.refresh_group(group)
+        if ask.reservations:  # it was away (parked, set aside) and comes back
+            self.woken.update(dict.fromkeys(r for r in app.reservations if r.ask is ask))
 
     def leave(self, ask: Ask) -> None:
         """The ask waits no longer. An empty group is forgotten."""
@@ -206,7 +215,12 @@ class Partition:
         if wants != bits:
             group.bits = wants
             if fresh := wants & ~bits:
+                self.news += 1
                 group.app.announce(group, fresh)
+                if fresh & group.shape.place and group.app.reservations:
+                    # its nodes may have gained room while it did not want any
+                    mine = (r for r in group.app.reservations if r.ask.group is group)
+                    self.woken.update(dict.fromkeys(mine))
             if gone := bits & ~wants:
                 group.app.withdraw(group, gone)
 
@@ -214,6 +228,7 @@ class Partition:
         """Something about the application changed: whether it is served, in which lane, for what."""
         leaf = app.queue
         assert isinstance(leaf, LeafQueue)
+        self.news += 1
         counted = app.state in app_life.COUNTED or app in leaf.admitted
         lane = leaf.serving if counted else leaf.admission
         if lane is not app.above:

@@ -220,7 +220,7 @@ class Queue(Level):
         if self._denominators is None:
             # a type that no node has is no part of root's max
             most = {at: whole for at, whole in enumerate(self.partition.capacity) if whole}
-            for queue in reversed(self.lineage):
+            for queue in reversed(self.lineage[:-1]):
                 most.update(queue.limits)
             most.update(self.guaranteed_by_type)
             self._denominators = tuple(sorted(most.items()))

@@ -85,6 +85,8 @@ class NodeBoard:
         self.changed(node)
         able = self.able
         for shape in self.shapes.by_number.values():
+            if not shape.asks:  # idle: it is watched anew when somebody asks for it
+                continue
             if not able & shape.place and self._takes(node, shape):
                 able |= shape.place
             if not able & shape.reserve and self._could_reserve(node, shape):

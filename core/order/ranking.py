@@ -174,6 +174,14 @@ class Level:
             self.mask &= ~gone
             self._take_back(gone & ~self.blocked)
 
+    def reorder(self) -> None:
+        """The order of the children goes by other keys now, and they have forgotten their old ones:
+        rank them all anew."""
+        for bit, ranking in self.waiting.items():
+            fresh = self.waiting[bit] = Ranking()
+            for child in ranking:
+                fresh.add(child)
+
     def block(self, bits: int) -> None:
         """Stop passing on these bits."""
         fresh = bits & ~self.blocked

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from quadriga.core import RequestError, Scheduler
-from quadriga.sim.script import Script, resource
 from quadriga.si import (
     AddApplicationRequest,
     Allocation,
@@ -21,6 +20,7 @@ from quadriga.si import (
     NodeRequest,
     UserGroupInformation,
 )
+from quadriga.sim.script import Script, resource
 
 MOST = 2**63 - 1
 
@@ -217,9 +217,7 @@ def test_a_timeout_of_the_largest_number() -> None:
     assert script.advance(86400 * 365) == []
 
 
-@pytest.mark.parametrize(
-    "tag", ["", "x", "-5", "9" * 30, "9" * 5000, "1e9", " 12 ", "٣", "²", "0"]
-)
+@pytest.mark.parametrize("tag", ["", "x", "-5", "9" * 30, "9" * 5000, "1e9", " 12 ", "٣", "²", "0"])
 def test_a_creation_time_that_is_none(tag: str) -> None:
     script = Script()
     tags = {"yunikorn.apache.org/creationTime": tag}
@@ -264,7 +262,18 @@ def test_types_that_nobody_offers_wait() -> None:
 
 # -- names -----------------------------------------------------------------------------------------
 
-ODD = ["ключ", "鍵 with spaces", "a/b|c,d", "..", "💥", "x" * 10_000, "\x00", "' OR 1=1", "-0", "\n"]
+ODD = [
+    "ключ",
+    "鍵 with spaces",
+    "a/b|c,d",
+    "..",
+    "💥",
+    "x" * 10_000,
+    "\x00",
+    "' OR 1=1",
+    "-0",
+    "\n",
+]
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
@@ -362,9 +371,7 @@ def test_ten_thousand_items_in_one_request() -> None:
     heard = script.send(
         releases(
             *(
-                AllocationRelease(
-                    partitionName="default", applicationID="app-0", UUID=f"k{n}-0"
-                )
+                AllocationRelease(partitionName="default", applicationID="app-0", UUID=f"k{n}-0")
                 for n in range(count)
             )
         )

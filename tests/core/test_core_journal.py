@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 
 from quadriga.core import Journal, Options, RequestError, Scheduler
 from quadriga.core.timers import Timers
-from quadriga.sim.script import Script
 from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import Script
 
 
 class Thing:
@@ -215,7 +216,7 @@ def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
         assert heard in ([], ["released app/a-0 TIMEOUT"])
         if heard:
             times.append(script.now // 10**9)
-    steps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(times)]
     assert times[0] == 1
     assert steps[:6] == [60, 120, 240, 480, 600, 600]
     assert set(steps[4:]) == {600}
@@ -255,9 +256,7 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     scheduler.schedule(40 * 10**9)
     before = list(scheduler.journal)
     actions: dict[str, Any] = {
-        "apply": lambda now: scheduler.apply(
-            _node_request(), now
-        ),
+        "apply": lambda now: scheduler.apply(_node_request(), now),
         "schedule": scheduler.schedule,
         "advance": scheduler.advance,
         "disconnect": lambda now: scheduler.disconnect("rm", now),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from quadriga.sim.script import Script, resource
 from quadriga.si import (
     AcceptedNode,
     Allocation,
@@ -15,6 +14,7 @@ from quadriga.si import (
     RejectedNode,
     TerminationType,
 )
+from quadriga.sim.script import Script, resource
 
 ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
 ACTIONS = [
@@ -23,10 +23,6 @@ ACTIONS = [
     NodeInfo.DRAIN_TO_SCHEDULABLE,
     NodeInfo.DECOMISSION,
 ]
-
-
-def node(script: Script, name: str = "n1") -> object:
-    return script.scheduler.partition().nodes[name]
 
 
 def state(script: Script, name: str = "n1") -> str:
@@ -146,7 +142,7 @@ def test_i33_a_node_without_capacity_is_accepted_and_takes_nothing() -> None:
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
-def test_create_drain_waits_for_drain_to_schedulable() -> None:
+def test_x7_create_drain_waits_for_drain_to_schedulable() -> None:
     script = Script()
     assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
     assert state(script) == "Draining"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from quadriga.core import Scheduler
-from quadriga.sim.script import ONE_QUEUE, Script
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -15,6 +14,7 @@ from quadriga.si import (
     RequestError,
     UpdateConfigurationRequest,
 )
+from quadriga.sim.script import ONE_QUEUE, Script
 
 TWO_PARTITIONS = """\
 partitions:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quadriga.sim.script import Script
 from quadriga.si import RequestError, UpdateConfigurationRequest
+from quadriga.sim.script import Script
 
 
 def queues(*children: str, policy: str = "") -> str:
@@ -272,6 +272,77 @@ def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
     assert script.schedule() == []  # `one` is Starting yet
     script.advance(300)
     assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
+
+
+@pytest.mark.parametrize("before", ["fair", "fifo"])
+def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
+    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+    after = "fifo" if before == "fair" else "fair"
+    script = Script(queues(text.format(before)))
+    script.node("n1", vcore=6000)
+    for number in range(4):
+        script.app(f"app-{number}", "root.a")
+        script.ask(f"app-{number}", "k", vcore=1000 * (3 - number) or 500)
+        script.schedule(1)
+    for number in range(4):
+        script.ask(f"app-{number}", "l", "m", vcore=5000)
+    script.schedule()
+    script.configure(queues(text.format(after)))
+    for number in range(4):
+        script.app(f"late-{number}", "root.a")
+        script.ask(f"late-{number}", "l", vcore=5000)
+    script.node("n2", vcore=5000)
+    # fifo: who came first; fair: who has least, and of those who came first
+    first = "app-0" if after == "fifo" else "app-3"
+    (line,) = [line for line in script.schedule() if line.startswith("new")]
+    assert line.split("/")[0] == f"new {first}"
+
+
+POLICIES = [(kind, by) for kind in ("fifo", "fair", "stateaware") for by in ("enabled", "disabled")]
+
+
+@pytest.mark.parametrize("after", POLICIES, ids="-".join)
+@pytest.mark.parametrize("before", POLICIES, ids="-".join)
+def test_i39_any_policy_may_follow_any_other(
+    before: tuple[str, str], after: tuple[str, str]
+) -> None:
+    text = (
+        "{{name: a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
+        "resources: {{max: {{vcore: 9}}}}}}"
+    )
+    script = Script(queues(text.format(*before)))
+    script.node("n1", vcore=3000)
+    for number in range(4):
+        script.app(f"app-{number}", "root.a")
+        script.ask(f"app-{number}", "k", "l", priority=number % 2, vcore=1000)
+    script.schedule()
+    script.release_ask("app-2")  # it has a place in the old order, and waits for nothing
+    script.configure(queues(text.format(*after)))
+    script.ask("app-2", "m", vcore=1000)
+    script.node("n2", vcore=9000)
+    script.schedule()
+    script.advance(300)
+    for _ in range(4):  # a stateaware queue starts them one by one
+        script.schedule()
+        script.advance(300)
+    for number in range(4):
+        assert script.scheduler.application(f"app-{number}").asks == {}
+
+
+def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
+    text = "{{name: p, properties: {{application.sort.priority: {}}}, queues: [{{name: a}}, {{name: b}}]}}"
+    script = Script(queues(text.format("enabled")))
+    script.node("n1", vcore=1000)
+    script.app("a", "root.p.a")
+    script.app("b", "root.p.b")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.ask("a", "l", priority=5, vcore=1000)
+    script.ask("b", "l", vcore=1000)
+    script.configure(queues(text.format("disabled")))
+    script.node("n2", vcore=1000)
+    # the smaller share goes first now, whatever the priorities
+    assert script.schedule() == ["b Running (run)", "new b/l-0 on n2"]
 
 
 def test_i39_a_partition_may_come_and_go() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from quadriga.core import Options, Scheduler, SchedulerService
 from quadriga.fsm import InvalidTransition
-from quadriga.sim.script import ONE_QUEUE, resource
 from quadriga.si import (
     AddApplicationRequest,
     AllocationAsk,
@@ -39,6 +38,7 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
     UserGroupInformation,
 )
+from quadriga.sim.script import ONE_QUEUE, resource
 
 #: nothing here takes this long; it only ends a test that would hang
 PATIENCE = 20.0
@@ -294,7 +294,7 @@ def test_a_failed_registration_keeps_the_callback_that_was_there(manual: Schedul
     assert (len(first.calls), len(second.calls)) == (1, 0)
 
 
-def test_i7_the_callback_of_the_last_registration_counts(manual: SchedulerService) -> None:
+def test_i5_i7_the_callback_of_the_last_registration_counts(manual: SchedulerService) -> None:
     first, second = Heard(), Heard()
     manual.register_resource_manager(register(), first)
     manual.register_resource_manager(register(), second)
@@ -545,9 +545,7 @@ def test_i36_predicates_may_be_an_attribute_of_the_callback(manual: SchedulerSer
 
 
 @pytest.mark.parametrize("threaded", [False, True])
-def test_i36_predicates_that_raise_say_no(
-    threaded: bool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_i36_predicates_that_raise_say_no(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
     class Breaks(Heard):
         def predicates(self, args: PredicatesArgs) -> str | None:
             if args.nodeID == "n1":

@@ -9,7 +9,6 @@ import pytest
 
 from quadriga.core.dialect import EVENT_DETAIL
 from quadriga.fsm import APPLICATION
-from quadriga.sim.script import Script, resource
 from quadriga.si import (
     AddApplicationRequest,
     ApplicationRequest,
@@ -18,6 +17,7 @@ from quadriga.si import (
     RemoveApplicationRequest,
     UserGroupInformation,
 )
+from quadriga.sim.script import Script, resource
 
 ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
 NAMES = pytest.mark.parametrize("names", ["quadriga", "yunikorn"])
@@ -27,7 +27,9 @@ YUNIKORN = {"Waiting": "Completing", "Killing": "Failing", "Killed": "Failed"}
 def tree(*queues: str, root: str = "submitacl: '*'") -> str:
     """A partition with these queues below root, each in YAML flow."""
     children = ", ".join(queues)
-    return f"partitions: [{{name: default, queues: [{{name: root, {root}, queues: [{children}]}}]}}]"
+    return (
+        f"partitions: [{{name: default, queues: [{{name: root, {root}, queues: [{children}]}}]}}]"
+    )
 
 
 def add(app_id: str = "app", queue: str = "root.default", **fields: Any) -> AddApplicationRequest:

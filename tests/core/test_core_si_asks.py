@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from quadriga.sim.script import Script, resource
 from quadriga.si import (
     Allocation,
     AllocationAsk,
@@ -18,6 +17,7 @@ from quadriga.si import (
     PreemptionPolicy,
     TerminationType,
 )
+from quadriga.sim.script import Script, resource
 
 ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from quadriga.sim.script import Script
 from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
+from quadriga.sim.script import Script
 
 GIB = 1024**3
 ORDERS = pytest.mark.parametrize("order", ["design", "k8shim"])

@@ -17,11 +17,6 @@ from pathlib import Path
 
 import pytest
 
-# Not `build`: a folder of that name in the checkout would do.
-pytest.importorskip(
-    "build.__main__", reason="tox -e packaging builds and installs the distributions"
-)
-
 PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "cli")
 LEFT_OUT = shutil.ignore_patterns(
     ".git",

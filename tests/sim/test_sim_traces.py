@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
-from quadriga.sim import Simulation, first
+from quadriga import si
+from quadriga.core import Scheduler
+from quadriga.sim import Simulation, first, queue_configuration
 from quadriga.sim.workload import embedded, open_workload
+
+
+def resource(amounts: dict[str, int]) -> si.Resource:
+    return si.Resource(resources={n: si.Quantity(value=v) for n, v in amounts.items()})
 
 
 @pytest.mark.slow
@@ -49,3 +55,54 @@ def test_all_90_days_of_the_model() -> None:
     assert report.unaccounted == 0
     jobs = report.data["jobs"]
     assert jobs["completed"] == jobs["total"] > 15_000
+
+
+@pytest.mark.parametrize("day", range(3, 89, 17))
+def test_the_recorded_placement_as_existing_allocations(shared: Path, day: int) -> None:
+    workload = open_workload(shared / "data" / "traces" / "cerit-sc-2013")
+    now_s = day * 86_400
+    running = [
+        job
+        for job in workload.jobs
+        if 0 <= now_s - job.submit_s - (job.recorded_wait_s or 0) < job.runtime_s
+    ]
+    existing: dict[str, list[si.Allocation]] = {}
+    for job in running:
+        for number, (node, share) in enumerate(job.placement or ()):
+            allocation = si.Allocation(
+                allocationKey=f"{job.job_id}-{number}",
+                UUID=f"{job.job_id}-{number}-0",
+                applicationID=job.job_id,
+                nodeID=node,
+                partitionName="default",
+                resourcePerAlloc=resource(share),
+            )
+            existing.setdefault(node, []).append(allocation)
+    scheduler = Scheduler()
+    config = queue_configuration(workload, policy="fifo", node_sort="fair")
+    scheduler.apply(si.RegisterResourceManagerRequest(rmID="rm", config=config), 0)
+    applications = si.ApplicationRequest(rmID="rm")
+    for job in running:
+        applications.new.add(
+            applicationID=job.job_id,
+            queueName=f"root.{job.queue}",
+            partitionName="default",
+            ugi=si.UserGroupInformation(user=job.user),
+        )
+    scheduler.apply(applications, 0)
+    nodes = si.NodeRequest(rmID="rm")
+    for node in workload.nodes:
+        nodes.nodes.add(
+            nodeID=node.name,
+            action=si.NodeInfo.CREATE,
+            schedulableResource=resource(node.resources),
+            existingAllocations=existing.get(node.name, ()),
+        )
+    outputs = [output.message for output in scheduler.apply(nodes, 0)]
+    (answer,) = [message for message in outputs if isinstance(message, si.NodeResponse)]
+    assert len(answer.accepted) == len(workload.nodes)
+    partition = scheduler.partition()
+    place = partition.registry.position("vcore")
+    assert all(node.available[place] >= 0 for node in partition.nodes.values())
+    assert partition.root.allocated[place] == sum(job.total()["vcore"] for job in running) > 0
+    assert scheduler.check() == []

@@ -1,0 +1,378 @@
+"""Which node: rules of 5.7 as scenarios, and the parts that keep the order (DESIGN 4)."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from quadriga.core.order.ranking import EVERY_BIT, Level, Ranking, bits_of
+from quadriga.core.order.shapes import REPLACE, Shapes
+from quadriga.core.resources import Registry
+from quadriga.si import NodeInfo
+from quadriga.sim.script import Script
+
+
+def nodes_of(heard: list[str]) -> list[str]:
+    return [line.split()[-1] for line in heard if line.startswith("new ")]
+
+
+def cluster(policy: str = "fair", weights: str = "") -> Script:
+    config = f"""\
+partitions:
+  - name: default
+    nodesortpolicy:
+      type: {policy}
+      {"resourceweights: " + weights if weights else ""}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+"""
+    script = Script(config)
+    script.app("app")
+    return script
+
+
+# -- the order of nodes (5.7) ----------------------------------------------------------------------
+
+
+def test_5_7_fair_takes_the_least_used_node_and_then_the_name() -> None:
+    script = cluster()
+    for name in ("n3", "n1", "n2"):
+        script.node(name, vcore=4, memory=4)
+    script.ask("app", "k", repeat=5, vcore=1, memory=1)
+    assert nodes_of(script.schedule()) == ["n1", "n2", "n3", "n1", "n2"]
+
+
+def test_5_7_binpacking_takes_the_most_used_node_where_it_fits() -> None:
+    script = cluster("binpacking")
+    for name in ("n1", "n2"):
+        script.node(name, vcore=3, memory=3)
+    script.ask("app", "k", repeat=2, vcore=2, memory=2)
+    script.ask("app", "l", repeat=2, vcore=1, memory=1)
+    assert nodes_of(script.schedule()) == ["n1", "n2", "n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "weights", "score"),
+    [
+        ("fair", "", 0.35),
+        ("binpacking", "", 0.65),
+        ("fair", "{memory: 3, vcore: 1}", (3 * 0.5 + 0.2) / 4),
+        ("fair", "{memory: 1, vcore: 0}", 0.5),
+        ("fair", "{gpu: 1, memory: 1}", 0.5),  # the node has no GPU
+        ("fair", "{gpu: 1}", 0.0),
+    ],
+)
+def test_5_13_node_score(policy: str, weights: str, score: float) -> None:
+    script = cluster(policy, weights)
+    script.node("n1", memory=100, vcore=10)
+    script.ask("app", "k", memory=50, vcore=2)
+    script.schedule()
+    assert script.scheduler.partition().nodes["n1"].score == pytest.approx(score)
+
+
+def test_5_7_what_others_occupy_counts_as_used() -> None:
+    script = cluster()
+    script.node("n1", vcore=4, occupied={"vcore": 2})
+    script.node("n2", vcore=4)
+    script.ask("app", "k", repeat=3, vcore=1)
+    assert nodes_of(script.schedule()) == ["n2", "n2", "n1"]
+
+
+def test_5_7_a_change_of_capacity_changes_the_order() -> None:
+    script = cluster()
+    script.node("n1", vcore=4)
+    script.node("n2", vcore=4)
+    script.ask("app", "k", repeat=2, vcore=1)
+    script.schedule()
+    script.node("n2", NodeInfo.UPDATE, vcore=8)
+    script.ask("app", "l", vcore=1)
+    assert nodes_of(script.schedule()) == ["n2"]
+    script.node("n2", NodeInfo.UPDATE, vcore=2)
+    script.ask("app", "m", vcore=1)
+    assert nodes_of(script.schedule()) == ["n1"]
+
+
+def test_5_7_drained_nodes_are_passed_over() -> None:
+    script = cluster()
+    script.node("n1", vcore=4)
+    script.node("n2", vcore=1)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.ask("app", "k", repeat=2, vcore=1)
+    assert nodes_of(script.schedule()) == ["n2"]
+    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert nodes_of(script.schedule()) == ["n1"]
+
+
+def test_5_7_policy_and_weights_follow_the_configuration() -> None:
+    script = cluster()
+    script.node("n1", vcore=4)
+    script.node("n2", vcore=4)
+    script.ask("app", "k", vcore=1)
+    script.schedule()
+    script.configure(
+        """\
+partitions:
+  - name: default
+    nodesortpolicy: {type: binpacking}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+"""
+    )
+    script.ask("app", "l", repeat=4, vcore=1)
+    assert nodes_of(script.schedule()) == ["n1", "n1", "n1", "n2"]
+
+
+def test_a_resource_type_that_turns_up_later_lengthens_every_book() -> None:
+    script = cluster()
+    script.node("n1", vcore=4)
+    script.ask("app", "k", vcore=1)
+    script.schedule()
+    script.ask("app", "g", gpu=1, vcore=1)
+    assert script.schedule() == []
+    script.node("n2", gpu=2, vcore=2)
+    assert nodes_of(script.schedule()) == ["n2"]
+    script.ask("app", "d", disk=1)
+    script.node("n1", NodeInfo.UPDATE, vcore=4, disk=1)
+    assert nodes_of(script.schedule()) == ["n1"]
+    partition = script.scheduler.partition()
+    assert partition.registry.mapping(partition.root.allocated) == {
+        "vcore": 2,
+        "gpu": 1,
+        "disk": 1,
+    }
+
+
+def test_the_board_forgets_a_long_log_and_still_knows_every_node() -> None:
+    """A column that nobody looked at for thousands of changes is made anew."""
+    script = cluster()
+    script.check = False
+    for at in range(5):
+        script.node(f"n{at}", vcore=10)
+    script.ask("app", "seldom", vcore=9)
+    script.schedule(1)
+    for at in range(1500):
+        script.ask("app", f"k{at}", vcore=1)
+        script.schedule()
+        script.release("app", f"k{at}-0")
+    script.ask("app", "seldom2", repeat=5, vcore=9)
+    assert sorted(nodes_of(script.schedule())) == ["n1", "n2", "n3", "n4"]
+    assert script.scheduler.check() == []
+
+
+def test_the_board_agrees_with_a_look_at_every_node() -> None:
+    """Every shape's best node after arbitrary changes, against the definition."""
+    rng = random.Random(5)
+    script = cluster(weights="{vcore: 2, memory: 1}")
+    script.check = False
+    names = [f"n{at:02}" for at in range(12)]
+    for name in names:
+        script.node(name, vcore=rng.randint(4, 12), memory=rng.randint(4, 12))
+    for at in range(300):
+        script.ask("app", f"k{at}", vcore=rng.randint(1, 4), memory=rng.randint(0, 3))
+        script.schedule(rng.choice((0, 1)))
+        if rng.random() < 0.3:
+            action = rng.choice((NodeInfo.DRAIN_NODE, NodeInfo.DRAIN_TO_SCHEDULABLE))
+            script.node(rng.choice(names), action)
+        if rng.random() < 0.4:
+            script.release("app", f"k{rng.randrange(at + 1)}-0")
+        partition = script.scheduler.partition()
+        board = partition.board
+        for shape in [s for s in partition.shapes.by_number.values() if s.asks]:
+            fits = [n for n in partition.nodes.values() if n.open and shape.fits(n.available)]
+            best = min(fits, key=lambda n: (board.score(n), n.node_id), default=None)
+            assert board.able & shape.place or best is None
+            if board.able & shape.place:
+                assert board.best(shape) is best
+
+
+# -- wants and ranks -------------------------------------------------------------------------------
+
+
+class Waiter:
+    """A child with a key of its own."""
+
+    def __init__(self, *key: Any) -> None:
+        self.key = key
+        self.rank: tuple[Any, ...] | None = None
+
+    def make_rank(self) -> tuple[Any, ...]:
+        self.rank = self.key
+        return self.key
+
+
+def test_bits_come_one_by_one() -> None:
+    assert list(bits_of(0b101001)) == [1, 8, 32]
+    assert list(bits_of(0)) == []
+
+
+def test_ranking_smallest_first_whatever_came_first() -> None:
+    ranking = Ranking()
+    a, b, c = Waiter(2), Waiter(1), Waiter(3)
+    for child in (a, b, c):
+        ranking.add(child)
+    assert ranking.top() is b
+    ranking.discard(b)
+    assert ranking.top() is a
+    ranking.discard(a)
+    ranking.discard(a)
+    assert ranking.top() is c
+    assert len(ranking) == 1
+
+
+def test_ranking_a_key_that_grew_is_found_out() -> None:
+    ranking = Ranking()
+    a, b = Waiter(1), Waiter(2)
+    ranking.add(a)
+    ranking.add(b)
+    a.key, a.rank = (5,), None
+    assert ranking.top() is b
+    b.key, b.rank = (1,), None
+    ranking.add(b)
+    assert ranking.top() is b
+
+
+def test_ranking_equal_keys_first_come_first() -> None:
+    ranking = Ranking()
+    first, second = Waiter(1), Waiter(1)
+    ranking.add(first)
+    ranking.add(second)
+    assert ranking.top() is first
+
+
+def test_ranking_ties_by_the_beginning_of_the_key() -> None:
+    ranking = Ranking()
+    children = [Waiter(1, "c"), Waiter(2, "a"), Waiter(1, "a"), Waiter(1, "b"), Waiter(3, "z")]
+    for child in children:
+        ranking.add(child)
+    assert {child.key for child in ranking.tied(1)} == {(1, "a"), (1, "b"), (1, "c")}
+    assert ranking.top().key == (1, "a")
+    children[2].key, children[2].rank = (4, "a"), None
+    assert {child.key for child in ranking.tied(1)} == {(1, "b"), (1, "c")}
+
+
+def test_ranking_against_sorting() -> None:
+    """Random keys that grow, with and without notice, children that come and go."""
+    rng = random.Random(3)
+    ranking = Ranking()
+    living: list[Waiter] = []
+    for step in range(4000):
+        what = rng.random()
+        if what < 0.3 or not living:
+            living.append(Waiter(rng.randint(0, 20), step))
+            ranking.add(living[-1])
+        elif what < 0.45:
+            ranking.discard(living.pop(rng.randrange(len(living))))
+        elif what < 0.8:
+            child = rng.choice(living)
+            child.key, child.rank = (child.key[0] + rng.randint(0, 5), child.key[1]), None
+        else:
+            child = rng.choice(living)
+            child.key, child.rank = (rng.randint(0, 20), child.key[1]), None
+            ranking.add(child)
+        if living:
+            best = min(living, key=lambda child: child.key)
+            assert ranking.top() is best
+            ties = {child for child in living if child.key[0] == best.key[0]}
+            assert set(ranking.tied(1)) == ties
+        assert len(ranking) == len(living)
+
+
+class Node(Level):
+    """A level with a fixed key."""
+
+    def __init__(self, key: int, above: Level | None = None) -> None:
+        super().__init__()
+        self.key = key
+        self.above = above
+
+    def make_rank(self) -> tuple[Any, ...]:
+        self.rank = (self.key,)
+        return self.rank
+
+
+def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
+    root = Node(0)
+    left, right = Node(2, root), Node(1, root)
+    a, b = Waiter(1), Waiter(2)
+    left.announce(a, 0b11)
+    right.announce(b, 0b01)
+    assert (root.mask, root.best(0b01), root.best(0b10)) == (0b11, right, left)
+    right.withdraw(b, 0b01)
+    assert (root.mask, root.best(0b01)) == (0b11, left)
+    left.withdraw(a, 0b11)
+    assert (root.mask, root.best(EVERY_BIT)) == (0, None)
+
+
+def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:
+    root = Node(0)
+    child = Node(1, root)
+    child.block(0b01)
+    child.announce(Waiter(1), 0b11)
+    assert root.mask == 0b10
+    child.block(EVERY_BIT)
+    assert root.mask == 0
+    child.announce(Waiter(2), 0b100)
+    child.unblock(0b110)
+    assert root.mask == 0b110
+    child.unblock(EVERY_BIT)
+    assert root.mask == 0b111
+
+
+# -- shapes ----------------------------------------------------------------------------------------
+
+
+def test_shapes_are_interned_by_what_is_asked() -> None:
+    shapes = Shapes()
+    one, fresh = shapes.intern((1, 2), "")
+    assert fresh
+    assert shapes.intern((1, 2, 0, 0), "") == (one, False)  # types that turned up since
+    assert shapes.intern((1, 2), "n1")[0] is not one
+    assert one.need == ((0, 1), (1, 2))
+    assert not one.bits & REPLACE
+
+
+def test_shapes_numbers_are_given_again_after_many_were_idle() -> None:
+    shapes = Shapes(idle_limit=4)
+    forgotten = []
+    for size in range(1, 100):
+        shape, fresh = shapes.intern((size,), "")
+        assert fresh
+        assert shape.bits not in {s.bits for s in shapes.by_number.values() if s is not shape}
+        shapes.used(shape)
+        gone = shapes.unused(shape)
+        if gone is not None:
+            forgotten.append(gone)
+    assert len(shapes) == 4
+    assert len(forgotten) == 95
+    assert max(shapes.by_number) <= 5
+
+
+def test_shapes_in_use_are_not_forgotten() -> None:
+    shapes = Shapes(idle_limit=1)
+    kept, _ = shapes.intern((7,), "")
+    shapes.used(kept)
+    shapes.unused(kept)
+    shapes.used(kept)
+    for size in range(20, 30):
+        other, _ = shapes.intern((size,), "")
+        shapes.used(other)
+        shapes.unused(other)
+    assert shapes.intern((7,), "") == (kept, False)
+
+
+def test_registry_lengthens_by_name() -> None:
+    registry = Registry()
+    told: list[int] = []
+    registry.on_new_type = lambda: told.append(len(registry))
+    assert registry.vector({"vcore": 1}) == (1,)
+    assert registry.vector({"memory": 2}) == (0, 2)
+    assert registry.vector({"vcore": 3}) == (3, 0)
+    assert told == [1, 2]
