@@ -29,7 +29,8 @@ __all__ = ["install"]
 
 def start_timer(kernel: Kernel, entity: Application | Allocation, effect: fx.StartTimer) -> None:
     kind = "application" if isinstance(entity, Application) else "allocation"
-    kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
+    timer = kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
+    entity.timers = (*entity.timers, timer)
 
 
 def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
@@ -43,6 +44,9 @@ def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
 
 
 def update(kernel: Kernel, app: Application, effect: fx.Update) -> None:
+    living = app.partition.applications.get(app.app_id)
+    if living is not None and living is not app:
+        return  # its id is in use again (G55): the news would be taken for the new one's
     kernel.outbox.updated(app, effect.state, effect.message, kernel.now)
 
 
@@ -85,8 +89,9 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
     del app.partition.applications[app.app_id]
     app.partition.ended[app] = None
     app.finished = kernel.now
-    if app.placeholder_timer is not None:
-        app.placeholder_timer.cancel()
+    for timer in (*app.timers, app.placeholder_timer):
+        if timer is not None:
+            timer.cancel()  # V8
     for queue in leaf.lineage:
         queue.gated.pop(app, None)
     registration.remove_if_drained(kernel, leaf)

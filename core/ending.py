@@ -55,6 +55,8 @@ def end_allocation(kernel: Kernel, allocation: Allocation, trigger: str) -> None
     if allocation.partner is not None:
         gang.unplan(kernel, allocation.partner, again=True)
     kernel.fire(ALLOCATION, allocation, trigger)
+    for timer in allocation.timers:
+        timer.cancel()
     books.free_node(allocation)
     books.give_up(allocation)
     if allocation.ask.placeholder:

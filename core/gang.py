@@ -97,6 +97,11 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     group.offer(placeholder)
     if not app.gang_started:
         app.gang_started = True
+        if app.gated:  # recovered: the gate does not apply any more
+            app.gated = False
+            for queue in app.queue.lineage:
+                queue.gated.pop(app, None)
+            app.partition.refresh(app)
         if app.state in app_life.GATHERS:
             for queue in app.queue.lineage:
                 queue.admitted[app] = None
@@ -110,6 +115,9 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     books.owe(app)
     run_if_complete(kernel, app)
     app.partition.offer_replacements(app)
+    if app.state in app_life.GIVES_BACK:  # recovered too late: nobody waits for it any more
+        text = "releasing allocated placeholders on placeholder timeout"
+        release(kernel, placeholder, life.TIMEOUT, text)
 
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:
@@ -125,6 +133,8 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
     group = app.task_groups[placeholder.ask.task_group]
     group.take(placeholder)
     group.allocated -= 1
+    for timer in placeholder.timers:
+        timer.cancel()
     if replaced:
         group.replaced += 1
     else:

@@ -71,6 +71,8 @@ SERVED = frozenset({ACCEPTED, STARTING, RUNNING})
 RUNS_ON_ALLOCATION = SERVED | {WAITING}
 #: states in which a placeholder timeout only gives leftovers back (2.1)
 GIVES_BACK_ON_TIMEOUT = COUNTED | {WAITING}
+#: states in which no placeholder is wanted any more
+GIVES_BACK = frozenset({RESUMING})
 #: states after its end, in which it holds nothing (V8)
 ENDED = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
 

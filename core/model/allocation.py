@@ -9,6 +9,7 @@ from quadriga.fsm import allocation as life
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
+    from quadriga.core.timers import Timer
 
 __all__ = ["Allocation"]
 
@@ -29,6 +30,7 @@ class Allocation:
         "partner",
         "reason",
         "state",
+        "timers",
         "uuid",
         "vector",
     )
@@ -46,6 +48,7 @@ class Allocation:
         self.reason: str | None = None
         self.message = ""
         self.partner: Allocation | None = None
+        self.timers: tuple[Timer, ...] = ()
 
     @property
     def key(self) -> str:

@@ -67,6 +67,7 @@ class Application(Level):
         "submitted",
         "tags",
         "task_groups",
+        "timers",
         "user",
     )
 
@@ -87,6 +88,8 @@ class Application(Level):
         #: was in Starting or Running (X17)
         self.started = False
         self.run_limit = 0
+        #: those that its lifecycle started
+        self.timers: tuple[Timer, ...] = ()
 
         self.asks: dict[str, Ask] = {}
         self.groups: dict[object, AskGroup] = {}

@@ -492,3 +492,19 @@ def test_i32_a_node_with_allocations_of_several_applications(order: str) -> None
         "released two/a-0 STOPPED_BY_RM",
         "two Waiting (wait)",
     ]
+
+
+def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> None:
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+        "[{name: default, resources: {max: {vcore: 4}}}]}]}]"
+    )
+    script.node("n1", vcore=9000)
+    placed(script, "other", size=2000)
+    script.app("gang", gang={"vcore": 3000})
+    script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
+    assert script.schedule() == []
+    found = existing("q-0", "gang", group="g", placeholder=True)
+    script.send(AllocationRequest(rmID="rm", allocations=[found]))
+    # it has started: what the quota has left is for it
+    assert script.schedule() == ["new gang/p-0 on n1 placeholder of g"]

@@ -362,14 +362,15 @@ def test_x1_the_dialect_is_each_managers_choice() -> None:
     assert ours.log[-1] == "app Waiting (wait)"
 
 
-def test_x34_expiry_is_not_an_update_of_a_living_application() -> None:
-    script = Script()
+@NAMES
+def test_x34_expiry_is_the_last_update_and_the_end_of_all_memory(names: str) -> None:
+    script = Script(extra={"si.stateNames": names})
     script.app("app")
     script.ask("app", "a", vcore=1)
     script.remove_app("app")
-    seen = len(updates(script))
-    script.advance(72 * 3600)
-    assert len(updates(script)) == seen
+    assert script.advance(72 * 3600 - 1) == []
+    message = "expireApplication" if names == "yunikorn" else "expire"
+    assert script.advance(1) == [f"app Expired ({message})"]
     with pytest.raises(KeyError):
         script.scheduler.application("app")
 

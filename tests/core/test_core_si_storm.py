@@ -289,7 +289,7 @@ def _may_go(app: Application, ask: Ask) -> bool:
     return group is None or group.count <= group.replaced + group.timed_out
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", [*range(24), 179, 790])
 def test_v1_to_v9_nothing_is_lost_in_a_storm(seed: int) -> None:
     storm = Storm(seed)
     storm.run(400)

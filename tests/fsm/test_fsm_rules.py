@@ -118,7 +118,7 @@ def test_g55_an_ended_application_is_forgotten_in_the_end(born: Any) -> None:
     for state in ("Completed", "Killed", "Rejected"):
         assert APPLICATION.lasts[state] == Within(72 * HOUR, then="expire")
         it = born(state)
-        assert APPLICATION.fire(it, "expire") == (Forget(),)
+        assert APPLICATION.fire(it, "expire") == (Forget(), Update("Expired", "expire"))
         assert reachable(APPLICATION, state) == (state, "Expired")
 
 
