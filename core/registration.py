@@ -103,6 +103,7 @@ def register(
     rm.build_info = dict(request.buildInfo)
     rm.speaks_allocation_id = request.version.removeprefix("v").startswith("1.5")
     rm.configuration = configuration.checksum
+    rm.extra = {}
     _extra(rm, request.extraConfig)
     for config in configuration.partitions:
         partition = Partition(rm, config)
@@ -127,7 +128,9 @@ def check_extra(request: str, extra: Mapping[str, str]) -> None:
                 raise RequestError(request, field, f"{value!r} is not a positive duration (2.10)")
 
 
-def _extra(rm: ResourceManager, extra: Mapping[str, str]) -> None:
+def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
+    """Take over settings; what an update does not name stays as it was."""
+    extra = rm.extra = {**rm.extra, **changes}
     rm.dialect = Dialect(extra.get("si.stateNames", "quadriga"))
     rm.design_order = extra.get("si.messageOrder", "design") == "design"
     pause, resend = extra.get("rm.pauseTimeout"), extra.get("release.resend")

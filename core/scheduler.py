@@ -59,8 +59,8 @@ class Scheduler:
     ) -> list[Output]:
         """Apply one message and return what it made the scheduler say.
 
-        Raises ``RequestError`` for a request that is refused whole; then nothing has changed.
-        Nothing is scheduled here: call ``schedule``.
+        Raises ``RequestError`` for a request that is refused whole; then it has changed nothing.
+        Timers that were due before ``now`` fire first. Nothing is scheduled here: call ``schedule``.
         """
         kernel = self._advance_to(now)
         kernel.cause = type(message).__name__
@@ -98,14 +98,8 @@ class Scheduler:
 
     def advance(self, now: int) -> list[Output]:
         """Let every timer up to ``now`` fire, each at its own instant."""
-        kernel = self._kernel
-        if now < kernel.now:
-            self._advance_to(now)
-        while (timer := kernel.timers.pop(now)) is not None:
-            kernel.now = max(kernel.now, timer.when)
-            kernel.cause = f"timer {timer.name}"
-            deadlines.ring(kernel, timer)
-        self._advance_to(now)
+        kernel = self._advance_to(now)
+        self._ring(now)
         return kernel.outbox.take()
 
     def next_deadline(self) -> int | None:
@@ -229,11 +223,20 @@ class Scheduler:
     # -- the rest --------------------------------------------------------------------------------
 
     def _advance_to(self, now: int) -> Kernel:
+        """Time has come to ``now``; what was due before it happens first, at its own instants."""
         kernel = self._kernel
         if now < kernel.now:
             raise RequestError("time", "now", f"went back from {kernel.now} to {now} ns")
+        self._ring(now - 1)
         kernel.now = now
         return kernel
+
+    def _ring(self, until: int) -> None:
+        kernel = self._kernel
+        while (timer := kernel.timers.pop(until)) is not None:
+            kernel.now = max(kernel.now, timer.when)
+            kernel.cause = f"timer {timer.name}"
+            deadlines.ring(kernel, timer)
 
     def _rm(self, message: Request) -> ResourceManager:
         rm = self._rms.get(message.rmID)

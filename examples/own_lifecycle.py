@@ -50,14 +50,14 @@ LOAN = Lifecycle(
         "Held":    within(3 * 24 * HOUR, then="shelve"),
     },
     rows=(
-        #   trigger     from               to         guard              emit
-        row("lend",     ("Shelved", "Held"), "Lent"),
-        row("fall_due", "Lent",            "Overdue",                    emit=remind),
-        row("give_back", ("Lent", "Overdue"), "Held", when=is_reserved),
+        #   trigger      from                 to         guard             emit
+        row("lend",      ("Shelved", "Held"), "Lent"),
+        row("fall_due",  "Lent",              "Overdue",                   emit=remind),
+        row("give_back", ("Lent", "Overdue"), "Held",    when=is_reserved),
         row("give_back", ("Lent", "Overdue"), "Shelved"),
-        row("shelve",   "Held",            "Shelved"),
-        row("give_up",  "Overdue",         "Lost"),
-        ignored("remind", "Overdue",       why="the first reminder was enough"),
+        row("shelve",    "Held",              "Shelved"),
+        row("give_up",   "Overdue",           "Lost"),
+        ignored("remind", "Overdue",          why="the first reminder was enough"),
     ),
 )
 # fmt: on

@@ -22,6 +22,7 @@ class ResourceManager:
         "design_order",
         "dialect",
         "entries",
+        "extra",
         "partitions",
         "pause_timeout",
         "policy_group",
@@ -41,6 +42,7 @@ class ResourceManager:
         self.policy_group = ""
         self.build_info: dict[str, str] = {}
         self.configuration = ""
+        self.extra: dict[str, str] = {}
         self.dialect = Dialect.QUADRIGA
         self.design_order = True
         self.reservations = True

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -31,6 +31,7 @@ from quadriga.si import (
     RegisterResourceManagerRequest,
     TerminationType,
 )
+from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script, resource
 
 POLICIES = ("fifo", "fair", "stateaware")
@@ -247,6 +248,9 @@ class Life:
             repeat=rng.choice((1, 1, 2, 3)),
             priority=rng.choice((0, 0, 5, -5)),
             timeout_ms=rng.choice((0, 0, 0, 30_000)),
+            tags={TAG_REQUIRED_NODE: rng.choice(self.nodes or ["n1"])}
+            if rng.random() < 0.08
+            else None,
             **rng.choice(({"vcore": size}, {"vcore": size, "memory": 1}, {"memory": size + 1})),
         )
 
@@ -346,6 +350,12 @@ class Life:
         for node in partition.nodes.values():
             if node.node_id not in self.shrunk:
                 assert min(node.available) >= 0, f"V2: {node.node_id} is overcommitted"
+        kept = {node.reservation for node in partition.nodes.values()} - {None}
+        assert kept == set(partition.reservations), "V3: nodes and reservations differ"
+        assert kept >= {*partition.woken, *partition.stalled}, "V3: a reservation outlived itself"
+        for each in partition.reservations:
+            assert each in each.ask.app.reservations
+            assert each.ask.ask_key in each.ask.app.asks
         for app in partition.ended:
             assert app.state in ENDED
             assert not (app.asks or app.allocations or app.placeholders or app.reservations)
@@ -407,7 +417,11 @@ TestAnything.settings = settings(
 
 @pytest.mark.slow
 class TestAnythingLonger(Anything.TestCase):  # type: ignore[name-defined,misc]
-    settings = settings(settings.default, stateful_step_count=120)
+    settings = settings(
+        settings.default,
+        stateful_step_count=100,
+        suppress_health_check=[HealthCheck.large_base_example, HealthCheck.too_slow],
+    )
 
 
 # -- by name ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from quadriga.core import Journal, Options, RequestError, Scheduler
 from quadriga.core.timers import Timers
 from quadriga.si import NodeInfo, TerminationType
-from quadriga.sim.script import Script
+from quadriga.sim.script import Script, lines
 
 
 class Thing:
@@ -252,8 +252,8 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
     script.release_ask("app", "a")
     script.advance(20)
     scheduler = script.scheduler
-    # the time of the request passes the timer of Waiting, which has not fired yet
-    scheduler.schedule(40 * 10**9)
+    # at the very instant of the timer of Waiting, which only advance() fires
+    scheduler.schedule(30 * 10**9)
     before = list(scheduler.journal)
     actions: dict[str, Any] = {
         "apply": lambda now: scheduler.apply(_node_request(), now),
@@ -263,11 +263,11 @@ def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
         "inspect": scheduler.inspect,
     }
     with pytest.raises(RequestError, match="went back"):
-        actions[call](35 * 10**9)
+        actions[call](25 * 10**9)
     assert list(scheduler.journal) == before
-    assert scheduler.now == 40 * 10**9
+    assert scheduler.now == 30 * 10**9
     # and the timer has not been lost
-    (output,) = scheduler.advance(40 * 10**9)
+    (output,) = scheduler.advance(30 * 10**9)
     assert output.message.updated[0].state == "Completed"
 
 
@@ -293,3 +293,16 @@ def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
     heard = script.release("app", "a-0", TerminationType.UNKNOWN_TERMINATION_TYPE)
     assert heard[0] == "released app/a-0 STOPPED_BY_RM"
     assert script.release("app", "a-0") == []
+
+
+def test_what_was_due_before_a_message_happens_before_it() -> None:
+    script = Script()
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.release_ask("app", "a")
+    # 40 s later, without anybody having called advance(): the 30 s of Waiting are over
+    outputs = script.scheduler.apply(_node_request(), 40 * 10**9)
+    said = [line for output in outputs for line in lines(output.message)]
+    assert said[0] == "app Completed (complete)"
+    update = outputs[0].message.updated[0]
+    assert update.stateTransitionTimestamp == 30 * 10**9
