@@ -4,187 +4,43 @@ I36, M8)."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+from service_side import (
+    METHOD,
+    PATIENCE,
+    SECOND,
+    STORY,
+    Heard,
+    apps,
+    asks,
+    bare_core,
+    nodes,
+    placed,
+    register,
+    release,
+    send,
+)
 
 from quadriga.core import Options, Scheduler, SchedulerService
 from quadriga.fsm import InvalidTransition
 from quadriga.si import (
-    AddApplicationRequest,
-    AllocationAsk,
-    AllocationRelease,
-    AllocationReleasesRequest,
-    AllocationRequest,
     AllocationResponse,
-    ApplicationRequest,
     ApplicationResponse,
     EventRecord,
     NodeInfo,
-    NodeRequest,
     NodeResponse,
     NullCallback,
     PredicatesArgs,
-    PreemptionPredicatesArgs,
-    PreemptionPredicatesResponse,
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
     RequestError,
     ResourceManagerCallback,
     SchedulerAPI,
-    TerminationType,
     UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
-    UserGroupInformation,
 )
-from quadriga.sim.script import ONE_QUEUE, resource
-
-#: nothing here takes this long; it only ends a test that would hang
-PATIENCE = 20.0
-
-
-class Heard(NullCallback):
-    """Writes down every call, in order, and lets a test wait for what it expects."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[str, bytes]] = []
-        self.messages: list[Any] = []
-        self._changed = threading.Condition()
-
-    def _note(self, method: str, message: Any) -> None:
-        with self._changed:
-            self.calls.append((method, message.SerializeToString(deterministic=True)))
-            self.messages.append(message)
-            self._changed.notify_all()
-
-    def update_allocation(self, response: AllocationResponse) -> None:
-        self._note("allocation", response)
-
-    def update_application(self, response: ApplicationResponse) -> None:
-        self._note("application", response)
-
-    def update_node(self, response: NodeResponse) -> None:
-        self._note("node", response)
-
-    def update_container_scheduling_state(
-        self, request: UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self._note("container", request)
-
-    def wait_for(self, what: Callable[[list[Any]], bool]) -> None:
-        with self._changed:
-            assert self._changed.wait_for(lambda: what(self.messages), PATIENCE)
-
-
-def register(rm_id: str = "rm", **fields: Any) -> RegisterResourceManagerRequest:
-    fields.setdefault("config", ONE_QUEUE)
-    return RegisterResourceManagerRequest(rmID=rm_id, **fields)
-
-
-def nodes(*names: str, vcore: int = 4000, action: int = NodeInfo.CREATE) -> NodeRequest:
-    infos = [
-        NodeInfo(nodeID=n, action=action, schedulableResource=resource({"vcore": vcore}))  # type: ignore[arg-type]
-        for n in names
-    ]
-    return NodeRequest(rmID="rm", nodes=infos)
-
-
-def apps(*names: str, gang: int = 0, style: str = "", timeout_ms: int = 0) -> ApplicationRequest:
-    new = [
-        AddApplicationRequest(
-            applicationID=name,
-            queueName="root.default",
-            ugi=UserGroupInformation(user="ann"),
-            placeholderAsk=resource({"vcore": gang}) if gang else None,
-            gangSchedulingStyle=style,
-            executionTimeoutMilliSeconds=timeout_ms,
-        )
-        for name in names
-    ]
-    return ApplicationRequest(rmID="rm", new=new)
-
-
-def asks(app: str, *keys: str, vcore: int = 1000, **fields: Any) -> AllocationRequest:
-    made = [
-        AllocationAsk(
-            allocationKey=key,
-            applicationID=app,
-            resourceAsk=resource({"vcore": vcore}),
-            maxAllocations=fields.get("repeat", 1),
-            taskGroupName=fields.get("group", ""),
-            placeholder=fields.get("placeholder", False),
-        )
-        for key in keys
-    ]
-    return AllocationRequest(rmID="rm", asks=made)
-
-
-def release(
-    app: str, uuid: str, kind: TerminationType = TerminationType.STOPPED_BY_RM
-) -> AllocationRequest:
-    one = AllocationRelease(
-        partitionName="default", applicationID=app, UUID=uuid, terminationType=kind
-    )
-    releases = AllocationReleasesRequest(allocationsToRelease=[one])
-    return AllocationRequest(rmID="rm", releases=releases)
-
-
-SECOND = 10**9
-REPLACED = TerminationType.PLACEHOLDER_REPLACED
-
-#: what a resource manager does, and when (s): a gang with two members, an ordinary application,
-#: mistakes, a node that goes, the end of both
-STORY: list[tuple[int, Any]] = [
-    (1, nodes("n1", "n2")),
-    (1, nodes("n1")),
-    (2, apps("gang", gang=4000, style="Hard")),
-    (2, apps("plain", "plain")),
-    (3, asks("gang", "p0", "p1", vcore=2000, group="g", placeholder=True)),
-    (3, asks("plain", "a", vcore=1000, repeat=3)),
-    (4, asks("gang", "r0", "r1", vcore=2000, group="g")),
-    (5, release("gang", "p0-0", REPLACED)),
-    (5, release("gang", "p1-0", REPLACED)),
-    (6, asks("nobody", "x")),
-    (6, UpdateConfigurationRequest(rmID="rm", config=ONE_QUEUE + "      # the same\n")),
-    (7, release("plain", "a-1")),
-    (8, nodes("n2", action=NodeInfo.DRAIN_NODE)),
-    (9, nodes("n2", action=NodeInfo.DECOMISSION)),
-    (10, release("gang", "")),
-    (10, release("plain", "")),
-    (11, apps("late")),
-    (60, asks("late", "z", vcore=9000)),
-    (62, apps("end")),
-]
-
-SEND: dict[type[Any], str] = {
-    AllocationRequest: "update_allocation",
-    ApplicationRequest: "update_application",
-    NodeRequest: "update_node",
-    UpdateConfigurationRequest: "update_configuration",
-}
-METHOD: dict[type[Any], str] = {
-    AllocationResponse: "allocation",
-    ApplicationResponse: "application",
-    NodeResponse: "node",
-    UpdateContainerSchedulingStateRequest: "container",
-}
-
-
-def send(api: SchedulerAPI, message: Any) -> None:
-    getattr(api, SEND[type(message)])(message)
-
-
-def bare_core() -> list[tuple[str, bytes]]:
-    """What the core says to the story when nothing is between."""
-    core = Scheduler()
-    outputs = list(core.apply(register(), 0))
-    for at, message in STORY:
-        outputs += core.advance(at * SECOND)
-        outputs += core.apply(message, at * SECOND)
-        outputs += core.schedule(at * SECOND)
-    assert core.check() == []
-    return [(METHOD[type(m)], m.SerializeToString(deterministic=True)) for _, m in outputs]
 
 
 @pytest.fixture
@@ -435,167 +291,6 @@ def test_a_callback_may_stop_the_service() -> None:
     service.stop()
     with pytest.raises(RuntimeError, match="stopped"):
         service.update_node(nodes("n2"))
-
-
-# -- predicates ------------------------------------------------------------------------------------
-
-
-class Picky(Heard):
-    """Refuses nodes by name; notes what it was asked."""
-
-    def __init__(self, *refused: str) -> None:
-        super().__init__()
-        self.refused = refused
-        self.asked: list[tuple[str, str, bool]] = []
-
-    def predicates(self, args: PredicatesArgs) -> str | None:
-        self.asked.append((args.allocationKey, args.nodeID, args.allocate))
-        return "taint" if args.nodeID in self.refused else None
-
-
-def placed(heard: Heard) -> list[tuple[str, str]]:
-    found = [n for m in heard.messages if isinstance(m, AllocationResponse) for n in m.new]
-    return [(n.UUID, n.nodeID) for n in found]
-
-
-def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
-    heard = Picky("n1")
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
-    manual.step(1)
-    assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
-    assert placed(heard) == [("a-0", "n2")]
-
-
-def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
-    manual: SchedulerService,
-) -> None:
-    heard = Picky("n1", "n2")
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a", "b"))
-    manual.step(1)
-    assert placed(heard) == []
-    heard.refused = ("n1",)
-    manual.step(2)
-    assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
-
-
-def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
-    heard = Picky()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2", "n3", vcore=2000))
-    manual.update_application(apps("app", "big"))
-    manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
-    manual.step(1 * SECOND)
-    manual.update_allocation(asks("big", "x", vcore=2000))
-    heard.asked.clear()
-    manual.step(2 * SECOND)
-    manual.step(4 * SECOND)
-    assert heard.asked == [("x", "n1", False)]
-    node = manual.read(lambda core: core.partition().nodes["n1"])
-    assert node.reservation.ask.ask_key == "x"
-
-
-def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
-    manual: SchedulerService,
-) -> None:
-    heard = Picky()
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app", gang=1000))
-    manual.update_allocation(asks("app", "p", group="g", placeholder=True))
-    manual.step(1)
-    manual.update_allocation(asks("app", "r", group="g"))
-    heard.asked.clear()
-    manual.step(2)
-    assert heard.asked == [("r", "n1", False)]
-
-
-def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
-    manual: SchedulerService,
-) -> None:
-    class Bare:
-        def update_node(self, response: NodeResponse) -> None: ...
-        def update_application(self, response: ApplicationResponse) -> None: ...
-        def update_allocation(self, response: AllocationResponse) -> None:
-            self.placed = [n.nodeID for n in response.new]
-
-    bare: Any = Bare()
-    manual.register_resource_manager(register(), bare)
-    manual.update_node(nodes("n1"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
-    manual.step(1)
-    assert bare.placed == ["n1"]
-
-
-def test_i36_predicates_may_be_an_attribute_of_the_callback(manual: SchedulerService) -> None:
-    heard: Any = Heard()
-    heard.predicates = lambda args: "no" if args.nodeID == "n1" else None
-    manual.register_resource_manager(register(), heard)
-    manual.update_node(nodes("n1", "n2"))
-    manual.update_application(apps("app"))
-    manual.update_allocation(asks("app", "a"))
-    manual.step(1)
-    assert placed(heard) == [("a-0", "n2")]
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-def test_i36_predicates_that_raise_say_no(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
-    class Breaks(Heard):
-        def predicates(self, args: PredicatesArgs) -> str | None:
-            if args.nodeID == "n1":
-                raise OSError("no answer")
-            return None
-
-    heard = Breaks()
-    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1", "n2"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
-        if not threaded:
-            service.step(1)
-        heard.wait_for(lambda messages: bool(placed(heard)))
-    assert placed(heard) == [("a-0", "n2")]
-    assert "no answer" in caplog.text
-
-
-@pytest.mark.parametrize("threaded", [False, True])
-def test_i36_predicates_cannot_send_requests(
-    threaded: bool, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Meddles(Heard):
-        def predicates(self, args: PredicatesArgs) -> str | None:
-            if args.nodeID == "n1":
-                service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
-            return None
-
-    heard = Meddles()
-    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
-        service.register_resource_manager(register(), heard)
-        service.update_node(nodes("n1", "n2"))
-        service.update_application(apps("app"))
-        service.update_allocation(asks("app", "a"))
-        if not threaded:
-            service.step(1)
-        heard.wait_for(lambda messages: bool(placed(heard)))
-        assert service.read(lambda core: sorted(core.partition().nodes)) == ["n1", "n2"]
-        assert service.read(lambda core: core.check()) == []
-    assert placed(heard) == [("a-0", "n2")]
-    assert "a predicate cannot send requests" in caplog.text
-
-
-def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
-    args = PreemptionPredicatesArgs(
-        allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
-    )
-    answer = NullCallback().preemption_predicates(args)
-    assert answer == PreemptionPredicatesResponse(success=True, index=2)
 
 
 # -- bugs of ours ----------------------------------------------------------------------------------

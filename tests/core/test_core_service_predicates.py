@@ -1,0 +1,188 @@
+"""Predicates of the resource manager, asked through its callback (I36, I37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from service_side import SECOND, Heard, apps, asks, nodes, placed, register
+
+from quadriga.core import SchedulerService
+from quadriga.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    NodeInfo,
+    NodeResponse,
+    NullCallback,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+)
+
+
+@pytest.fixture
+def service() -> Iterator[SchedulerService]:
+    with SchedulerService() as made:
+        yield made
+
+
+@pytest.fixture
+def manual() -> SchedulerService:
+    return SchedulerService(manual=True, clock=lambda: 0)
+
+
+# -- predicates ------------------------------------------------------------------------------------
+
+
+class Picky(Heard):
+    """Refuses nodes by name; notes what it was asked."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.asked: list[tuple[str, str, bool]] = []
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        self.asked.append((args.allocationKey, args.nodeID, args.allocate))
+        return "taint" if args.nodeID in self.refused else None
+
+
+def test_i36_predicates_decide_about_nodes(manual: SchedulerService) -> None:
+    heard = Picky("n1")
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert heard.asked == [("a", "n1", True), ("a", "n2", True)]
+    assert placed(heard) == [("a-0", "n2")]
+
+
+def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
+    manual: SchedulerService,
+) -> None:
+    heard = Picky("n1", "n2")
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a", "b"))
+    manual.step(1)
+    assert placed(heard) == []
+    heard.refused = ("n1",)
+    manual.step(2)
+    assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
+
+
+def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
+    heard = Picky()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2", "n3", vcore=2000))
+    manual.update_application(apps("app", "big"))
+    manual.update_allocation(asks("app", "a", "b", "c", vcore=1200))
+    manual.step(1 * SECOND)
+    manual.update_allocation(asks("big", "x", vcore=2000))
+    heard.asked.clear()
+    manual.step(2 * SECOND)
+    manual.step(4 * SECOND)
+    assert heard.asked == [("x", "n1", False)]
+    node = manual.read(lambda core: core.partition().nodes["n1"])
+    assert node.reservation.ask.ask_key == "x"
+
+
+def test_i36_a_replacement_asks_for_the_placeholders_node_with_allocate_false(
+    manual: SchedulerService,
+) -> None:
+    heard = Picky()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app", gang=1000))
+    manual.update_allocation(asks("app", "p", group="g", placeholder=True))
+    manual.step(1)
+    manual.update_allocation(asks("app", "r", group="g"))
+    heard.asked.clear()
+    manual.step(2)
+    assert heard.asked == [("r", "n1", False)]
+
+
+def test_i36_a_manager_without_predicates_of_its_own_is_not_asked(
+    manual: SchedulerService,
+) -> None:
+    class Bare:
+        def update_node(self, response: NodeResponse) -> None: ...
+        def update_application(self, response: ApplicationResponse) -> None: ...
+        def update_allocation(self, response: AllocationResponse) -> None:
+            self.placed = [n.nodeID for n in response.new]
+
+    bare: Any = Bare()
+    manual.register_resource_manager(register(), bare)
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert bare.placed == ["n1"]
+
+
+def test_i36_predicates_may_be_an_attribute_of_the_callback(manual: SchedulerService) -> None:
+    heard: Any = Heard()
+    heard.predicates = lambda args: "no" if args.nodeID == "n1" else None
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert placed(heard) == [("a-0", "n2")]
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_i36_predicates_that_raise_say_no(threaded: bool, caplog: pytest.LogCaptureFixture) -> None:
+    class Breaks(Heard):
+        def predicates(self, args: PredicatesArgs) -> str | None:
+            if args.nodeID == "n1":
+                raise OSError("no answer")
+            return None
+
+    heard = Breaks()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1", "n2"))
+        service.update_application(apps("app"))
+        service.update_allocation(asks("app", "a"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(lambda messages: bool(placed(heard)))
+    assert placed(heard) == [("a-0", "n2")]
+    assert "no answer" in caplog.text
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_i36_predicates_cannot_send_requests(
+    threaded: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Meddles(Heard):
+        def predicates(self, args: PredicatesArgs) -> str | None:
+            if args.nodeID == "n1":
+                service.update_node(nodes("n1", action=NodeInfo.DECOMISSION))
+            return None
+
+    heard = Meddles()
+    with SchedulerService(manual=not threaded, clock=lambda: 0) as service:
+        service.register_resource_manager(register(), heard)
+        service.update_node(nodes("n1", "n2"))
+        service.update_application(apps("app"))
+        service.update_allocation(asks("app", "a"))
+        if not threaded:
+            service.step(1)
+        heard.wait_for(lambda messages: bool(placed(heard)))
+        assert service.read(lambda core: sorted(core.partition().nodes)) == ["n1", "n2"]
+        assert service.read(lambda core: core.check()) == []
+    assert placed(heard) == [("a-0", "n2")]
+    assert "a predicate cannot send requests" in caplog.text
+
+
+def test_i37_x24_the_null_callback_takes_the_first_try() -> None:
+    args = PreemptionPredicatesArgs(
+        allocationKey="a", nodeID="n1", preemptAllocationKeys=["x", "y", "z"], startIndex=2
+    )
+    answer = NullCallback().preemption_predicates(args)
+    assert answer == PreemptionPredicatesResponse(success=True, index=2)
