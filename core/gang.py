@@ -115,9 +115,6 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     books.owe(app)
     run_if_complete(kernel, app)
     app.partition.offer_replacements(app)
-    if app.state in app_life.GIVES_BACK:  # recovered too late: nobody waits for it any more
-        text = "releasing allocated placeholders on placeholder timeout"
-        release(kernel, placeholder, life.TIMEOUT, text)
 
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:

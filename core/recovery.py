@@ -105,7 +105,7 @@ def recover(
 
 def give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
     """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
-    if allocation.placeholder and allocation.ask.app.state == app_life.RESUMING:
+    if allocation.placeholder and allocation.ask.app.state in app_life.GIVES_BACK:
         text = "releasing allocated placeholders on placeholder timeout"
         gang.release(kernel, allocation, life.TIMEOUT, text)
 

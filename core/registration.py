@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core import reservation
 from quadriga.core.config import (
     ConfigError,
     Configuration,
@@ -167,7 +168,10 @@ def update_configuration(
         if partition is not None:
             _check_kinds(name, partition.root, config.root)
     if request.extraConfig:
+        reserved = rm.reservations
         _extra(rm, request.extraConfig)
+        if rm.reservations != reserved:
+            _switch_reservations(kernel, rm)
     if configuration is None or configuration.checksum == rm.configuration:
         return
     rm.configuration = configuration.checksum
@@ -193,6 +197,17 @@ def update_configuration(
         if QUEUE.allows(partition.state, queue_life.REMOVE):
             kernel.fire(QUEUE, partition, queue_life.REMOVE)
     clean_queues(kernel, rm)
+
+
+def _switch_reservations(kernel: Kernel, rm: ResourceManager) -> None:
+    """Reservations were switched on or off: drop what there is, or let those who wait look again."""
+    for partition in rm.partitions.values():
+        if not rm.reservations:
+            for kept in list(partition.reservations):
+                reservation.cancel(partition, kept)
+        for app in partition.applications.values():
+            for group in list(app.groups.values()):
+                reservation.wait_to_reserve(kernel, group)
 
 
 def _check_kinds(request: str, queue: Queue, config: QueueConfig) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafQueue", "ParentQueue", "Queue"]
 
+#: up to so many children a look at each is cheaper than the heaps
+_FEW = 8
+
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -282,9 +285,9 @@ class ParentQueue(Queue):
         return _most_pending(sorted(tied, key=lambda queue: queue.name))
 
     def _candidates(self, wanted: int) -> Iterable[Any]:
-        """Children among which the best is: the first for each bit, or, where there are more bits
-        than children, simply all that wait for any."""
-        if wanted.bit_count() < len(self.children):
+        """Children among which the best is: the first for each bit, or, where there are only a few
+        children or more bits than children, simply all that wait for any."""
+        if len(self.children) > _FEW and wanted.bit_count() < len(self.children):
             return (child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2))
         return [child for child in self.children.values() if child.offered & wanted]
 

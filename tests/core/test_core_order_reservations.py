@@ -471,3 +471,24 @@ def test_no_invariant_breaks_when_time_goes_back() -> None:
     script.advance(5)
     with pytest.raises(RequestError, match="went back"):
         script.scheduler.schedule(0)
+
+
+def test_2_2_3_switched_off_and_on_again_while_an_ask_waits() -> None:
+    script = Script()
+    script.node("n1", vcore=2)
+    script.node("n2", vcore=1)
+    script.app("app")
+    script.ask("app", "small", vcore=1)
+    script.schedule()
+    script.ask("app", "big", vcore=2)
+    script.schedule()
+    script.advance(2)
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/big"]
+    script.configure("", {"scheduler.disableReservation": "true"})
+    assert reserved(script) == {}
+    script.schedule()
+    assert reserved(script) == {}
+    script.configure("", {"scheduler.disableReservation": "false"})
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/big"]
