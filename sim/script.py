@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from quadriga.core import Options, Output, Scheduler
+from quadriga.core.registration import DEFAULT_QUEUES
 from quadriga.si import (
     AddApplicationRequest,
     AllocationAsk,
@@ -42,15 +43,8 @@ from quadriga.si import (
 
 __all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
 
-ONE_QUEUE: Final = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: default
-"""
+#: a configuration with one queue for everybody, ``root.default``
+ONE_QUEUE: Final = DEFAULT_QUEUES
 
 #: kinds of release that the resource manager confirms (R2)
 _BY_CORE: Final = (

@@ -64,24 +64,7 @@ class Ranking:
     def top(self) -> Any:
         """The child with the smallest key. There must be one."""
         live = self._live
-        if len(live) == 1:
-            return next(iter(live))
-        heap = self._heap
-        while True:
-            entry = heap[0]
-            child = entry[2]
-            if live.get(child) is not entry:
-                heappop(heap)
-                continue
-            key = child.rank
-            if key is entry[0]:
-                return child
-            if key is None:
-                key = child.make_rank()
-            self._count += 1
-            renewed = (key, self._count, child)
-            live[child] = renewed
-            heapreplace(heap, renewed)
+        return next(iter(live)) if len(live) == 1 else self._surface()
 
     def tied(self, length: int) -> list[Any]:
         """The best child and all whose keys begin with the same ``length`` parts."""
@@ -106,7 +89,10 @@ class Ranking:
         return found
 
     def _surface(self) -> Any:
-        """As ``top``, but walks past entries taken out of the heap by ``tied``."""
+        """Bring the best child's entry to the top of the heap; ``None`` if no entry is left there.
+
+        Entries of children that wait no longer are dropped, those with an old key renewed.
+        """
         heap, live = self._heap, self._live
         while heap:
             entry = heap[0]
@@ -114,9 +100,11 @@ class Ranking:
             if live.get(child) is not entry:
                 heappop(heap)
                 continue
-            key = child.rank if child.rank is not None else child.make_rank()
-            if key == entry[0]:
+            key = child.rank
+            if key is entry[0]:
                 return child
+            if key is None:
+                key = child.make_rank()
             self._count += 1
             renewed = (key, self._count, child)
             live[child] = renewed
