@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace, _SubParsersAction
 from pathlib import Path
@@ -115,6 +116,8 @@ def run(arguments: Namespace) -> int:
         return 0
     for path in (arguments.journal, arguments.json):
         _must_be_writable(path)
+    # a simulation makes few cycles and many objects that live long: look for garbage less often
+    gc.set_threshold(100_000, 50, 100)
     from quadriga.cli.progress import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
     from quadriga.sim.simulation import Simulation

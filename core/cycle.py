@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from quadriga.core import books, gang, reservation
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.application import Application
 from quadriga.core.order.shapes import REPLACE
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
@@ -23,10 +24,11 @@ from quadriga.fsm import ask as ask_life
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.order.shapes import Shape
 
 __all__ = ["allocate", "decide", "next_uuid"]
 
@@ -54,8 +56,8 @@ def _descend(partition: Partition, able: int) -> tuple[Application, AskGroup] | 
     level = partition.root.best(able)
     if level is None:
         return None
-    while not hasattr(level, "app_id"):
-        able &= level.offered  # what a quota blocks here, nobody below may be chosen for
+    while not isinstance(level, Application):
+        able &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
         level = level.best(able)
     group: AskGroup = level.best(able)
     return level, group
@@ -69,7 +71,7 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
             return False
         app, group = found
         shape = group.shape
-        short = next((q for q in app.queue.lineage if q.limits and not q.has_room(shape)), None)
+        short = _out_of_quota(app, shape)
         if short is not None:
             short.run_short(shape)
             continue
@@ -86,6 +88,14 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
+
+
+def _out_of_quota(app: Application, shape: Shape) -> Queue | None:
+    """The lowest queue above the application whose quota has no room for the shape."""
+    for queue in app.queue.lineage:
+        if queue.limits and not queue.has_room(shape):
+            return queue
+    return None
 
 
 def _node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
@@ -160,9 +170,7 @@ def _use(
         return False
     shape = group.shape
     lane = ask.app.above
-    if (lane is not None and lane.blocked) or any(
-        q.limits and not q.has_room(shape) for q in ask.app.queue.lineage
-    ):
+    if (lane is not None and lane.blocked) or _out_of_quota(ask.app, shape) is not None:
         partition.stalled[each] = None
         return False
     if group.placeholder and not ask.app.gang_started and not gang.may_start(ask.app):

@@ -289,7 +289,7 @@ class ParentQueue(Queue):
         children or more bits than children, simply all that wait for any."""
         if len(self.children) > _FEW and wanted.bit_count() < len(self.children):
             return (child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2))
-        return [child for child in self.children.values() if child.offered & wanted]
+        return [q for q in self.children.values() if q.mask & ~q.blocked & wanted]
 
 
 def _most_pending(queues: list[Any]) -> Any:
