@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from quadriga.core import gang
@@ -61,7 +61,8 @@ def explain(kernel: Kernel, ask: Ask) -> Explanation:
     shape = Shape(0, ask.vector, ask.required_node)
     checks = [*_of_application(ask), *_of_gang(ask), *_of_queues(ask, shape)]
     checks.extend(_of_nodes(kernel, ask, shape))
-    return Explanation(ask.key, tuple(checks))
+    # what passes needs no remedy
+    return Explanation(ask.key, tuple(replace(c, remedy="") if c.passed else c for c in checks))
 
 
 def _of_application(ask: Ask) -> Iterator[Check]:
@@ -163,7 +164,7 @@ def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:
             "node sizes",
             False,
             f"{which} is large enough for {text(ask.vector)}: {len(nodes)} nodes, "
-            f"at most {largest or 'nothing'}, and no single one has all",
+            f"at most {largest or 'nothing'} among them, and none has all of it",
             f"add a node with {text(ask.vector)}",
         )
         return

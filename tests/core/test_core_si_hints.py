@@ -394,3 +394,14 @@ def test_explain_what_is_not_pending_is_a_key_error() -> None:
     for app, key in (("app", "a"), ("app", "x"), ("nobody", "a")):
         with pytest.raises(KeyError):
             script.scheduler.explain(app, key)
+
+
+def test_explain_names_remedies_only_for_what_fails() -> None:
+    script = Script(tree("{name: q, resources: {max: {vcore: 4}}}"))
+    script.node("n1", vcore=16000)
+    script.app("app", "root.q")
+    script.ask("app", "large", vcore=6000)
+    script.schedule()
+    explanation = script.scheduler.explain("app", "large")
+    assert explanation.remedies == ("2000 more vcore in root.q",)
+    assert all(not check.remedy for check in explanation.checks if check.passed)
