@@ -167,6 +167,7 @@ def update_configuration(
         partition = rm.partitions.get(config.name)
         if partition is not None:
             _check_kinds(name, partition.root, config.root)
+    rm.policy_group = request.policyGroup or rm.policy_group
     if request.extraConfig:
         reserved = rm.reservations
         _extra(rm, request.extraConfig)

@@ -116,6 +116,20 @@ class SchedulerService:
         """Reload the queues (I39)."""
         self._do(lambda: self.scheduler.apply(request, self._now()))
 
+    # -- connections -----------------------------------------------------------------------------
+
+    def disconnect(self, rm_id: str) -> None:
+        """The resource manager is out of reach for now (I6): nothing of it is scheduled."""
+        self._do(lambda: self.scheduler.disconnect(rm_id, self._now()))
+
+    def reconnect(self, rm_id: str) -> None:
+        """It is back in time, and nothing was lost."""
+        self._do(lambda: self.scheduler.reconnect(rm_id, self._now()))
+
+    def shutdown(self, rm_id: str) -> None:
+        """It leaves for good: its state is dropped."""
+        self._do(lambda: self.scheduler.shutdown(rm_id, self._now()))
+
     # -- driving ---------------------------------------------------------------------------------
 
     def step(self, now: int | None = None, limit: int | None = None) -> int:

@@ -11,7 +11,7 @@ room for it.
 
 from __future__ import annotations
 
-from math import fsum, inf
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -169,12 +169,13 @@ class NodeBoard:
         """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
         if not node.free:
             return inf
-        shares, weights = [], []
-        for place, weight in self.weights:
-            if place < len(node.total) and (whole := node.total[place]) and weight:
-                shares.append(weight * (1 - node.available[place] / whole))
-                weights.append(weight)
-        used = fsum(shares) / fsum(weights) if weights else 0.0
+        shares = weights = 0.0
+        total, available = node.total, node.available
+        for place, weight in self.weights:  # in order of names, whatever order they came in
+            if whole := total[place]:
+                shares += weight * (1 - available[place] / whole)
+                weights += weight
+        used = shares / weights if weights else 0.0
         return used if self.policy == FAIR else 1 - used
 
     # -- columns -----------------------------------------------------------------------------

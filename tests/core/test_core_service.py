@@ -493,3 +493,20 @@ def test_send_event_and_the_rest_of_the_null_callback_are_harmless() -> None:
     null = NullCallback()
     null.send_event(events)
     assert null.predicates(PredicatesArgs()) is None
+
+
+def test_i6_the_service_knows_connections(manual: SchedulerService) -> None:
+    heard = Heard()
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1"))
+    manual.update_application(apps("app"))
+    manual.disconnect("rm")
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    assert placed(heard) == []
+    manual.reconnect("rm")
+    manual.step(2)
+    assert len(placed(heard)) == 1
+    manual.shutdown("rm")
+    with pytest.raises(RequestError, match="not registered"):
+        manual.update_node(nodes("n2"))
