@@ -95,12 +95,14 @@ def _named(rm: ResourceManager, release: AllocationRelease) -> list[Allocation]:
         return []
     uuid = release.UUID or release.allocationID
     if uuid:
-        found = app.allocations.get(uuid) or app.placeholders.get(uuid)
-        return [found] if found is not None else []
-    everything = _held(app)
+        named = app.allocations.get(uuid) or app.placeholders.get(uuid)
+        return [named] if named is not None else []
+    found = _held(app)
     if release.allocationKey:
-        return [a for a in everything if a.ask.ask_key == release.allocationKey]
-    return everything
+        found = [a for a in found if a.ask.ask_key == release.allocationKey]
+    # a confirmation that names no single one is of those that were asked back, where there are any
+    confirmed = [a for a in found if TERMINATION.get(a.reason or "") == release.terminationType]
+    return confirmed or found
 
 
 def _held(app: Application) -> list[Allocation]:

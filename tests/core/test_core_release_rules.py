@@ -465,3 +465,17 @@ def test_x25_a_leftover_placeholder_may_be_stopped_by_the_rm(script: Script) -> 
     script.release("g", "p0-0")
     script.ask("g", "real", group="tg", memory=1)
     assert "new g/real-0 on n1" in script.schedule()
+
+
+def test_x12_a_confirmation_by_key_alone_is_of_those_that_were_asked_back() -> None:
+    script = Script()
+    script.node("n1", vcore=3000)
+    script.app("gang", gang={"vcore": 3000})
+    script.ask("gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
+    script.schedule()
+    script.ask("gang", "member", vcore=1000, group="g")
+    script.schedule()
+    heard = script.release("gang", kind=TerminationType.PLACEHOLDER_REPLACED, key="ph")
+    assert heard == ["new gang/member-0 on n1"]
+    # its siblings, which nobody asked back, are still there
+    assert len(script.scheduler.application("gang").placeholders) == 2
