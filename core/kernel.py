@@ -96,12 +96,12 @@ class Kernel:
         target = entity.state
         if source != target:
             entity.entries += 1
-            self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)
+            name = lifecycle.name
+            self.journal.add(self.now, name, entity, trigger, source, target, self.cause)
             if target in lifecycle.timed:
                 self._limit(lifecycle, entity, target)
-            hook = self.entered.get(lifecycle.name)
-            if hook is not None:
-                hook(entity)
+            if name in self.entered:
+                self.entered[name](entity)
         elif effects:
             self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)
         if effects:

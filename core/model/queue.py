@@ -271,17 +271,20 @@ class ParentQueue(Queue):
         wanted = self.offered & able
         if not wanted:
             return None
+        best: Any = None
+        head: Key = ()
         tied: dict[Any, None] = {}
-        head: Key | None = None
         for child in self._candidates(wanted):
-            rank = (child.rank or child.make_rank())[:2]
-            if head is None or rank < head:
-                head = rank
-                tied = {child: None}
-            elif rank == head:
-                tied[child] = None
-        if len(tied) == 1:
-            return next(iter(tied))
+            rank = child.rank or child.make_rank()
+            if best is None:
+                best, head = child, rank
+            elif rank[0] == head[0] and rank[1] == head[1]:
+                tied[best] = tied[child] = None
+            elif rank < head:
+                best, head = child, rank
+                tied.clear()
+        if len(tied) < 2:
+            return best
         return _most_pending(sorted(tied, key=lambda queue: queue.name))
 
     def _candidates(self, wanted: int) -> Iterable[Any]:
@@ -340,6 +343,8 @@ class LeafQueue(Queue):
     def best(self, able: int) -> Any:
         able &= ~self.blocked
         served = self.serving.best(able)
+        if not self.admission.mask:
+            return served
         entering = self.admission.best(able)
         if served is None or entering is None:
             return served or entering
