@@ -109,7 +109,7 @@ def _wrong_resource(quantities: dict[str, int]) -> str:
 
 
 def _fill_in(ask: Ask, message: AllocationAsk) -> None:
-    ask.max_allocations = ask.pending = message.maxAllocations
+    ask.pending = message.maxAllocations
     ask.priority = message.priority
     ask.task_group = message.taskGroupName
     ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
@@ -138,7 +138,7 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
         group = gang.task_group_of(app, ask.task_group, ask.vector)
         group.count += ask.pending
         group.pending += ask.pending
-        gang.asks_changed(kernel, app)
+        app.partition.offer_replacements(app)
     partition.unhinted[ask] = None
     partition.wait(ask)
     found = ask.group
@@ -175,7 +175,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
         group = gang.task_group_of(app, ask.task_group, vector)
         group.count += ask.pending
         group.pending += ask.pending
-    gang.asks_changed(kernel, app)
+    app.partition.offer_replacements(app)
     books.expect(ask, ask.pending - in_flight)
     ask.hinted = False
     partition.unhinted[ask] = None

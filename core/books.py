@@ -22,6 +22,7 @@ __all__ = [
     "free_node",
     "give_up",
     "hold",
+    "node_gained",
     "owe",
     "swap_on_node",
     "unexpect",
@@ -49,7 +50,7 @@ def free_node(allocation: Allocation) -> None:
     del node.allocations[allocation]
     subtract(node.allocated, allocation.vector)
     add(node.available, allocation.vector)
-    _node_gained(node)
+    node_gained(node)
 
 
 def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
@@ -61,10 +62,11 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
     add(node.allocated, real.vector)
     add(node.available, placeholder.vector)
     subtract(node.available, real.vector)
-    _node_gained(node)
+    node_gained(node)
 
 
-def _node_gained(node: Node) -> None:
+def node_gained(node: Node) -> None:
+    """The node may have more room: shapes and its reservation look again."""
     partition = node.partition
     partition.board.gained(node)
     if node.reservation is not None:

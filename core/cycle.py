@@ -240,5 +240,5 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
         partition.unhinted.pop(ask, None)
         del app.asks[ask.ask_key]
     if group is not None and group.placeholder and not group.asks:
-        gang.asks_changed(kernel, app)
+        app.partition.offer_replacements(app)
     return allocation

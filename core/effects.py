@@ -122,9 +122,7 @@ def request_release(kernel: Kernel, allocation: Allocation, effect: fx.RequestRe
 
 def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
     node.open = True
-    node.partition.board.gained(node)
-    if node.reservation is not None:
-        node.partition.woken[node.reservation] = None
+    books.node_gained(node)
 
 
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:

@@ -47,7 +47,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
             group.timed_out += ask.pending
         else:
             group.count -= ask.pending
-        gang.asks_changed(kernel, app)
+        app.partition.offer_replacements(app)
 
 
 def end_allocation(kernel: Kernel, allocation: Allocation, trigger: str) -> None:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
 
 __all__ = [
-    "asks_changed",
     "confirm_replacement",
     "gate",
     "may_start",
@@ -143,11 +142,6 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         app.placeholder_timer.cancel()
         app.placeholder_timer = None
     books.owe(app)
-    app.partition.offer_replacements(app)
-
-
-def asks_changed(kernel: Kernel, app: Application) -> None:
-    """Placeholder asks came or went: what real asks wait for may have changed."""
     app.partition.offer_replacements(app)
 
 

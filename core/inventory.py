@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import gang, recovery, registration, reservation
+from quadriga.core import books, gang, recovery, registration, reservation
 from quadriga.core.ending import Removed, end_allocation
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.node import Node
@@ -13,7 +13,7 @@ from quadriga.core.releases import tell_released
 from quadriga.fsm import NODE
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import node as life
-from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, RejectedNode, Resource
+from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource
 from quadriga.si.constants import NODE_PARTITION
 
 if TYPE_CHECKING:
@@ -21,17 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["create", "decommission", "empty_node", "trigger", "update"]
-
-
-def answer(kernel: Kernel, rm: ResourceManager, response: NodeResponse) -> None:
-    """One response for each request that has something to say."""
-    if response.accepted or response.rejected:
-        kernel.outbox.add(rm, response)
-
-
-def reject(response: NodeResponse, info: NodeInfo, refused: Refused) -> None:
-    response.rejected.append(RejectedNode(nodeID=info.nodeID, reason=str(refused)))
+__all__ = ["create", "empty_node", "trigger", "update"]
 
 
 # -- actions ---------------------------------------------------------------------------------------
@@ -87,9 +77,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
         _occupy(node, occupied)
     if tuple(node.total) != before:
         partition.capacity_changed(before, tuple(node.total))
-    partition.board.gained(node)
-    if node.reservation is not None:
-        partition.woken[node.reservation] = None
+    books.node_gained(node)
 
 
 def trigger(kernel: Kernel, node: Node, name: str) -> None:
@@ -97,11 +85,6 @@ def trigger(kernel: Kernel, node: Node, name: str) -> None:
     if not NODE.allows(node.state, name):
         raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)")
     kernel.fire(NODE, node, name)
-
-
-def decommission(kernel: Kernel, node: Node) -> None:
-    """DECOMISSION: the node is gone at once (I32)."""
-    trigger(kernel, node, life.DECOMMISSION)
 
 
 def _quantities(

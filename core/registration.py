@@ -187,12 +187,7 @@ def update_configuration(
             queue.capacity_changed()
             if isinstance(queue, LeafQueue):
                 queue.refresh_admission()
-        partition.board.policy = config.node_sort_policy
-        partition.board.weights = tuple(
-            (partition.registry.position(resource), weight)
-            for resource, weight in sorted(config.resource_weights.items())
-        )
-        partition.board.relayout()
+        partition.sort_nodes(config)
     configured = {config.name for config in configuration.partitions}
     for partition in [p for n, p in rm.partitions.items() if n not in configured]:
         if QUEUE.allows(partition.state, queue_life.REMOVE):

@@ -73,8 +73,6 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     ask.reservations += 1
     ask.app.reservations[reservation] = None
     partition.reservations[reservation] = None
-    if ask.group is not None:
-        ask.group.shape.reservations[reservation] = None
     partition.board.changed(node)
     return reservation
 
@@ -88,8 +86,6 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     del partition.reservations[reservation]
     partition.woken.pop(reservation, None)
     partition.stalled.pop(reservation, None)
-    shape, _ = partition.shapes.intern(ask.vector, ask.required_node)
-    shape.reservations.pop(reservation, None)
     partition.board.gained(node)
     group = ask.group
     if group is not None and not group.reservable and partition.rm.reservations:

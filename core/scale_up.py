@@ -48,7 +48,7 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
 
 
 def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue) -> None:
-    room = _quota_left(leaf)
+    room = leaf.headroom(with_root=False)  # nodes are just what is missing (5.3)
     if not room:  # nothing to count against, so nobody else matters
         waiting = [ask for ask in partition.unhinted if ask.app.queue is leaf]
         for ask in sorted(
@@ -105,13 +105,3 @@ def _is_shut(level: Level | None) -> bool:
             return True
         level = level.above
     return False
-
-
-def _quota_left(leaf: LeafQueue) -> dict[int, int]:
-    """Headroom without root's: nodes are just what is missing (5.3)."""
-    room: dict[int, int] = {}
-    for queue in leaf.lineage[:-1]:
-        for place, limit in queue.limits:
-            left = limit - queue.allocated[place]
-            room[place] = min(left, room.get(place, left))
-    return room

@@ -34,7 +34,6 @@ class Ask:
         "entries",
         "group",
         "hinted",
-        "max_allocations",
         "originator",
         "pending",
         "placeholder",
@@ -59,7 +58,7 @@ class Ask:
         self.created = now
         self.state = life.INITIAL
         self.entries = 0
-        self.pending = self.max_allocations = 1
+        self.pending = 1
         self.priority = 0
         self.placeholder = False
         self.task_group = ""

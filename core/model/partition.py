@@ -10,7 +10,7 @@ from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.ranking import EVERY_BIT
-from quadriga.core.order.shapes import REPLACE, Shapes
+from quadriga.core.order.shapes import Shapes
 from quadriga.core.resources import Book, Registry, Vector
 from quadriga.fsm import application as app_life
 from quadriga.fsm import queue as life
@@ -92,14 +92,21 @@ class Partition:
         self.usage: dict[str, Book] = {}
         self.root: Queue = ParentQueue(self, None, "root")
         self.registry.on_new_type = self._lengthen
-        self.board.weights = tuple(
-            (self.registry.position(name), weight)
-            for name, weight in sorted(config.resource_weights.items())
-        )
+        self.sort_nodes(config)
 
     @property
     def key(self) -> str:
         return f"[{self.rm.rm_id}]{self.name}"
+
+    def sort_nodes(self, config: PartitionConfig) -> None:
+        """Order the nodes as the configuration says (5.7)."""
+        board = self.board
+        board.policy = config.node_sort_policy
+        board.weights = tuple(
+            (self.registry.position(name), weight)
+            for name, weight in sorted(config.resource_weights.items())
+        )
+        board.relayout()
 
     # -- queues ----------------------------------------------------------------------------------
 
@@ -282,8 +289,3 @@ class Partition:
         if self.stalled:
             self.woken.update(self.stalled)
             self.stalled.clear()
-
-    @property
-    def able(self) -> int:
-        """The wants that can be served now, as far as nodes are concerned."""
-        return self.board.able | REPLACE

@@ -47,7 +47,6 @@ class Queue(Level):
         "guaranteed_by_type",
         "limits",
         "lineage",
-        "managed",
         "max",
         "max_applications",
         "name",
@@ -80,7 +79,6 @@ class Queue(Level):
         self.children: dict[str, Queue] = {}
         self.state = life.ACTIVE
         self.entries = 0
-        self.managed = True
         self.max: dict[str, int] | None = None
         self.limits: tuple[tuple[int, int], ...] = ()
         self.guaranteed: dict[str, int] | None = None
@@ -369,10 +367,13 @@ class LeafQueue(Queue):
         else:
             self.admission.block(EVERY_BIT)
 
-    def headroom(self) -> dict[int, int]:
-        """What is left under every quota on the path, by type; types without one are absent."""
+    def headroom(self, *, with_root: bool = True) -> dict[int, int]:
+        """What is left under every quota on the path, by type; types without one are absent.
+
+        Root's max is what the nodes have; without it this is the maximal headroom (5.3).
+        """
         room: dict[int, int] = {}
-        for queue in self.lineage:
+        for queue in self.lineage if with_root else self.lineage[:-1]:
             for place, limit in queue.limits:
                 left = limit - queue.allocated[place]
                 room[place] = min(left, room.get(place, left))

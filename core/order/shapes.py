@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from quadriga.core.reservation import Reservation
 
 __all__ = ["REPLACE", "Shape", "Shapes"]
 
@@ -35,7 +34,6 @@ class Shape:
         "number",
         "place",
         "required_node",
-        "reservations",
         "reserve",
         "synced",
         "vector",
@@ -53,7 +51,6 @@ class Shape:
         self.asks = 0
         self.column: npt.NDArray[np.float64] | None = None
         self.synced = 0
-        self.reservations: dict[Reservation, None] = {}
 
     @property
     def bits(self) -> int:
@@ -115,7 +112,7 @@ class Shapes:
         if len(self._idle) <= self._idle_limit:
             return None
         oldest = self._idle.popleft()
-        if oldest.asks or oldest.reservations or self.by_number.get(oldest.number) is not oldest:
+        if oldest.asks or self.by_number.get(oldest.number) is not oldest:
             return None
         if oldest in self._idle:
             return None
