@@ -187,7 +187,7 @@ def update_configuration(
             queue.capacity_changed()
             if isinstance(queue, LeafQueue):
                 queue.refresh_admission()
-        partition.sort_nodes(config)
+        partition.configure(config)
     configured = {config.name for config in configuration.partitions}
     for partition in [p for n, p in rm.partitions.items() if n not in configured]:
         if QUEUE.allows(partition.state, queue_life.REMOVE):

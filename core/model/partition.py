@@ -33,6 +33,7 @@ class Partition:
         "arrivals",
         "board",
         "capacity",
+        "config",
         "dropped",
         "ended",
         "entries",
@@ -58,6 +59,8 @@ class Partition:
     def __init__(self, rm: ResourceManager, config: PartitionConfig) -> None:
         self.rm = rm
         self.name = config.name
+        #: as configured at present
+        self.config = config
         self.state = life.ACTIVE
         self.entries = 0
         #: its resource manager started anew or went away (I7)
@@ -92,14 +95,16 @@ class Partition:
         self.usage: dict[str, Book] = {}
         self.root: Queue = ParentQueue(self, None, "root")
         self.registry.on_new_type = self._lengthen
-        self.sort_nodes(config)
+        self.configure(config)
 
     @property
     def key(self) -> str:
         return f"[{self.rm.rm_id}]{self.name}"
 
-    def sort_nodes(self, config: PartitionConfig) -> None:
-        """Order the nodes as the configuration says (5.7)."""
+    def configure(self, config: PartitionConfig) -> None:
+        """Take over what the configuration says about the partition itself, such as how its nodes
+        are ordered (5.7). Its queues are configured one by one."""
+        self.config = config
         board = self.board
         board.policy = config.node_sort_policy
         board.weights = tuple(
