@@ -1,13 +1,16 @@
-"""``python -m bench [name ...] [--json]``: run all measurements, or those named."""
+"""``python -m bench [name ...] [--full] [--json]``: run all measurements, or those named."""
 
 import argparse
 import dataclasses
 import importlib
 import json
 import pkgutil
+import platform
+import sys
+from pathlib import Path
 
 import bench
-from bench import Figure
+from bench import Figure, _sizes
 
 
 def main() -> None:
@@ -15,28 +18,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure.")
     parser.add_argument("name", nargs="*", help=f"what to measure: {', '.join(names)}")
     parser.add_argument("--json", action="store_true", help="write JSON instead of a table")
+    parser.add_argument(
+        "--full", action="store_true", help="all sizes (up to an hour) instead of the small ones"
+    )
+    parser.add_argument("--trace", type=Path, help="a trace for `simulate`, beside the workload")
     options = parser.parse_args()
     if unknown := set(options.name) - set(names):
         parser.error(f"no measurement is named {min(unknown)!r}")
-    figures = {}
+    _sizes.FULL = options.full
+    _sizes.TRACE = options.trace
+    figures: dict[str, list[Figure]] = {}
     for name in options.name or names:
-        module = importlib.import_module(f"bench.{name}")
-        if hasattr(module, "measure"):
-            figures[name] = module.measure()
+        figures[name] = importlib.import_module(f"bench.{name}").measure()
+        if not options.json:
+            print_table(name, figures[name])
     if options.json:
-        plain = {name: [dataclasses.asdict(f) for f in found] for name, found in figures.items()}
-        print(json.dumps(plain, indent=1))
-    else:
-        for name, found in figures.items():
-            print_table(name, found)
+        document = {
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+            "figures": {n: [dataclasses.asdict(f) for f in found] for n, found in figures.items()},
+        }
+        json.dump(document, sys.stdout, indent=1)
+        print()
 
 
 def print_table(name: str, figures: list[Figure]) -> None:
     width = max((len(figure.name) for figure in figures), default=0)
     print(name)
     for figure in figures:
-        value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.1f}"
-        print(f"  {figure.name:<{width}}  {value:>10} {figure.unit}")
+        digits = 0 if abs(figure.value) >= 100 else 1 if abs(figure.value) >= 10 else 2
+        goal = ""
+        if figure.goal is not None:
+            met = "met" if figure.value <= figure.goal else "MISSED"
+            goal = f"   goal {figure.goal:g}, {met}"
+        print(f"  {figure.name:<{width}}  {figure.value:>12,.{digits}f} {figure.unit:<7}{goal}")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -1,155 +1,158 @@
 """What a decision costs, as a multiple of the floor: making and serialising one SI Allocation.
 
-The shapes are those of YuniKorn's own benchmark, through ``Scheduler.apply`` and ``schedule`` with
-one response for each allocation: two queues; *repeat* is one ask for all pods of each of two
-applications, *u50* an ask for each pod over 50 applications, *u2* over 2. Then the parts: fit check,
-node choice, and a round that finds nothing on a full cluster.
+The shape is that of YuniKorn's own benchmark: two queues; *repeat* is one ask for all pods of each
+of two applications, *u50* an ask for each pod over 50 applications, *u2* over 2. Measured is all
+from the first request with asks (built before) to the last response, serialised; *decisions* is the
+part of it that ``schedule`` takes.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable
-from statistics import median
-from time import perf_counter_ns
+from functools import partial
+from typing import NamedTuple
 
-from bench import Figure
+from bench import Figure, _sizes
+from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
+from bench._timing import Clock, floor, median_of, per_call, service_memory
 from quadriga import si
-from quadriga.core import Scheduler
+from quadriga.core import Options, Scheduler
 from quadriga.core.order.shapes import Shape
 from quadriga.sim.script import resource
 
-ROUNDS = 3
-NODES = 1_000
-PODS = 10_000
 
-_CONFIG = """\
-partitions:
-  - name: default
-    nodesortpolicy: {{type: {sort}}}
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: a
-          - name: b
-"""
+class Case(NamedTuple):
+    """``pods`` on ``nodes``, asked for by ``apps`` applications, each with one ask or one a pod."""
+
+    shape: str
+    nodes: int = 1_000
+    pods: int = 10_000
+    sort: str = "fair"
+    batch: int = 1
+
+    @property
+    def apps(self) -> int:
+        return 50 if self.shape == "u50" else 2
+
+    def __str__(self) -> str:
+        each = f", {self.batch} a response" if self.batch > 1 else ""
+        return f"{self.shape} {self.sort} {self.nodes:,}/{self.pods:,}{each}"
+
+
+class Cost(NamedTuple):
+    """ns for one pod: in all, and for the decision alone."""
+
+    whole: float
+    decision: float
+
+
+SHAPES = ("repeat", "u50", "u2")
 
 
 def measure() -> list[Figure]:
-    """Multiples of the floor, decisions a second, and what grows with the number of nodes."""
-    floor = _floor()
-    figures = [Figure("floor: one Allocation made and serialised", floor, "ns")]
-    costs = {}
-    for name, apps, sort in (
-        ("repeat", 2, "fair"),
-        ("u50", 50, "fair"),
-        ("u2", 2, "fair"),
-        ("u50 binpacking", 50, "binpacking"),
-    ):
-        costs[name] = cost = _median(lambda a=apps, s=sort, n=name: cost_of(NODES, a, s, n))  # type: ignore[misc]
-        figures.append(Figure(f"{name}: a decision", cost / floor, "floors"))
-        figures.append(Figure(f"{name}: decisions a second", 1e9 / cost, "/s"))
-    figures.append(Figure("u2: times u50", costs["u2"] / costs["u50"], "x"))
-    figures.append(Figure("binpacking: times fair", costs["u50 binpacking"] / costs["u50"], "x"))
-    larger = _median(lambda: cost_of(4 * NODES, 50, "fair", "u50"))
-    figures.append(Figure("u50 on 4 times the nodes", larger / costs["u50"], "x"))
-    figures.append(
-        Figure("full cluster: a round that finds nothing", _fruitless() / floor, "floors")
+    """Multiples of the floor for every shape and size, and the ratios between them."""
+    base = floor()
+    figures = [Figure("floor: one Allocation made and serialised", base, "ns")]
+    sizes = (
+        [(1_000, 10_000), (5_000, 50_000), (10_000, 50_000)] if _sizes.FULL else [(1_000, 10_000)]
     )
-    shape = Shape(0, (1000, 10**6), "")
-    free = [4000, 10**9]
-    figures.append(Figure("fit check", _per_call(lambda: shape.fits(free)), "ns"))
-    scheduler = cluster(NODES, "fair")
-    board = scheduler.partition().board
-    wanted, _ = scheduler.partition().shapes.intern((1000, 10**6), "")
-    figures.append(
-        Figure(f"node choice among {NODES:,}", _per_call(lambda: board.best(wanted)), "ns")
-    )
+    for nodes, pods in sizes:
+        costs: dict[str, Cost] = {}
+        for shape in SHAPES:
+            for batch, goal in ((1, 11), (100, 7)):
+                case = Case(shape, nodes, pods, batch=batch)
+                cost = cost_of(case)
+                if batch == 1:
+                    costs[shape] = cost
+                    figures.append(Figure(f"{case}: a second", 1e9 / cost.whole, "/s"))
+                    figures.append(Figure(f"{case}: decision", cost.decision / base, "floors"))
+                figures.append(Figure(str(case), cost.whole / base, "floors", goal))
+        wholes = [cost.whole for cost in costs.values()]
+        apart = max(wholes) / min(wholes)
+        figures.append(Figure(f"{nodes:,}/{pods:,}: dearest shape to cheapest", apart, "x", 1.45))
+        packed = cost_of(Case("u50", nodes, pods, "binpacking"))
+        ratio = packed.whole / costs["u50"].whole
+        figures.append(Figure(f"{nodes:,}/{pods:,}: binpacking to fair", ratio, "x", 1.2))
+    few, many = cost_of(Case("u50", 1_000)), cost_of(Case("u50", 10_000))
+    figures.append(Figure("u50 on 10,000 nodes to 1,000", many.whole / few.whole, "x", 1.5))
+    figures += _tail()
+    figures += _parts()
     return figures
 
 
-def cluster(nodes: int, sort: str) -> Scheduler:
-    """A registered scheduler with so many alike nodes."""
-    scheduler = Scheduler()
-    config = _CONFIG.format(sort=sort)
-    scheduler.apply(si.RegisterResourceManagerRequest(rmID="rm", config=config), 0)
-    capacity = resource({"vcore": 100_000, "memory": 10**9})
-    infos = [
-        si.NodeInfo(nodeID=f"n{at:06}", action=si.NodeInfo.CREATE, schedulableResource=capacity)
-        for at in range(nodes)
-    ]
-    scheduler.apply(si.NodeRequest(rmID="rm", nodes=infos), 0)
-    return scheduler
+def cost_of(case: Case, rounds: int = 3) -> Cost:
+    """The medians of a few runs."""
+    costs = [_run(case) for _ in range(rounds)]
+    return Cost(
+        median_of(iter([c.whole for c in costs]).__next__, rounds),
+        median_of(iter([c.decision for c in costs]).__next__, rounds),
+    )
 
 
-def cost_of(nodes: int, apps: int, sort: str, shape: str, pods: int = PODS) -> float:
-    """ns for one decision when so many pods of so many applications are placed."""
-    scheduler = cluster(nodes, sort)
-    _ask(scheduler, apps, pods // apps, shape == "repeat")
-    gc.collect()
-    began = perf_counter_ns()
-    outputs = scheduler.schedule(0)
-    took = perf_counter_ns() - began
-    new = sum(len(o.message.new) for o in outputs if isinstance(o.message, si.AllocationResponse))
-    assert new == pods
-    return took / pods
-
-
-def _ask(scheduler: Scheduler, apps: int, each: int, repeat: bool) -> None:
-    user = si.UserGroupInformation(user="user")
-    request = si.ApplicationRequest(rmID="rm")
-    for at in range(apps):
-        request.new.add(applicationID=f"app-{at}", queueName=f"root.{'ab'[at % 2]}", ugi=user)
-    scheduler.apply(request, 0)
+def prepared(
+    case: Case, options: Options | None = None
+) -> tuple[Scheduler, list[si.AllocationRequest]]:
+    """A cluster with its applications, and the requests with their asks."""
+    scheduler = registered(TWO_QUEUES.format(sort=case.sort), options or Options(batch=case.batch))
+    add_nodes(scheduler, case.nodes)
+    add_apps(scheduler, [f"root.{'ab'[at % 2]}" for at in range(case.apps)])
+    each = case.pods // case.apps
     size = resource({"vcore": 1000, "memory": 10**6})
-    for at in range(apps):
-        asks = si.AllocationRequest(rmID="rm")
-        for number in range(1 if repeat else each):
-            asks.asks.add(
+    requests = []
+    for at in range(case.apps):
+        request = si.AllocationRequest(rmID=RM)
+        for number in range(1 if case.shape == "repeat" else each):
+            request.asks.add(
                 allocationKey=f"pod-{number}",
                 applicationID=f"app-{at}",
                 resourceAsk=size,
-                maxAllocations=each if repeat else 1,
+                maxAllocations=each if case.shape == "repeat" else 1,
             )
-        scheduler.apply(asks, 0)
+        requests.append(request)
+    return scheduler, requests
 
 
-def _fruitless() -> float:
-    """ns for a round on a cluster that is full, with as many asks waiting as are placed."""
-    scheduler = cluster(50, "fair")
-    _ask(scheduler, 50, 200, False)
-    scheduler.schedule(0)
-    return _per_call(lambda: scheduler.schedule(0, 1))
+def _run(case: Case) -> Cost:
+    scheduler, requests = prepared(case)
+    asking, deciding, saying = Clock(), Clock(), Clock()
+    with service_memory():
+        with asking:
+            for request in requests:
+                scheduler.apply(request, 0)
+        with deciding:
+            outputs = scheduler.schedule(0)
+        with saying:
+            for _, message in outputs:
+                message.SerializeToString()
+    assert allocations_in(outputs) == case.pods
+    whole = asking.spent + deciding.spent + saying.spent
+    return Cost(whole / case.pods, deciding.spent / case.pods)
 
 
-def _floor() -> float:
-    template = si.Allocation(
-        applicationID="app-1",
-        partitionName="default",
-        resourcePerAlloc=resource({"vcore": 1000, "memory": 10**6}),
-    )
-
-    def once() -> None:
-        message = si.Allocation()
-        message.CopyFrom(template)
-        message.allocationKey = "pod-1"
-        message.UUID = "pod-1-0"
-        message.nodeID = "n000001"
-        message.SerializeToString()
-
-    return _per_call(once)
+def _tail() -> list[Figure]:
+    """How much longer the slow decisions take than most."""
+    scheduler, requests = prepared(Case("u50"))
+    for request in requests:
+        scheduler.apply(request, 0)
+    times = []
+    with service_memory():
+        for _ in range(10_000):
+            with Clock() as clock:
+                scheduler.schedule(0, 1)
+            times.append(clock.spent)
+    times.sort()
+    ratio = times[len(times) * 99 // 100] / times[len(times) // 2]
+    return [Figure("u50: 99th percentile of a decision to the median", ratio, "x", 10)]
 
 
-def _per_call(work: Callable[[], object], calls: int = 2_000) -> float:
-    def turn() -> float:
-        began = perf_counter_ns()
-        for _ in range(calls):
-            work()
-        return (perf_counter_ns() - began) / calls
-
-    return _median(turn)
-
-
-def _median(work: Callable[[], float]) -> float:
-    return median(work() for _ in range(ROUNDS))
+def _parts() -> list[Figure]:
+    shape = Shape(0, (1000, 10**6), "")
+    free = [4000, 10**9]
+    figures = [Figure("fit check", per_call(lambda: shape.fits(free)), "ns")]
+    for nodes in (1_000, 10_000):
+        scheduler = registered()
+        add_nodes(scheduler, nodes)
+        partition = scheduler.partition()
+        wanted, _ = partition.shapes.intern((1000, 10**6), "")
+        choose = partial(partition.board.best, wanted)
+        figures.append(Figure(f"node choice among {nodes:,}", per_call(choose), "ns"))
+    return figures
