@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from quadriga.cli import draw, lifecycles, simulate, story
+from quadriga.cli import config, draw, lifecycles, simulate, story
 from quadriga.cli.errors import CommandError
 
 __all__ = ["main"]
@@ -23,6 +23,7 @@ _EPILOG = """\
 examples:
   quadriga simulate                         90 days of a cluster of 44 nodes
   quadriga simulate --trace FOLDER --check  a real trace, every invariant after every step
+  quadriga config check queues.yaml         what is wrong with a queue configuration
   quadriga draw application -o app.svg      a lifecycle as a picture
   quadriga story application/17 --journal run.jsonl
 
@@ -58,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (simulate, draw, lifecycles, story):
+    for command in (simulate, config, draw, lifecycles, story):
         command.configure(commands)
     return parser
 

@@ -65,6 +65,20 @@ def _add_scheduler(parser: ArgumentParser) -> None:
         "--config", metavar="FILE", help="queue configuration (YAML), instead of one leaf a queue"
     )
     group.add_argument(
+        "--queue-map",
+        action="append",
+        default=[],
+        metavar="TRACE=QUEUE",
+        help="ask for QUEUE (root.a.b) where the workload says TRACE; * for all others; repeatable",
+    )
+    group.add_argument(
+        "--user-map",
+        action="append",
+        default=[],
+        metavar="TRACE=USER[:GROUP,...]",
+        help="submit as USER what TRACE submits in the workload; * for all others; repeatable",
+    )
+    group.add_argument(
         "--print-config", action="store_true", help="print the queue configuration and stop"
     )
     group.add_argument(
@@ -123,7 +137,10 @@ def run(arguments: Namespace) -> int:
     from quadriga.sim.simulation import Simulation
 
     with Progress(quiet=arguments.quiet) as progress:
-        simulation = Simulation(workload, options, progress)
+        try:
+            simulation = Simulation(workload, options, progress)
+        except ConfigurationRefused as error:
+            raise CommandError(f"simulate: {error}") from error
         try:
             report = simulation.run()
         except ConfigurationRefused as error:
@@ -134,6 +151,10 @@ def run(arguments: Namespace) -> int:
             # Most of all when something went wrong.
             _write_journal(arguments.journal, simulation)
     _write_report(arguments, report)
+    jobs = report.data["jobs"]
+    if arguments.config is not None and jobs["rejected"] == jobs["total"] and not arguments.quiet:
+        text = "no job was let in; --queue-map and --user-map say where jobs go, and whose they are"
+        print(f"quadriga: {text}", file=sys.stderr)
     if report.unaccounted:
         raise CommandError(f"simulate: {report.unaccounted} jobs are not accounted for", FOUND)
     return 0
@@ -142,11 +163,13 @@ def run(arguments: Namespace) -> int:
 def _options(arguments: Namespace) -> SimulationOptions:
     from quadriga.sim.options import SimulationOptions
 
-    if arguments.config and (arguments.policy or arguments.node_sort):
+    if arguments.config is not None and (arguments.policy or arguments.node_sort):
         raise CommandError("simulate: --policy and --node-sort are in the file of --config")
     try:
         return SimulationOptions(
-            config=_text(arguments.config) if arguments.config else None,
+            config=_text(arguments.config) if arguments.config is not None else None,
+            queue_map=tuple(_pair("--queue-map", text) for text in arguments.queue_map),
+            user_map=tuple(_pair("--user-map", text) for text in arguments.user_map),
             policy=arguments.policy or "fifo",
             node_sort=arguments.node_sort or "fair",
             seed=arguments.seed,
@@ -164,6 +187,13 @@ def _options(arguments: Namespace) -> SimulationOptions:
         )
     except ValueError as error:
         raise CommandError(f"simulate: {error}") from error
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, found, instead = text.partition("=")
+    if not (found and name and instead):
+        raise CommandError(f"simulate: {option} {text}: write {option} TRACE=INSTEAD")
+    return name, instead
 
 
 def _workload(arguments: Namespace) -> Workload:
@@ -191,9 +221,9 @@ def _workload(arguments: Namespace) -> Workload:
 def _configuration(workload: Workload, options: SimulationOptions) -> str:
     from quadriga.sim.queues import queue_configuration
 
-    return options.config or queue_configuration(
-        workload, policy=options.policy, node_sort=options.node_sort
-    )
+    if options.config is not None:
+        return options.config
+    return queue_configuration(workload, policy=options.policy, node_sort=options.node_sort)
 
 
 def _text(path: str) -> str:

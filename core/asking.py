@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
 from quadriga.core.ending import Removed, drop_ask
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
+from quadriga.core.tags import tag
 from quadriga.fsm import APPLICATION, ASK
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as life
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
+    Allocation,
     AllocationAsk,
     AllocationAskRelease,
     RejectedAllocationAsk,
@@ -30,13 +33,18 @@ from quadriga.si.constants import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["add_asks", "check_ask_releases", "read_resource", "release_asks"]
+__all__ = ["add_asks", "check_ask_releases", "read_resource", "read_terms", "release_asks"]
 
 #: what the resource manager may say to take asks back; other types confirm what the core did (R2)
 _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
+
+#: so many different resources are remembered as they came
+_READ_LIMIT: Final = 10_000
 
 
 def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk]) -> None:
@@ -54,6 +62,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk])
                 )
             )
     if rejected:
+        kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)
 
 
@@ -87,18 +96,31 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Non
     app.asks[key] = ask
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
+    if rm.events is not None:
+        happenings.ask_added(rm.events, ask)
     _enter(kernel, app, ask)
 
 
 def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
-    """The vector asked for. Raises ``Refused`` for nothing, zero or negative quantities."""
+    """The vector asked for. Raises ``Refused`` for nothing, zero or negative quantities.
+
+    Most asks of a partition look like one that was read before: those are recognised as they came.
+    """
+    wire = message.resourceAsk.SerializeToString()
+    known = partition.read.get(wire)
+    if known is not None:
+        return known
     problem = _wrong_resource({n: q.value for n, q in message.resourceAsk.resources.items()})
     if problem:
         raise Refused(
             f"invalid ask added to app {message.applicationID} with key "
             f"{message.allocationKey}: {problem}"
         )
-    return partition.registry.read(message.resourceAsk)
+    vector = partition.registry.read(message.resourceAsk)
+    if len(partition.read) >= _READ_LIMIT:
+        partition.read.clear()
+    partition.read[wire] = vector
+    return vector
 
 
 def _wrong_resource(quantities: dict[str, int]) -> str:
@@ -115,19 +137,21 @@ def _fill_in(ask: Ask, message: AllocationAsk) -> None:
     ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
     ask.originator = message.Originator
     ask.run_limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
-    ask.tags = dict(message.tags)
-    ask.required_node = _tag(ask.tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE)
+    read_terms(ask, message.tags, message)
+
+
+def read_terms(ask: Ask, said: Mapping[str, str], message: AllocationAsk | Allocation) -> None:
+    """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
+    may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
+    tags = ask.tags = dict(said) if said else {}
+    ask.required_node = tag(tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if tags else ""
+    ask.allow_preempt_self, ask.allow_preempt_other = True, False
     if message.HasField("preemptionPolicy"):
         ask.allow_preempt_self = message.preemptionPolicy.allowPreemptSelf
         ask.allow_preempt_other = message.preemptionPolicy.allowPreemptOther
-    else:  # X21
-        allowed = _tag(ask.tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION)
+    elif tags:
+        allowed = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION)
         ask.allow_preempt_self = allowed.lower() != "false"
-        ask.allow_preempt_other = False
-
-
-def _tag(tags: dict[str, str], *names: str) -> str:
-    return next((tags[name] for name in names if name in tags), "")
 
 
 def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
@@ -140,10 +164,7 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
         group.pending += ask.pending
         app.partition.offer_replacements(app)
     partition.unhinted[ask] = None
-    partition.wait(ask)
-    found = ask.group
-    if found is not None and found.reserve_timer is None and not found.reservable:
-        reservation.wait_to_reserve(kernel, found)
+    reservation.wait_again(kernel, ask)
 
 
 def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) -> None:
@@ -171,6 +192,9 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
         group.pending -= ask.pending
     ask.vector = vector
     _fill_in(ask, message)
+    ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
+    if (log := partition.rm.events) is not None:
+        happenings.ask_added(log, ask)
     if ask.placeholder:
         group = gang.task_group_of(app, ask.task_group, vector)
         group.count += ask.pending
@@ -180,7 +204,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
     ask.hinted = False
     partition.unhinted[ask] = None
     if not in_flight:
-        partition.wait(ask)
+        reservation.wait_again(kernel, ask)
         if ask.group is not None:
             reservation.wait_to_reserve(kernel, ask.group)
 

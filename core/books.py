@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core import limits
 from quadriga.core.resources import Vector, add, plus, subtract
+from quadriga.fsm.allocation import PREEMPTION
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -24,6 +26,9 @@ __all__ = [
     "hold",
     "node_gained",
     "owe",
+    "place",
+    "preempt",
+    "resize",
     "swap_on_node",
     "unexpect",
     "use_node",
@@ -69,8 +74,11 @@ def node_gained(node: Node) -> None:
     """The node may have more room: shapes and its reservation look again."""
     partition = node.partition
     partition.board.gained(node)
+    partition.changes += 1
     if node.reservation is not None:
         partition.woken[node.reservation] = None
+        if node.also_reserved:
+            partition.woken.update(node.also_reserved)
 
 
 # -- applications, queues, users -------------------------------------------------------------------
@@ -88,13 +96,15 @@ def hold(allocation: Allocation) -> None:
         book = app.allocated
         if app.queue.fair:
             app.rank = None
-    most, usage = app.max_allocated, app.partition.usage[app.user]
+    usage = app.usage_book
+    if not app.counted:
+        limits.count(app)
     for place, value in enumerate(vector):
         if value:
-            now = book[place] = book[place] + value
+            book[place] += value
             usage[place] += value
-            if now > most[place]:
-                most[place] = now
+    for more in app.more_books:
+        add(more, vector)
     for queue in app.queue.lineage:
         allocated = queue.allocated
         for place, value in enumerate(vector):
@@ -102,21 +112,66 @@ def hold(allocation: Allocation) -> None:
         queue.rank = None
 
 
+def place(allocation: Allocation) -> None:
+    """What was pending takes its place in all books at once, as most allocations do: ``use_node``,
+    ``hold`` and ``unexpect`` in one pass."""
+    ask = allocation.ask
+    app = ask.app
+    node = allocation.node
+    assert ask.group is not None
+    need = ask.group.shape.need
+    node.allocations[allocation] = None
+    if ask.placeholder:
+        app.placeholders[allocation.uuid] = allocation
+        book = app.allocated_placeholder
+    else:
+        app.allocations[allocation.uuid] = allocation
+        book = app.allocated
+        if app.queue.properties.sort_policy == "fair":
+            app.rank = None
+    if not app.counted:
+        limits.count(app)
+    on_node, available, pending, usage = node.allocated, node.available, app.pending, app.usage_book
+    for at, value in need:
+        on_node[at] += value
+        available[at] -= value
+        book[at] += value
+        pending[at] -= value
+        usage[at] += value
+    for more in app.more_books:
+        for at, value in need:
+            more[at] += value
+    for queue in app.queue.lineage:
+        allocated, pending = queue.allocated, queue.pending
+        for at, value in need:
+            allocated[at] += value
+            pending[at] -= value
+        queue.rank = None
+    node.partition.board.changed(node)
+
+
 def give_up(allocation: Allocation) -> None:
     """The application no longer holds it. Whoever waited for quota may ask again."""
     app = allocation.ask.app
     if allocation.ask.placeholder:
         del app.placeholders[allocation.uuid]
+        app.note_most()
         subtract(app.allocated_placeholder, allocation.vector)
     else:
         del app.allocations[allocation.uuid]
+        app.note_most()
         subtract(app.allocated, allocation.vector)
+    if allocation.reason == PREEMPTION:
+        for queue in app.queue.lineage:
+            subtract(queue.preempting, allocation.vector)
     return_quota(app, allocation.vector)
 
 
 def return_quota(app: Application, vector: Vector) -> None:
-    """Take a vector out of the books of the user and of every queue above the application."""
-    subtract(app.partition.usage[app.user], vector)
+    """Take a vector out of the books of the user, of the group, and of every queue above the
+    application."""
+    for ledger in app.ledgers:
+        subtract(ledger.usage, vector)
     app.partition.news += 1
     app.touch()
     for queue in app.queue.lineage:
@@ -124,6 +179,30 @@ def return_quota(app: Application, vector: Vector) -> None:
         queue.touch()
     for queue in app.queue.lineage:
         queue.regained()
+    for ledger in app.limiting:
+        ledger.regained()
+
+
+def preempt(allocation: Allocation) -> None:
+    """The allocation was asked back to make room for others (2.8). It is allocated until it ends."""
+    allocation.ask.app.partition.changes += 1
+    for queue in allocation.ask.app.queue.lineage:
+        add(queue.preempting, allocation.vector)
+        queue.shrunk()
+
+
+def resize(allocation: Allocation, vector: Vector) -> None:
+    """The allocation, which nobody has asked back, is of this size from now on, whatever the quotas
+    say: everywhere at once (2.20)."""
+    app = allocation.ask.app
+    book = app.allocated_placeholder if allocation.ask.placeholder else app.allocated
+    delta = plus(allocation.vector, tuple(-value for value in vector))
+    free_node(allocation)
+    allocation.vector = vector
+    use_node(allocation)
+    app.note_most()
+    subtract(book, delta)
+    return_quota(app, delta)
 
 
 def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
@@ -132,11 +211,11 @@ def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
     Never larger than the placeholder, so no quota can be exceeded in between.
     """
     app = real.ask.app
+    app.note_most()
     del app.placeholders[placeholder.uuid]
     subtract(app.allocated_placeholder, placeholder.vector)
     app.allocations[real.uuid] = real
     add(app.allocated, real.vector)
-    app.max_allocated = list(map(max, app.max_allocated, app.allocated))
     negative = tuple(-value for value in real.vector)
     delta = plus(placeholder.vector, negative)
     if any(delta):

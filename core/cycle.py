@@ -1,195 +1,193 @@
 """One decision: which ask gets what, in one partition (5.2).
 
-Three things are tried in this order: asks that have a node reserved, gang members that can take
-over a placeholder, and all others. For the last two the tree is walked down from root along the best
-child for any want that can be served (see ``order.ranking``), so the walk ends at the ask that a full
-sort of queues, applications and asks would have found. What then turns out not to be possible (a
-quota, the whole-gang gate, no node) is remembered where it failed and the walk starts again; the next
-one does not come by there.
+Three things are tried in this order: asks that have a node reserved (``reserved``), gang members that
+can take over a placeholder, and all others. For the last two the tree is walked down (``walk``) to
+the ask that is next. It gets a node; where no node has room it may reserve one, and where neither a
+node nor a quota has, others may have to go for it (5.6).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books, gang, reservation
+from quadriga.core import backoff, gang, limits, reservation
+from quadriga.core.allocating import allocate
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.application import Application
 from quadriga.core.order.shapes import REPLACE
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.core.preemption import turns, vain
+from quadriga.core.preemption.guaranteed import attempt
+from quadriga.core.reserved import serve_reserved
+from quadriga.core.walk import descend, leave_out, node_for, out_of_quota, set_aside
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
-    from quadriga.core.order.shapes import Shape
 
-__all__ = ["allocate", "decide", "next_uuid"]
+__all__ = ["decide"]
 
 
 def decide(kernel: Kernel, partition: Partition) -> bool:
-    """Make one decision (an allocation or a replacement). Whether there was one to make."""
+    """Make one decision: an allocation, a replacement, a reservation, or to ask others to make room.
+
+    Whether the round was spent: on one of these, or on as many vain attempts to preempt as a round
+    may make. The Go core reports nothing of a round that only reserves or preempts (5.2).
+    """
     if partition.state == queue_life.STOPPED or not partition.nodes:
         return False
-    if partition.woken and _serve_reserved(kernel, partition):
+    if partition.vain:
+        vain.reopen(partition, kernel.now)
+    spent = (
+        ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))
+        or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
+        or _serve_next(kernel, partition)
+    )
+    if partition.left_out:
+        for bring_back in partition.left_out:
+            bring_back()
+        partition.left_out.clear()
+    if spent:
+        if partition.attempts:
+            partition.attempts.clear()
         return True
-    if partition.root.offered & REPLACE and _serve_replacement(kernel, partition):
-        return True
-    if _serve_next(kernel, partition):
-        return True
+    if partition.backs_off:
+        backoff.look_back(kernel, partition)
+    if partition.attempts:
+        over = max(partition.attempts.values()) > turns.ATTEMPTS
+        partition.attempts.clear()
+        if over:
+            return True
     partition.exhausted_at = partition.arrivals
     return False
 
 
-# -- the walk --------------------------------------------------------------------------------------
-
-
-def _descend(partition: Partition, able: int) -> tuple[Application, AskGroup] | None:
-    """Down the best child of every level to the group whose head is next in order."""
-    able &= partition.root.offered
-    level = partition.root.best(able)
-    if level is None:
-        return None
-    while not isinstance(level, Application):
-        able &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
-        level = level.best(able)
-    group: AskGroup = level.best(able)
-    return level, group
+# -- asks without a reservation --------------------------------------------------------------------
 
 
 def _serve_next(kernel: Kernel, partition: Partition) -> bool:
     board = partition.board
     while True:
-        found = _descend(partition, board.able)
+        found = descend(partition, board.able)
         if found is None:
             return False
-        app, group = found
+        app, group, able = found
         shape = group.shape
-        short = _out_of_quota(app, shape)
-        if short is not None:
+        if partition.backs_off and backoff.has_seen_enough(kernel, app, group):
+            continue
+        if app.limiting and limits.held_back(app, shape):
+            continue
+        short = out_of_quota(app, shape)
+        if short is not None and group.bits & able & shape.quota:
             short.run_short(shape)
             continue
         if group.placeholder and not app.gang_started and not gang.may_start(app):
             continue
-        if not group.bits & board.able & shape.place:
-            _reserve(kernel, partition, group)
+        if short is not None or not group.bits & able & shape.place:
+            if _serve_late(kernel, partition, group, able, within=short is None):
+                return True
             continue
         ask = group.head
-        node = _node_for(kernel, partition, ask)
+        node = node_for(kernel, partition, ask)
         if node is not None:
             if ask.reservations:
                 own = next(r for r in app.reservations if r.ask is ask)
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
+        if board.able & shape.place and _make_do(kernel, partition, ask):
+            return True
 
 
-def _out_of_quota(app: Application, shape: Shape) -> Queue | None:
-    """The lowest queue above the application whose quota has no room for the shape."""
-    for queue in app.queue.lineage:
-        if queue.limits and not queue.has_room(shape):
-            return queue
-    return None
+# -- where no node has room ------------------------------------------------------------------------
 
 
-def _node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
-    """The first node in order that fits and that the resource manager's predicates accept."""
+def _serve_late(
+    kernel: Kernel, partition: Partition, group: AskGroup, able: int, *, within: bool
+) -> bool:
+    """Reserve a node for, or make room for, the first ask of the group that may (5.6, 5.7).
+
+    ``within``: its quotas have room, only the nodes do not.
+    """
+    shape, wanted = group.shape, group.bits & able
+    late = due = None
+    if within and wanted & shape.reserve:
+        if partition.rm.reservations:
+            late = reservation.candidate(group, kernel.now, kernel.options.reservation_delay)
+        if late is None:
+            reservation.wait_to_reserve(kernel, group)
+            return False
+    if wanted & shape.preempt and group.turns is not None:
+        due = group.turns.due(group, kernel.now)
+        if due is None:
+            turns.refresh(kernel, group)
+            return False
+    if late is not None and (due is None or late.seq <= due.seq):
+        return _reserve(kernel, partition, late)
+    return due is not None and _preempt(kernel, partition, due, nodes_tried=within)
+
+
+def _reserve(kernel: Kernel, partition: Partition, ask: Ask) -> bool:
+    """Keep a node for an ask that has waited long enough and fits nowhere."""
+    group = ask.group
+    assert group is not None
+    node = partition.board.best_to_reserve(group.shape)
+    if node is None:
+        return False
+    if _may_reserve(kernel, ask, node):
+        _keep(kernel, ask, node)
+        return True
+    return _make_do(kernel, partition, ask, reserve=False)
+
+
+def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
+    """Reserve the node for the ask, whose quotas have room for it."""
+    partition = ask.app.partition
+    if ask.told and partition.notices is not None:
+        partition.notices.served(ask)
+    reservation.make(kernel, ask, node)
     assert ask.group is not None
-    shape = ask.group.shape
-    predicate = kernel.predicates.get(partition.rm.rm_id)
-    if predicate is None:
-        return partition.board.best(shape)
-    if partition.board.best(shape) is None:
-        return None
-    for node in partition.board.in_order(shape):
-        if predicate(ask.ask_key, node.node_id, True) is None:
-            return node
-    set_aside(partition, ask)
-    return None
+    reservation.wait_to_reserve(kernel, ask.group)
 
 
-def set_aside(partition: Partition, ask: Ask) -> None:
-    """No node for this ask in this round, for a reason that only the outside knows."""
-    partition.leave(ask)
-    partition.aside[ask] = None
+def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
+    """Whether predicates agree, who are not asked where there is no choice (5.6, step 6)."""
+    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    return (
+        predicate is None
+        or bool(ask.required_node)
+        or predicate(ask.ask_key, node.node_id, False) is None
+    )
 
 
-def _reserve(kernel: Kernel, partition: Partition, group: AskGroup) -> None:
-    """Keep a node for the group's first ask that has waited long enough and fits nowhere."""
-    ask = reservation.candidate(group, kernel.now, kernel.options.reservation_delay)
-    if ask is not None and partition.rm.reservations:
+def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = True) -> bool:
+    """Predicates have refused the ask: it may still reserve, or preempt, before the next one has
+    its turn; else it is set aside until the next call of ``schedule``."""
+    group = ask.group
+    assert group is not None
+    options, now = kernel.options, kernel.now
+    if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
         node = partition.board.best_to_reserve(group.shape)
-        if node is None:
-            return
-        predicate = kernel.predicates.get(partition.rm.rm_id)
-        if predicate is not None and predicate(ask.ask_key, node.node_id, False) is not None:
-            set_aside(partition, ask)
-            return
-        made = reservation.reserve(partition, ask, node, kernel.now)
-        limit = kernel.options.reservation_give_up
-        kernel.timers.start(kernel.now, limit, "reservation.give_up", made)
-    reservation.wait_to_reserve(kernel, group)
-
-
-# -- asks with reservations ------------------------------------------------------------------------
-
-
-def _serve_reserved(kernel: Kernel, partition: Partition) -> bool:
-    """The first reservation, in order of queues, applications and asks, that can be used now."""
-    while partition.woken:
-        first = min(partition.woken, key=_order)
-        app = first.ask.app
-        own = sorted((r for r in partition.woken if r.ask.app is app), key=_order)
-        for elsewhere in (False, True):
-            for each in own:
-                if each in partition.woken and _use(kernel, partition, each, elsewhere):
-                    return True
-        for each in own:
-            partition.woken.pop(each, None)
+        if node is not None and _may_reserve(kernel, ask, node):
+            _keep(kernel, ask, node)
+            return True
+    if turns.is_due(ask, now) and _preempt(kernel, partition, ask, nodes_tried=True):
+        return True
+    set_aside(partition, ask)
     return False
 
 
-def _order(each: reservation.Reservation) -> tuple[object, ...]:
-    app = each.ask.app
-    path = tuple(q.rank or q.make_rank() for q in reversed(app.queue.lineage[:-1]))
-    return path, app.rank or app.make_rank(), -each.ask.priority, each.ask.seq, each.node.node_id
-
-
-def _use(
-    kernel: Kernel, partition: Partition, each: reservation.Reservation, elsewhere: bool
-) -> bool:
-    ask = each.ask
-    group = ask.group
-    if group is None or not group.bits or ask.app.blocked:
+def _preempt(kernel: Kernel, partition: Partition, ask: Ask, *, nodes_tried: bool) -> bool:
+    """Try to make room for the ask; only so often in one leaf and round (2.8)."""
+    leaf = ask.app.queue
+    assert ask.group is not None
+    if (leaf, ask.group.shape) in partition.vain.known:  # predicates brought us here
         return False
-    shape = group.shape
-    lane = ask.app.above
-    if (lane is not None and lane.blocked) or _out_of_quota(ask.app, shape) is not None:
-        partition.stalled[each] = None
+    tries = partition.attempts[leaf] = partition.attempts.get(leaf, 0) + 1
+    if tries > turns.ATTEMPTS:
+        leave_out(partition, leaf, partition.shapes.preempt)
         return False
-    if group.placeholder and not ask.app.gang_started and not gang.may_start(ask.app):
-        return False
-    node: Node | None = each.node
-    if elsewhere:
-        if ask.required_node:
-            return False
-        node = partition.board.best(shape)
-    elif not shape.fits(each.node.available) or not each.node.open:
-        return False
-    if node is None:
-        return False
-    predicate = kernel.predicates.get(partition.rm.rm_id)
-    if predicate is not None and predicate(ask.ask_key, node.node_id, True) is not None:
-        return False
-    reservation.cancel(partition, each)
-    allocate(kernel, ask, node)
-    return True
+    return attempt(kernel, ask, nodes_tried=nodes_tried)
 
 
 # -- replacement -----------------------------------------------------------------------------------
@@ -197,48 +195,9 @@ def _use(
 
 def _serve_replacement(kernel: Kernel, partition: Partition) -> bool:
     while True:
-        found = _descend(partition, REPLACE)
+        found = descend(partition, REPLACE)
         if found is None:
             return False
         ask = found[1].head
         if gang.replace(kernel, ask):
             return True
-
-
-# -- allocation ------------------------------------------------------------------------------------
-
-
-def next_uuid(ask: Ask) -> str:
-    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12)."""
-    serial = ask.app.serial
-    number = serial.get(ask.ask_key, 0)
-    serial[ask.ask_key] = number + 1
-    return f"{ask.ask_key}-{number}"
-
-
-def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
-    """Allocate the ask's next repeat on the node, and say so (G4)."""
-    app = ask.app
-    partition = app.partition
-    allocation = Allocation(ask, next_uuid(ask), node, kernel.now)
-    books.use_node(allocation)
-    books.hold(allocation)
-    books.unexpect(ask, 1)
-    group = ask.group
-    kernel.fire(ASK, ask, ask_life.ALLOCATE)
-    kernel.fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
-    ask.pending -= 1
-    if ask.placeholder:
-        gang.placeholder_landed(kernel, allocation)
-    else:
-        kernel.fire(APPLICATION, app, app_life.RUN)
-    kernel.outbox.allocated(allocation)
-    if not ask.pending:
-        if ask.reservations:
-            reservation.cancel_all_of(partition, ask)
-        partition.leave(ask)
-        partition.unhinted.pop(ask, None)
-        del app.asks[ask.ask_key]
-    if group is not None and group.placeholder and not group.asks:
-        app.partition.offer_replacements(app)
-    return allocation

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core import gang, reservation, scale_up
+from quadriga.core import backoff, gang, queue_tree, reservation, scale_up
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
+from quadriga.core.preemption import quota, turns
 from quadriga.core.timers import Timer
 from quadriga.fsm import APPLICATION, LIFECYCLES
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
 
 if TYPE_CHECKING:
+    from quadriga.core.events import EventLog
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
 
@@ -87,8 +89,28 @@ def _reservation_give_up(kernel: Kernel, kept: reservation.Reservation) -> None:
     reservation.give_up(kernel, kept)
 
 
+def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
+    if group.turns is not None:
+        group.turns.timer = None
+        turns.refresh(kernel, group)
+
+
+def _reservation_preempt(kernel: Kernel, kept: reservation.Reservation) -> None:
+    partition = kept.ask.app.partition
+    if kept in partition.reservations:
+        partition.woken[kept] = None
+
+
+def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
+    partition.vain.timer = None  # the next round looks at them
+
+
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
     scale_up.inspect(kernel, partition)
+
+
+def _events_push(kernel: Kernel, log: EventLog) -> None:
+    log.push()
 
 
 # fmt: off
@@ -97,8 +119,15 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.placeholder": _placeholder_timeout,
     "application.gang_wait":   _gang_wait,
     "allocation.run_limit":    _allocation_run_limit,
+    "application.backoff":     backoff.look_again,
     "group.reserve":           _group_reserve,
+    "group.preempt":           _group_preempt,
     "reservation.give_up":     _reservation_give_up,
+    "reservation.preempt":     _reservation_preempt,
+    "queue.quota":             quota.enforce,
+    "events.push":             _events_push,
     "partition.inspect":       _partition_inspect,
+    "partition.preempt":       _partition_preempt,
+    "partition.clean":         queue_tree.clean,
 }
 # fmt: on

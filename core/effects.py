@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core import books, gang, registration, reservation
+from quadriga.core import books, gang, limits, queue_tree, registration, usage
 from quadriga.core.ending import drop_ask
+from quadriga.core.events import happenings
 from quadriga.core.inventory import empty_node
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
+from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.outbox import TERMINATION
 from quadriga.fsm import allocation as allocation_life
@@ -89,18 +91,37 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
     del app.partition.applications[app.app_id]
     app.partition.ended[app] = None
     app.finished = kernel.now
+    usage.summarise(kernel, app)
+    if (log := app.partition.rm.events) is not None:
+        happenings.application_left(log, app)
     for timer in (*app.timers, app.placeholder_timer):
         if timer is not None:
             timer.cancel()  # V8
     for queue in leaf.lineage:
         queue.gated.pop(app, None)
-    registration.remove_if_drained(kernel, leaf)
+        queue.released += app.released
+    limits.release(app)
+    queue_tree.left(kernel, leaf)
+
+
+def _is_idle(app: Application) -> bool:
+    """Whether it counts no longer against the limits of its user and group: it waits or has ended,
+    or is back from a soft timeout with nothing in its hands."""
+    if app.state in app_life.GATHERS:
+        return not app.allocations and not app.placeholders
+    return app.state in app_life.IDLE
 
 
 def application_entered(kernel: Kernel, app: Application) -> None:
     """It entered a state: who serves it, and how it counts, may have changed."""
     app.history.append((kernel.now, app.state))
+    if (log := app.partition.rm.events) is not None:
+        happenings.application_entered(log, app, kernel.reason)
     app.completing = False
+    if app.counted and _is_idle(app):
+        limits.forget(app)
+    elif not app.counted and app.placeholders and app.state in app_life.SERVED:
+        limits.count(app)  # it waited with leftovers, and a new ask called it back (G40, G42)
     leaf = app.queue
     if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
         return
@@ -110,6 +131,12 @@ def application_entered(kernel: Kernel, app: Application) -> None:
         app.partition.admission_changed(leaf)
     app.partition.refresh(app)
     books.owe(app)
+
+
+def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:
+    """A queue or a whole partition is stopped, drained or restored."""
+    if isinstance(queue, Partition):
+        queue.changed = kernel.now
 
 
 # -- allocations, nodes, resource managers -----------------------------------------------------------
@@ -123,14 +150,16 @@ def request_release(kernel: Kernel, allocation: Allocation, effect: fx.RequestRe
 def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
     node.open = True
     books.node_gained(node)
+    if (log := node.partition.rm.events) is not None:
+        happenings.node_schedulable(log, node)
 
 
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
+    """It takes nobody new, but stays reserved: it may be drained back (I29)."""
     node.open = False
     node.partition.board.changed(node)
-    kept = node.reservation
-    if kept is not None and not kept.ask.required_node:  # it could never be used
-        reservation.cancel(node.partition, kept)
+    if (log := node.partition.rm.events) is not None:
+        happenings.node_schedulable(log, node)
 
 
 def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
@@ -169,3 +198,4 @@ def install(kernel: Kernel) -> None:
 
     kernel.effects = {effect: bound(handler) for effect, handler in HANDLERS.items()}
     kernel.entered["application"] = lambda app: application_entered(kernel, app)
+    kernel.entered["queue"] = lambda queue: queue_entered(kernel, queue)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books, gang, reservation
+from quadriga.core import books, gang, reservation, usage
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as life
 from quadriga.fsm import ask as ask_life
+from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -35,6 +37,8 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     if ask.planned is not None:
         gang.unplan(kernel, ask.planned, again=False)
     kernel.fire(ASK, ask, ask_life.REJECT)
+    if (log := partition.rm.events) is not None:
+        happenings.ask_removed(log, ask, timed_out=timed_out)
     books.unexpect(ask, waiting)
     reservation.cancel_all_of(partition, ask)
     partition.leave(ask)
@@ -50,8 +54,16 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
         app.partition.offer_replacements(app)
 
 
-def end_allocation(kernel: Kernel, allocation: Allocation, trigger: str) -> None:
-    """The allocation is over: out of all books. A replacement of it is planned anew (X18)."""
+def end_allocation(
+    kernel: Kernel,
+    allocation: Allocation,
+    trigger: str,
+    kind: TerminationType = TerminationType.STOPPED_BY_RM,
+) -> None:
+    """The allocation is over: out of all books. A replacement of it is planned anew (X18).
+
+    ``kind`` is what its event record says of the reason: UNKNOWN where its node is gone (2.16).
+    """
     if allocation.partner is not None:
         gang.unplan(kernel, allocation.partner, again=True)
     kernel.fire(ALLOCATION, allocation, trigger)
@@ -59,6 +71,10 @@ def end_allocation(kernel: Kernel, allocation: Allocation, trigger: str) -> None
         timer.cancel()
     books.free_node(allocation)
     books.give_up(allocation)
+    usage.ended(allocation, kernel.now)
+    if (log := allocation.node.partition.rm.events) is not None:
+        happenings.ended(log, allocation, kind)
+    allocation.ask.app.released += 1
     if allocation.ask.placeholder:
         gang.placeholder_gone(kernel, allocation, replaced=False)
 

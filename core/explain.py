@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import gang
 from quadriga.core.kernel import Kernel
+from quadriga.core.model.account import WILDCARD
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.order.shapes import Shape
+from quadriga.core.preemption.story import story_of
 from quadriga.fsm import APPLICATION, RESOURCE_MANAGER
 from quadriga.fsm import application as life
 from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from quadriga.core.model.account import Ledger
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
 
@@ -59,19 +63,25 @@ class Explanation:
 def explain(kernel: Kernel, ask: Ask) -> Explanation:
     """Run every check of a decision for this ask, also those behind one that fails."""
     shape = Shape(0, ask.vector, ask.required_node)
-    checks = [*_of_application(ask), *_of_gang(ask), *_of_queues(ask, shape)]
+    checks = [*_of_application(kernel, ask), *_of_gang(ask), *_of_limits(ask), *_of_queues(ask, shape)]
     checks.extend(_of_nodes(kernel, ask, shape))
+    checks.append(Check("preemption", *story_of(kernel, ask)))
     # what passes needs no remedy
     return Explanation(ask.key, tuple(replace(c, remedy="") if c.passed else c for c in checks))
 
 
-def _of_application(ask: Ask) -> Iterator[Check]:
+def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
     app = ask.app
     rm = app.partition.rm
     connected = RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)
     yield Check("resource manager", connected, f"resource manager {rm.rm_id} is {rm.state}")
+    asked = f" ({app.queue_asked!r} was asked for)" if app.queue_asked else ""
+    yield Check("placement", True, f"queue {app.queue.path} by {app.placed_by}{asked}")
     served = app.state in life.SERVED
     yield Check("application", served, f"application {app.app_id} is {app.state}")
+    if app.backoff_until:
+        left = (app.backoff_until - kernel.now) / SECOND
+        yield Check("backoff", False, f"too many asks found no place: left alone for {left:g} s")
     leaf = app.queue
     if isinstance(leaf, LeafQueue) and leaf.stateaware and app.state in life.STATEAWARE_TURN:
         first = leaf.turn if leaf.turn is not None else app
@@ -90,6 +100,22 @@ def _of_application(ask: Ask) -> Iterator[Check]:
                     f"{queue.max_applications or 'unlimited'} applications",
                     f"raise maxapplications of {queue.path}",
                 )
+        if not app.counted:
+            for ledger in app.limiting:
+                if ledger.max_applications:
+                    yield Check(
+                        "limit of applications",
+                        ledger.admits(),
+                        f"{_whose(ledger)} runs {len(ledger.running)} of "
+                        f"{ledger.max_applications} applications",
+                        f"raise maxapplications of {_whose(ledger)}",
+                    )
+
+
+def _whose(ledger: Ledger) -> str:
+    """``user joe in root.a``, with a note where the limit is one for everybody."""
+    shared = " (limit *)" if ledger.wildcard and ledger.account.name != WILDCARD else ""
+    return f"{ledger.account.kind} {ledger.account.name} in {ledger.queue.path}{shared}"
 
 
 def _of_gang(ask: Ask) -> Iterator[Check]:
@@ -126,6 +152,23 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
 def _limits(ask: Ask, limits: tuple[tuple[int, int], ...], room: tuple[int, ...]) -> str:
     names = ask.app.partition.registry.names
     return " ".join(f"{names[at]}={left}" for (at, _), left in zip(limits, room, strict=True))
+
+
+def _of_limits(ask: Ask) -> Iterator[Check]:
+    names = ask.app.partition.registry.names
+    for ledger in ask.app.limiting:
+        for place, limit in ledger.resources:
+            asked = ask.vector[place] if place < len(ask.vector) else 0
+            if asked:
+                used = ledger.usage[place]
+                left = limit - used
+                yield Check(
+                    "limit",
+                    asked <= left,
+                    f"{_whose(ledger)}: {names[place]} limit {limit}, used {used}, "
+                    f"asked {asked}, headroom {left}",
+                    f"{asked - left} more {names[place]} for {_whose(ledger)}",
+                )
 
 
 def _of_queues(ask: Ask, shape: Shape) -> Iterator[Check]:
@@ -186,7 +229,8 @@ def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:
 def _refusal(node: Node, ask: Ask, shape: Shape, names: list[str]) -> str:
     if not node.open and not ask.required_node:
         return "draining"
-    if node.reservation is not None and node.reservation.ask is not ask:
+    kept = (node.reservation, *node.also_reserved)
+    if node.reservation is not None and not any(each and each.ask is ask for each in kept):
         return "reserved for another ask"
     short = [names[place] for place, value in shape.need if node.available[place] < value]
     return f"not enough free {', '.join(short)}" if short else ""

@@ -9,9 +9,10 @@ all books (G31), and only then is the real allocation announced (G33).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from quadriga.core import books, reservation
+from quadriga.core import books, reservation, usage
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.task_group import TaskGroup
@@ -20,6 +21,7 @@ from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as ask_life
+from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -39,6 +41,9 @@ __all__ = [
     "unplan",
     "waited_too_long",
 ]
+
+#: looked up once: the enumeration's attributes are slow
+_REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
 RESERVATION_TIMEOUT = "ResourceReservationTimeout"
 
@@ -101,11 +106,11 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
             app.partition.refresh(app)
-        if app.state in app_life.GATHERS:
-            for queue in app.queue.lineage:
-                queue.admitted[app] = None
-            app.partition.admission_changed(app.queue)
-            app.partition.refresh(app)
+    if app.state in app_life.GATHERS and app not in app.queue.admitted:
+        for queue in app.queue.lineage:
+            queue.admitted[app] = None
+        app.partition.admission_changed(app.queue)
+        app.partition.refresh(app)
     if app.placeholder_timer is None and app.placeholder_timeout > 0:
         if app.state in app_life.BEFORE_RUNNING | app_life.GIVES_BACK_ON_TIMEOUT:  # X25
             app.placeholder_timer = kernel.timers.start(
@@ -161,6 +166,8 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     for placeholder in list(group.available):
         if not covers(placeholder.vector, ask.vector):
             release(kernel, placeholder, life.TIMEOUT, "cancel placeholder: resource incompatible")
+            if (log := app.partition.rm.events) is not None:
+                happenings.placeholder_too_small(log, placeholder, ask)
             continue
         first = first or placeholder
         if predicate is None or predicate(ask.ask_key, placeholder.node.node_id, False) is None:
@@ -189,7 +196,7 @@ def _other_nodes(ask: Ask) -> list[Node]:
 
 def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
     """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
-    from quadriga.core.cycle import next_uuid
+    from quadriga.core.allocating import next_uuid
 
     app = ask.app
     real = Allocation(ask, next_uuid(ask), node, kernel.now)
@@ -201,6 +208,8 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     kernel.fire(ASK, ask, ask_life.PARK)
     if node is not placeholder.node:
         books.use_node(real)
+        if (log := app.partition.rm.events) is not None:
+            happenings.node_taken(log, real)
     text = f"replacing allocation with UUID: {real.uuid}"
     release(kernel, placeholder, life.REPLACEMENT, text)
 
@@ -227,6 +236,8 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
     assert placeholder is not None
     if real.node is not placeholder.node:
         books.free_node(real)
+        if (log := ask.app.partition.rm.events) is not None:
+            happenings.node_released(log, real)
     placeholder.partner = real.partner = None
     ask.planned = None
     kernel.fire(ALLOCATION, real, life.DISCARD)
@@ -243,10 +254,15 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     """
     app = placeholder.ask.app
     real = placeholder.partner
+    log = app.partition.rm.events
     kernel.fire(ALLOCATION, placeholder, life.CONFIRM)
+    app.released += 1
     if real is None:
         books.free_node(placeholder)
         books.give_up(placeholder)
+        usage.ended(placeholder, kernel.now)
+        if log is not None:
+            happenings.ended(log, placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=False)
         return None
     ask = real.ask
@@ -259,6 +275,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
         books.free_node(placeholder)
     first = not app.allocations
     books.replace_in_books(placeholder, real)
+    usage.ended(placeholder, kernel.now)
     kernel.fire(ALLOCATION, real, life.ALLOCATE)
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     ask.pending -= 1
@@ -267,11 +284,14 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     else:
         del app.asks[ask.ask_key]
         app.partition.unhinted.pop(ask, None)
+    app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
     placeholder_gone(kernel, placeholder, replaced=True)
     if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
         kernel.fire(APPLICATION, app, app_life.RESUMED)
     if app.state in app_life.RUNS_ON_ALLOCATION:
         kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
+    if log is not None:
+        happenings.replaced(log, placeholder, real)
     kernel.outbox.allocated(real)
     return real
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books, gang, recovery, registration, reservation
+from quadriga.core import books, foreign, gang, queue_tree, recovery, reservation
 from quadriga.core.ending import Removed, end_allocation
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.node import Node
 from quadriga.core.refusal import Refused
@@ -13,8 +14,9 @@ from quadriga.core.releases import tell_released
 from quadriga.fsm import NODE
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import node as life
-from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource
-from quadriga.si.constants import NODE_PARTITION
+from quadriga.fsm import queue as queue_life
+from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource, TerminationType
+from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -37,23 +39,29 @@ def create(
     partition = rm.partitions.get(name)
     if partition is None:
         raise Refused(f"partition {name!r} of node {info.nodeID} does not exist")
-    if any(info.nodeID in p.nodes for p in rm.partitions.values()):
-        raise Refused(f"node {info.nodeID} exists already in partition {name} (I30)")
+    if partition.state != queue_life.ACTIVE:
+        raise Refused(f"partition {name} is {partition.state} and takes no node {info.nodeID}")
+    for each in rm.partitions.values():
+        if info.nodeID in each.nodes:
+            raise Refused(f"node {info.nodeID} exists already in partition {each.name} (I30)")
     total = list(_quantities(partition, info, info.schedulableResource, "schedulableResource"))
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
     problem = recovery.problem_of(partition, list(info.existingAllocations))
     node = Node(info.nodeID, partition, dict(info.attributes), total)
     if problem:
         kernel.fire(NODE, node, life.REJECT)
+        partition.failed_nodes[info.nodeID] = None
         raise Refused(f"existing allocations of node {info.nodeID}: {problem}")
     partition.registry.lengthen(node.books)
-    _occupy(node, occupied)
     partition.nodes[info.nodeID] = node
+    partition.failed_nodes.pop(info.nodeID, None)
     partition.board.add(node)
+    foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
     kernel.fire(NODE, node, life.ACCEPT, draining=draining)
-    for message in info.existingAllocations:
-        recovery.give_back_leftover(kernel, recovery.recover(kernel, partition, node, message))
+    if rm.events is not None:
+        happenings.node_added(rm.events, node)
+    recovery.recover_on(kernel, node, list(info.existingAllocations))
     response.accepted.append(AcceptedNode(nodeID=info.nodeID))
 
 
@@ -63,6 +71,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
     total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
     kernel.fire(NODE, node, life.UPDATE)
+    was_ready = _ready(node)
     if info.attributes:
         node.attributes = dict(info.attributes)
     before = tuple(node.total)
@@ -70,14 +79,24 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
         width = len(partition.registry)
         node.total = list(total) + [0] * (width - len(total))
         node.available = [
-            whole - used - others
-            for whole, used, others in zip(node.total, node.allocated, node.occupied, strict=True)
+            whole - used - taken
+            for whole, used, taken in zip(node.total, node.allocated, node.occupied, strict=True)
         ]
     if info.HasField("occupiedResource"):
-        _occupy(node, occupied)
+        foreign.occupy(node, occupied)
+    if (log := partition.rm.events) is not None:
+        if tuple(node.total) != before:
+            happenings.node_capacity(log, node)
+        if _ready(node) != was_ready:
+            happenings.node_ready(log, node, not was_ready)
     if tuple(node.total) != before:
         partition.capacity_changed(before, tuple(node.total))
     books.node_gained(node)
+
+
+def _ready(node: Node) -> bool:
+    """The node's own word, which is shown and does not keep anybody away (X19, 5.15)."""
+    return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
 
 
 def trigger(kernel: Kernel, node: Node, name: str) -> None:
@@ -96,16 +115,6 @@ def _quantities(
     return partition.registry.read(resource)
 
 
-def _occupy(node: Node, occupied: tuple[int, ...]) -> None:
-    """Others use this much of the node now (X19)."""
-    for place, before in enumerate(node.occupied):
-        node.available[place] += before
-        node.occupied[place] = 0
-    for place, value in enumerate(occupied):
-        node.occupied[place] = value
-        node.available[place] -= value
-
-
 # -- removal ---------------------------------------------------------------------------------------
 
 
@@ -120,9 +129,10 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     released: list[Allocation] = []
     confirmed: list[Allocation] = []
     removed = Removed()
-    if node.reservation is not None:
+    unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
+    while node.reservation is not None:
         reservation.cancel(partition, node.reservation)
-    for allocation in list(node.allocations):
+    for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
         if allocation not in node.allocations:
             continue
         if allocation.state == allocation_life.PLANNED:
@@ -132,14 +142,18 @@ def empty_node(kernel: Kernel, node: Node) -> None:
         if allocation.partner is not None and allocation.partner.node is not node:
             confirmed.append(allocation)
             continue
-        end_allocation(kernel, allocation, allocation_life.COMPLETE)
+        end_allocation(kernel, allocation, allocation_life.COMPLETE, unknown)
         removed.allocation(allocation)
     tell_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
     for placeholder in confirmed:
         gang.confirm_replacement(kernel, placeholder)
         removed.allocation(placeholder)
+    kernel.tally.nodes_removed += 1
+    foreign.leave_with(node)
     del partition.nodes[node.node_id]
     partition.board.remove(node)
     partition.capacity_changed(tuple(node.total), ())
+    if rm.events is not None:
+        happenings.node_removed(rm.events, node)
     removed.settle(kernel)
-    registration.remove_partition_if_drained(kernel, partition)
+    queue_tree.remove_partition_if_drained(kernel, partition)

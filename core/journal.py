@@ -1,14 +1,15 @@
 """What happened, in order: every change of state is one record.
 
-A record is made on the hot path, so it keeps the entity itself and spells its key only when read.
-The journal is a ring in a service and complete where a recording or a simulation asks for it.
+A record is made on the hot path, so it keeps the entity itself, and spells its key and finds its
+partition only when read. The journal is a ring in a service and complete where a recording or a
+simulation asks for it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quadriga.fsm.table import Entity
 
@@ -68,6 +69,42 @@ class Journal:
     def __len__(self) -> int:
         return len(self._records)
 
-    def story(self, key: str) -> tuple[Record, ...]:
-        """Everything still remembered about one entity, oldest first."""
-        return tuple(record for record in self if record.key == key)
+    def story(
+        self, key: str, partition: str | None = None, rm_id: str | None = None
+    ) -> tuple[Record, ...]:
+        """Everything still remembered about one entity, oldest first.
+
+        Ids are unique within a partition. Where several partitions, or resource managers, use the
+        same one, ``partition`` (its name) and ``rm_id`` say whose story it is; without them it is
+        everyone's.
+        """
+        lifecycle, _, identity = key.partition("/")
+        return tuple(
+            Record(seq, time, key, *rest)
+            for seq, time, name, entity, *rest in self._records
+            if name == lifecycle
+            and entity.key == identity
+            and (partition is rm_id is None or _lives_in(entity, partition, rm_id))
+        )
+
+    def story_of(self, lifecycle: str, entity: Entity) -> tuple[Record, ...]:
+        """The story of this very object, whoever else has its id."""
+        key = f"{lifecycle}/{entity.key}"
+        return tuple(
+            Record(seq, time, key, *rest)
+            for seq, time, _, each, *rest in self._records
+            if each is entity
+        )
+
+
+def _lives_in(entity: Any, partition: str | None, rm_id: str | None) -> bool:
+    """Whether the entity is of this partition and this resource manager, where they are given."""
+    if (ask := getattr(entity, "ask", None)) is not None:  # an allocation
+        entity = ask
+    if (app := getattr(entity, "app", None)) is not None:  # an ask
+        entity = app
+    home = getattr(entity, "partition", entity)  # a partition, or a resource manager, is its own
+    rm = getattr(home, "rm", home)
+    return (partition is None or getattr(home, "name", None) == partition) and (
+        rm_id is None or getattr(rm, "rm_id", None) == rm_id
+    )

@@ -11,14 +11,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from quadriga.core.events import Events
 from quadriga.core.journal import Journal
 from quadriga.core.outbox import Outbox
+from quadriga.core.tally import Tally
 from quadriga.core.timers import Timers
 from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.table import MINUTE, SECOND
+
+if TYPE_CHECKING:
+    from quadriga.core.usage import ApplicationSummary
 
 __all__ = ["Kernel", "Options"]
 
@@ -40,6 +45,8 @@ class Options:
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: prepare ``Scheduler.audit``, which looks at everything after so many steps; 0 is not at all
+    audit_every: int = 0
 
 
 class Kernel:
@@ -49,6 +56,8 @@ class Kernel:
         "cause",
         "effects",
         "entered",
+        "events",
+        "groups_of",
         "journal",
         "notes",
         "now",
@@ -56,7 +65,11 @@ class Kernel:
         "outbox",
         "overdue",
         "predicates",
+        "preemption_predicates",
         "queue",
+        "reason",
+        "summaries",
+        "tally",
         "timers",
     )
 
@@ -65,19 +78,29 @@ class Kernel:
         self.now = 0
         #: what the present step follows from, for the journal
         self.cause = ""
+        #: why the entity enters the state that it enters, where somebody gave a reason
+        self.reason = ""
         self.journal = Journal(options.journal_size)
         self.timers = Timers()
         self.outbox = Outbox(options.batch)
+        self.events = Events(self)
         self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
         #: one handler per type of effect, and per lifecycle one for "it entered a state"
         self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
         self.entered: dict[str, Callable[[Any], None]] = {}
+        self.tally = Tally()
         #: keys of entities that outstayed their state (the watchdog's reports), newest last
         self.overdue: deque[tuple[int, str, str]] = deque(maxlen=1000)
+        #: of applications that ended, until somebody takes them
+        self.summaries: deque[ApplicationSummary] = deque(maxlen=1000)
         #: what was ignored and why, newest last
         self.notes: deque[tuple[int, str]] = deque(maxlen=1000)
         #: by resource manager: does this ask's pod fit this node? ``None`` if it does, else why not
         self.predicates: dict[str, Callable[[str, str, bool], str | None]] = {}
+        #: by resource manager: would it fit with the first of these allocations gone, and how many?
+        self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
+        #: the groups of a user whose request names none (I24)
+        self.groups_of: Callable[[str], tuple[str, ...]] | None = None
 
     def note(self, text: str) -> None:
         """Remember something odd that needed no answer, such as a release of nothing known."""
@@ -88,9 +111,9 @@ class Kernel:
         story in its notes: that is a bug."""
         source = entity.state
         try:
-            effects = lifecycle.fire(entity, trigger, **info)
+            effects = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
-            for record in self.journal.story(f"{lifecycle.name}/{entity.key}"):
+            for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
         target = entity.state
@@ -101,6 +124,7 @@ class Kernel:
             if target in lifecycle.timed:
                 self._limit(lifecycle, entity, target)
             if name in self.entered:
+                self.reason = info.get("reason") or ""
                 self.entered[name](entity)
         elif effects:
             self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)

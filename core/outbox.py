@@ -6,7 +6,8 @@ new allocations one by one unless batching was asked for; nothing is ever reorde
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.core.resources import Registry
@@ -19,6 +20,7 @@ from quadriga.si import (
     AllocationRelease,
     AllocationResponse,
     ApplicationResponse,
+    EventRecord,
     NodeResponse,
     PreemptionPolicy,
     RejectedAllocation,
@@ -32,13 +34,18 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = ["TERMINATION", "Outbox", "Output"]
 
 Message = (
-    AllocationResponse | ApplicationResponse | NodeResponse | UpdateContainerSchedulingStateRequest
+    AllocationResponse
+    | ApplicationResponse
+    | NodeResponse
+    | UpdateContainerSchedulingStateRequest
+    | EventRecord
 )
 
 #: how the reason of a release by the scheduler is said on the wire (I28)
@@ -54,6 +61,10 @@ class Output(NamedTuple):
 
     rm_id: str
     message: Message
+
+
+#: as quick as a plain tuple; one is made for each allocation
+_output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output)
 
 
 class Outbox:
@@ -95,7 +106,7 @@ class Outbox:
         rm = app.partition.rm
         if self._batch == 1:
             response = AllocationResponse()
-            self.outputs.append(Output(rm.rm_id, response))
+            self.outputs.append(_output((rm.rm_id, response)))
             self._open = None
         else:
             response = self._response(rm, "new")
@@ -106,10 +117,10 @@ class Outbox:
         group = ask.group
         template = group.template if group is not None else None
         if template is None:
-            template = _template(ask)
+            template = _template(ask).SerializeToString()
             if group is not None:
                 group.template = template
-        message.CopyFrom(template)
+        message.MergeFromString(template)  # quicker than a copy of a message with a map in it
         message.allocationKey = ask.ask_key
         message.UUID = allocation.uuid
         message.nodeID = allocation.node.node_id
@@ -140,6 +151,18 @@ class Outbox:
                 UUID=allocation.uuid,
                 allocationID=allocation.uuid if rm.speaks_allocation_id else "",
                 allocationKey=allocation.ask.ask_key,
+                terminationType=kind,
+                message=text,
+            )
+        )
+
+    def released_foreign(self, gone: ForeignAllocation, kind: TerminationType, text: str) -> None:
+        """The confirmation that a foreign allocation is gone; it has no application (X19, R3)."""
+        partition = gone.node.partition
+        self._response(partition.rm, "released").released.append(
+            AllocationRelease(
+                partitionName=partition.name,
+                allocationKey=gone.allocation_key,
                 terminationType=kind,
                 message=text,
             )

@@ -1,14 +1,19 @@
 """What ran before the scheduler started: allocations that the resource manager reports (2.11).
 
-A recovered allocation brings no ask, so one is made from it (G56). It enters the books without any
-quota check, and its application goes through the same triggers as if it had been allocated here.
+A recovered allocation brings no ask, so one is made from it (G56), unless the ask of its key is
+pending: then the report is the news that it has its place. It enters the books without any quota
+check, and its application goes through the same triggers as if it had been allocated here.
+
+The report of an allocation that is known already says how large it is now (2.20): the same again
+changes nothing, so a resource manager may repeat itself.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books, gang
+from quadriga.core import asking, books, foreign, gang, reservation, tags
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ask import Ask
@@ -20,32 +25,108 @@ from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import RejectedAllocation
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.resources import Vector
 
-__all__ = ["give_back_leftover", "problem_of", "recover", "recover_allocations"]
+__all__ = ["problem_of", "recover_allocations", "recover_on"]
+
+
+# -- with a new node -------------------------------------------------------------------------------
 
 
 def problem_of(partition: Partition, messages: list[AllocationMessage]) -> str:
-    """Why these cannot be recovered, or an empty text."""
+    """Why these existing allocations of a new node cannot be recovered, or an empty text."""
     seen: set[tuple[str, str]] = set()
     for message in messages:
-        problem = _problem(partition, message)
-        named = (message.applicationID, _uuid(message))
+        if foreign.is_foreign(message):
+            problem, named = foreign.problem_of(message), ("", message.allocationKey)
+        else:
+            problem, named = _problem(partition, message), (message.applicationID, _uuid(message))
+            if not problem and _known(partition, message) is not None:
+                problem = "is known already"
         if not problem and named in seen:
             problem = "is reported twice"
         seen.add(named)
         if problem:
-            return f"allocation {_uuid(message)!r} of {message.applicationID!r} {problem}"
+            return f"allocation {named[1]!r} of {message.applicationID!r} {problem}"
     return ""
+
+
+def recover_on(kernel: Kernel, node: Node, messages: list[AllocationMessage]) -> None:
+    """Enter what a new node runs already (I33). It has been checked by ``problem_of``."""
+    partition = node.partition
+    for message in messages:
+        if foreign.is_foreign(message):
+            foreign.take_up(kernel, partition, node, message)
+        else:
+            _give_back_leftover(kernel, _recover(kernel, node, message))
+
+
+# -- with a request --------------------------------------------------------------------------------
+
+
+def recover_allocations(
+    kernel: Kernel, rm: ResourceManager, messages: list[AllocationMessage]
+) -> None:
+    """AllocationRequest.allocations (2.20): new ones are echoed as new, wrong ones rejected."""
+    rejected = []
+    for message in messages:
+        problem = _report(kernel, rm, message)
+        if problem:
+            rejected.append(
+                RejectedAllocation(
+                    allocationKey=message.allocationKey,
+                    applicationID=message.applicationID,
+                    reason=problem,
+                )
+            )
+    if rejected:
+        kernel.tally.asks_rejected += len(rejected)
+        kernel.outbox.rejected_allocations(rm, rejected)
+
+
+def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> str:
+    """Take one report up, or say why not."""
+    partition = rm.partitions.get(message.partitionName or "default")
+    if partition is None:
+        return f"names the unknown partition {message.partitionName!r}"
+    node = partition.nodes.get(message.nodeID)
+    if node is None:
+        return f"names the unknown node {message.nodeID!r}"
+    if foreign.is_foreign(message):
+        problem = foreign.problem_of(message)
+        if not problem:
+            foreign.take_up(kernel, partition, node, message)
+        return problem
+    problem = _problem(partition, message)
+    if problem:
+        return problem
+    known = _known(partition, message)
+    if known is not None:
+        return _update(kernel, known, node, message)
+    allocation = _recover(kernel, node, message)
+    kernel.outbox.allocated(allocation)
+    _give_back_leftover(kernel, allocation)
+    return ""
+
+
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def _uuid(message: AllocationMessage) -> str:
     return message.UUID or message.allocationID or (message.allocationKey + "-0")
 
 
+def _role(message: AllocationMessage) -> tuple[bool, str]:
+    """Whether it is a placeholder, and of which task group (G57, I18)."""
+    return message.placeholder and bool(message.taskGroupName), message.taskGroupName
+
+
 def _problem(partition: Partition, message: AllocationMessage) -> str:
+    """What is wrong with the report, whether the allocation is new or known."""
     if not message.applicationID:
         return "has no applicationID: independent allocations are not supported (I42)"
     if not message.allocationKey:
@@ -55,86 +136,139 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
         return "belongs to an unknown application"
     if not APPLICATION.allows(app.state, app_life.ASK):
         return f"belongs to an application that is {app.state}"
-    if _uuid(message) in app.allocations or _uuid(message) in app.placeholders:
-        return "is known already"
-    if any(a.planned is not None and a.planned.uuid == _uuid(message) for a in app.asks.values()):
-        return "has the UUID of a replacement in flight"
     quantities = [q.value for q in message.resourcePerAlloc.resources.values()]
     if any(value < 0 for value in quantities) or not any(quantities):
         return "has no usable resourcePerAlloc"
+    uuid = _uuid(message)
+    parked = app.asks.get(uuid.rpartition("-")[0])
+    if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
+        return "has the UUID of a replacement in flight"
+    ask = app.asks.get(message.allocationKey)
+    if ask is not None and _known(partition, message) is None:
+        if ask.planned is not None:
+            return "has the key of an ask that takes over a placeholder"
+        if (ask.placeholder, ask.task_group) != _role(message):
+            return "has the key of an ask with another part in the gang"
     return ""
 
 
-def recover(
-    kernel: Kernel, partition: Partition, node: Node, message: AllocationMessage
-) -> Allocation:
-    """Enter one reported allocation. It has been checked by ``problem_of``."""
+def _known(partition: Partition, message: AllocationMessage) -> Allocation | None:
+    """The allocation that is reported again: by UUID, or by its key if that says which (X12)."""
     app = partition.applications[message.applicationID]
-    partition.arrivals += 1
-    vector = partition.registry.read(message.resourcePerAlloc)
-    ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
-    ask.priority = message.priority
-    ask.task_group = message.taskGroupName
-    ask.placeholder = message.placeholder and bool(message.taskGroupName)  # G57, I18
-    ask.originator = message.originator
-    ask.tags = dict(message.allocationTags)
-    if message.HasField("preemptionPolicy"):
-        ask.allow_preempt_self = message.preemptionPolicy.allowPreemptSelf
-        ask.allow_preempt_other = message.preemptionPolicy.allowPreemptOther
     uuid = _uuid(message)
-    key, _, number = uuid.rpartition("-")
-    if number.isdecimal() and len(number) < 19:  # no UUID is given twice, whoever brought it (X12)
-        app.serial[key] = max(app.serial.get(key, 0), int(number) + 1)
-    allocation = Allocation(ask, uuid, node, kernel.now)
-    kernel.fire(ASK, ask, ask_life.SUBMIT)
-    kernel.fire(APPLICATION, app, app_life.ASK)
+    found = app.allocations.get(uuid) or app.placeholders.get(uuid)
+    if found is None and not (message.UUID or message.allocationID):
+        if message.allocationKey in app.serial:
+            held = [*app.allocations.values(), *app.placeholders.values()]
+            same = [each for each in held if each.ask.ask_key == message.allocationKey]
+            found = same[0] if len(same) == 1 else None
+    return found
+
+
+# -- what is new -----------------------------------------------------------------------------------
+
+
+def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocation:
+    """Enter one allocation into the books, with the ask that it is for."""
+    partition = node.partition
+    app = partition.applications[message.applicationID]
+    vector = partition.registry.read(message.resourcePerAlloc)
+    ask = app.asks.get(message.allocationKey)
+    waited = ask is not None
+    if ask is None:
+        ask = _ask_of(kernel, app, message, vector)
+        kernel.fire(ASK, ask, ask_life.SUBMIT)
+        kernel.fire(APPLICATION, app, app_life.ASK)
+    allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
+    allocation.vector = vector
     books.use_node(allocation)
     books.hold(allocation)
+    if waited:
+        books.unexpect(ask, 1)
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
-    ask.pending = 0
+    if (log := partition.rm.events) is not None:
+        happenings.allocated(log, allocation)
+    ask.pending -= 1
+    if waited:
+        _has_its_place(partition, ask)
     if ask.placeholder:
-        group = gang.task_group_of(app, ask.task_group, vector)
-        group.count += 1
-        group.pending += 1
+        if not waited:
+            group = gang.task_group_of(app, ask.task_group, vector)
+            group.count += 1
+            group.pending += 1
         gang.placeholder_landed(kernel, allocation)
     elif app.state in app_life.RUNS_ON_ALLOCATION:
         kernel.fire(APPLICATION, app, app_life.RUN)
     return allocation
 
 
-def give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
+def _has_its_place(partition: Partition, ask: Ask) -> None:
+    """One repeat of a pending ask runs: it waits for one less, or not at all any more."""
+    reservation.cancel_all_of(partition, ask)
+    if (ask.told or ask.app.told) and partition.notices is not None:
+        partition.notices.served(ask)
+    if not ask.pending:
+        partition.leave(ask)
+        partition.unhinted.pop(ask, None)
+        del ask.app.asks[ask.ask_key]
+        if ask.placeholder:
+            partition.offer_replacements(ask.app)
+
+
+def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector: Vector) -> Ask:
+    """The ask that an allocation must have had (G56), as old as its tag says."""
+    partition = app.partition
+    partition.arrivals += 1
+    ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
+    ask.priority = message.priority
+    ask.placeholder, ask.task_group = _role(message)
+    ask.originator = message.originator
+    asking.read_terms(ask, message.allocationTags, message)
+    ask.created = tags.created(ask.tags, kernel.now)
+    app.submitted = min(app.submitted, ask.created)
+    if not ask.placeholder:
+        app.ran_since = min(app.ran_since or ask.created, ask.created)
+    return ask
+
+
+def _free_uuid(app: Application, message: AllocationMessage) -> str:
+    """The UUID that is reported. None is given twice, whoever brought it (X12)."""
+    uuid = _uuid(message)
+    key, _, number = uuid.rpartition("-")
+    if number.isdecimal() and len(number) < 19:
+        app.serial[key] = max(app.serial.get(key, 0), int(number) + 1)
+    app.serial.setdefault(message.allocationKey, 0)
+    return uuid
+
+
+def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
     """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
     if allocation.placeholder and allocation.ask.app.state in app_life.GIVES_BACK:
         text = "releasing allocated placeholders on placeholder timeout"
         gang.release(kernel, allocation, life.TIMEOUT, text)
 
 
-def recover_allocations(
-    kernel: Kernel, rm: ResourceManager, messages: list[AllocationMessage]
-) -> None:
-    """AllocationRequest.allocations (2.20): accepted ones are echoed as new, others rejected."""
-    rejected = []
-    for message in messages:
-        partition = rm.partitions.get(message.partitionName or "default")
-        node = partition.nodes.get(message.nodeID) if partition is not None else None
-        if partition is None:
-            problem = f"names the unknown partition {message.partitionName!r}"
-        elif node is None:
-            problem = f"names the unknown node {message.nodeID!r}"
-        else:
-            problem = problem_of(partition, [message])
-            if not problem:
-                allocation = recover(kernel, partition, node, message)
-                kernel.outbox.allocated(allocation)
-                give_back_leftover(kernel, allocation)
-                continue
-        rejected.append(
-            RejectedAllocation(
-                allocationKey=message.allocationKey,
-                applicationID=message.applicationID,
-                reason=problem,
-            )
-        )
-    if rejected:
-        kernel.outbox.rejected_allocations(rm, rejected)
+# -- what is known ---------------------------------------------------------------------------------
+
+
+def _update(kernel: Kernel, known: Allocation, node: Node, message: AllocationMessage) -> str:
+    """The allocation has this size now, or why that cannot be (2.20)."""
+    if known.node is not node:
+        return f"runs on node {known.node.node_id}"
+    if known.ask.ask_key != message.allocationKey:
+        return f"is known already with the allocationKey {known.ask.ask_key!r}"
+    if (known.ask.placeholder, known.ask.task_group) != _role(message):
+        return "is known already with another part in the gang"
+    registry = node.partition.registry
+    vector = registry.read(message.resourcePerAlloc)
+    if registry.mapping(vector) == registry.mapping(known.vector):
+        return ""
+    if known.state not in life.RESIZABLE:
+        return f"is {known.state} and cannot change"
+    books.resize(known, vector)
+    if known.placeholder:
+        app = known.ask.app
+        books.owe(app)
+        gang.run_if_complete(kernel, app)
+    return ""

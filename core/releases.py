@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from quadriga.core import gang
+from quadriga.core import foreign, gang
 from quadriga.core.ending import Removed, end_allocation
 from quadriga.core.kernel import Kernel
 from quadriga.core.outbox import TERMINATION
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_releases", "release_allocations", "tell_released"]
 
+#: looked up once: the enumeration's attributes are slow
+_STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
+
 _TEXT = "allocation remove as per RM request"
 
 #: what the resource manager creates; every other type confirms a release by the core (R2, X30)
@@ -25,9 +28,11 @@ _STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY
 
 
 def check_releases(rm: ResourceManager, releases: list[AllocationRelease]) -> None:
-    """Refuse the whole request if a release does not name an application."""
+    """Refuse the whole request if a release does not name an application. One that has nothing but
+    an allocationKey is of a foreign allocation (X19)."""
     for at, release in enumerate(releases):
-        if not release.applicationID:
+        by_key = release.allocationKey and not (release.UUID or release.allocationID)
+        if not release.applicationID and not by_key:
             field = f"releases.allocationsToRelease[{at}].applicationID"
             raise RequestError("AllocationRequest", field, "is required (R6)")
 
@@ -44,6 +49,9 @@ def release_allocations(
     replaced: list[Allocation] = []
     removed = Removed()
     for release in releases:
+        if not release.applicationID:
+            foreign.release(kernel, rm, release)
+            continue
         named = _named(rm, release)
         if not named:
             kernel.note(
@@ -52,17 +60,17 @@ def release_allocations(
             )
         for allocation in named:
             if release.terminationType in _STOPPED:
-                end_allocation(kernel, allocation, life.COMPLETE)
+                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
                 stopped.append(allocation)
             elif TERMINATION.get(allocation.reason or "") != release.terminationType:
                 kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
-                end_allocation(kernel, allocation, life.COMPLETE)
+                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
             elif allocation.reason == life.REPLACEMENT:
                 if allocation not in replaced:
                     replaced.append(allocation)
                 continue
             else:
-                end_allocation(kernel, allocation, life.CONFIRM)
+                end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)
             removed.allocation(allocation)
     tell_released(kernel, rm, stopped, _TEXT, removed)
     for placeholder in replaced:
@@ -84,7 +92,7 @@ def tell_released(
     if not rm.design_order:
         removed.settle(kernel)
     for allocation in allocations:
-        kernel.outbox.released(allocation, TerminationType.STOPPED_BY_RM, text)
+        kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
 
 
 def _named(rm: ResourceManager, release: AllocationRelease) -> list[Allocation]:

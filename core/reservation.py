@@ -3,7 +3,8 @@
 An ask that has waited for two seconds, within its quotas, may reserve the node where it would fit
 most tightly. A reserved node is hidden from everybody else. When the node gets room the reserving
 ask is served first of all; if another node has room earlier, that one is taken and the reserved node
-is free again. There is one reservation per node, and at most one per repeat of an ask.
+is free again. There is one reservation per node, except that several asks may require the same one,
+and at most one per repeat of an ask.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-from quadriga.core.kernel import Kernel
+from quadriga.core.events import happenings
+from quadriga.core.kernel import Kernel, Options
+from quadriga.core.preemption import turns
 
 __all__ = [
     "Reservation",
@@ -23,6 +26,8 @@ __all__ = [
     "cancel_all_of",
     "candidate",
     "give_up",
+    "make",
+    "may_reserve",
     "reserve",
     "wait_again",
     "wait_to_reserve",
@@ -38,6 +43,12 @@ class Reservation:
         self.ask = ask
         self.node = node
         self.made = made
+
+
+def may_reserve(ask: Ask, now: int, options: Options) -> bool:
+    """Whether the ask has waited long enough and has nodes left to reserve (2.7)."""
+    old_enough = ask.required_node or ask.created + options.reservation_delay <= now
+    return bool(old_enough) and ask.reservations < ask.pending and ask.reserve_from <= now
 
 
 def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
@@ -65,32 +76,74 @@ def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
 
 
 def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation:
-    """Keep the node for the ask. One that requires this node pushes another's reservation out."""
-    if node.reservation is not None:
+    """Keep the node for the ask.
+
+    One that requires this node pushes out the reservation of one that does not, and waits behind
+    others that do.
+    """
+    if node.reservation is not None and not node.reservation.ask.required_node:
         cancel(partition, node.reservation)
     reservation = Reservation(ask, node, now)
-    node.reservation = reservation
+    if node.reservation is None:
+        node.reservation = reservation
+    else:
+        node.also_reserved[reservation] = None
     ask.reservations += 1
+    _count_reservation(ask, 1)
     ask.app.reservations[reservation] = None
     partition.reservations[reservation] = None
     partition.board.changed(node)
+    # from the next round on: there may be room, under a quota that has none, or others may have to go
+    partition.woken[reservation] = None
+    if ask.group is not None:
+        ask.group.reserved += 1
+        partition.refresh_group(ask.group)
+    if (log := partition.rm.events) is not None:
+        happenings.reserved(log, node, ask)
     return reservation
+
+
+def make(kernel: Kernel, ask: Ask, node: Node) -> None:
+    """Reserve the node for the ask, not for ever (S6)."""
+    made = reserve(ask.app.partition, ask, node, kernel.now)
+    kernel.timers.start(kernel.now, kernel.options.reservation_give_up, "reservation.give_up", made)
 
 
 def cancel(partition: Partition, reservation: Reservation) -> None:
     """The node is everybody's again."""
     node, ask = reservation.node, reservation.ask
-    node.reservation = None
+    if node.reservation is reservation:
+        node.reservation = following = next(iter(node.also_reserved), None)
+        if following is not None:
+            del node.also_reserved[following]
+    else:
+        del node.also_reserved[reservation]
     ask.reservations -= 1
     del ask.app.reservations[reservation]
     del partition.reservations[reservation]
+    _count_reservation(ask, -1)
     partition.woken.pop(reservation, None)
     partition.stalled.pop(reservation, None)
+    partition.refused.pop(reservation, None)
     partition.board.gained(node)
+    if (log := partition.rm.events) is not None:
+        happenings.unreserved(log, node, ask)
     group = ask.group
-    if group is not None and not group.reservable and partition.rm.reservations:
-        group.reservable = True  # it may reserve another; too young ones are found out then
+    if group is not None:
+        group.reserved -= 1
+        if partition.rm.reservations:
+            group.reservable = True  # it may reserve another; too young ones are found out then
         partition.refresh_group(group)
+
+
+def _count_reservation(ask: Ask, more: int) -> None:
+    """Its leaf knows which of its applications have nodes reserved."""
+    reserving = ask.app.queue.reserving
+    count = reserving.get(ask.app, 0) + more
+    if count:
+        reserving[ask.app] = count
+    else:
+        del reserving[ask.app]
 
 
 def cancel_all_of(partition: Partition, ask: Ask) -> None:
@@ -101,11 +154,13 @@ def cancel_all_of(partition: Partition, ask: Ask) -> None:
 
 
 def wait_again(kernel: Kernel, ask: Ask) -> None:
-    """The ask was away (parked, set aside) and waits again, in its old place."""
+    """The ask is new, or was away (parked, set aside) and waits again, in its old place."""
     ask.app.partition.wait(ask)
     group = ask.group
     if group is not None and group.reserve_timer is None and not group.reservable:
         wait_to_reserve(kernel, group)
+    if ask.allow_preempt_other:
+        turns.enter(kernel, ask)
 
 
 def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:

@@ -14,18 +14,24 @@ from quadriga.core import (
     effects,
     explain,
     invariants,
+    queue_tree,
     registration,
     reservation,
     scale_up,
 )
+from quadriga.core.audit import Audit, AuditedKernel
 from quadriga.core.cycle import decide
 from quadriga.core.dispatcher import Request, dispatch
+from quadriga.core.events import Events
 from quadriga.core.journal import Journal, Record
 from quadriga.core.kernel import Kernel, Options
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.outbox import Output
+from quadriga.core.preemption import vain
+from quadriga.core.tally import Tally
+from quadriga.core.usage import ApplicationSummary
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm import resource_manager as life
 from quadriga.si import (
@@ -40,15 +46,23 @@ from quadriga.si import (
 __all__ = ["Scheduler"]
 
 Predicate = Callable[[str, str, bool], str | None]
+PreemptionPredicate = Callable[[str, str, list[str], int], int | None]
 
 
 class Scheduler:
     """All times are integer ns of any one clock that does not go back."""
 
     def __init__(self, options: Options | None = None) -> None:
-        self._kernel = Kernel(options or Options())
+        options = options or Options()
+        self._kernel = Kernel(options)
+        self._audit: Audit | None = None
+        if options.audit_every:
+            self._kernel = kernel = AuditedKernel(options)
+            self._audit = Audit(kernel, options.audit_every)
         effects.install(self._kernel)
         self._rms: dict[str, ResourceManager] = {}
+        #: the last call of ``schedule`` ended because of its limit: there may be more to decide
+        self.unfinished = False
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -82,7 +96,7 @@ class Scheduler:
         """
         kernel = self._advance_to(now)
         kernel.cause = "schedule"
-        partitions = [p for p in self.partitions() if _is_served(p)]
+        partitions = served = [p for p in self.partitions() if _is_served(p)]
         for partition in partitions:
             _bring_back(kernel, partition)
         left = limit
@@ -90,9 +104,15 @@ class Scheduler:
             partitions = [p for p in partitions if decide(kernel, p)]
             if left is not None:
                 left -= 1
+        self.unfinished = bool(partitions)
+        for partition in served:
+            if partition.notices is not None and partition not in partitions and partition.nodes:
+                partition.notices.look()
         for partition in self.partitions():
             if _is_served(partition) and partition.unhinted:
                 scale_up.watch(kernel, partition)
+            if partition.vain:
+                vain.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()
 
@@ -108,6 +128,14 @@ class Scheduler:
 
     # -- connections -----------------------------------------------------------------------------
 
+    def set_group_resolver(self, groups_of: Callable[[str], tuple[str, ...]] | None) -> None:
+        """Ask this for the groups of a user whose application names none (I24).
+
+        ``()`` is the answer for a user who has none or is not known. It is part of the input: the
+        same answers give the same output.
+        """
+        self._kernel.groups_of = groups_of
+
     def set_predicate(self, rm_id: str, predicate: Predicate | None) -> None:
         """Ask this before an ask is placed: (allocation key, node id, allocate or reserve) gives
         ``None`` if the pod fits the node, else the reason why not (I36)."""
@@ -115,6 +143,16 @@ class Scheduler:
             self._kernel.predicates.pop(rm_id, None)
         else:
             self._kernel.predicates[rm_id] = predicate
+
+    def set_preemption_predicate(self, rm_id: str, predicate: PreemptionPredicate | None) -> None:
+        """Ask this before others have to go for an ask: (allocation key, node id, keys of those who
+        would have to go, in order, start index) gives the index of the last one that really has to,
+        or ``None`` if the pod would not fit all the same (I37). Without it the start index is
+        enough (X24)."""
+        if predicate is None:
+            self._kernel.preemption_predicates.pop(rm_id, None)
+        else:
+            self._kernel.preemption_predicates[rm_id] = predicate
 
     def disconnect(self, rm_id: str, now: int) -> list[Output]:
         """The connection is lost: not scheduled until it is back, forgotten after a time (I6)."""
@@ -146,8 +184,25 @@ class Scheduler:
         return self._kernel.journal
 
     @property
+    def events(self) -> Events:
+        """What happened, for people: the ring buffer, streams and counters of event records."""
+        return self._kernel.events
+
+    def take_summaries(self) -> list[ApplicationSummary]:
+        """Of applications that ended since they were last taken, oldest first; at most 1000 wait."""
+        summaries = self._kernel.summaries
+        taken = list(summaries)
+        summaries.clear()
+        return taken
+
+    @property
     def now(self) -> int:
         return self._kernel.now
+
+    @property
+    def tally(self) -> Tally:
+        """What has happened so far and no book remembers."""
+        return self._kernel.tally
 
     @property
     def notes(self) -> tuple[tuple[int, str], ...]:
@@ -159,9 +214,12 @@ class Scheduler:
         """The watchdog's reports: (ns, key, state) of entities that outstayed a state."""
         return tuple(self._kernel.overdue)
 
-    def story(self, key: str) -> tuple[Record, ...]:
-        """What happened to one entity; ``key`` is ``lifecycle/id``, as in the journal."""
-        return self._kernel.journal.story(key)
+    def story(
+        self, key: str, partition: str | None = None, rm_id: str | None = None
+    ) -> tuple[Record, ...]:
+        """What happened to one entity; ``key`` is ``lifecycle/id``, as in the journal. Ids are unique
+        within a partition: say which one, where there are several."""
+        return self._kernel.journal.story(key, partition, rm_id)
 
     def resource_managers(self) -> tuple[ResourceManager, ...]:
         return tuple(self._rms[rm_id] for rm_id in sorted(self._rms))
@@ -207,6 +265,13 @@ class Scheduler:
         """The invariants of BEHAVIOUR 6.1 that do not hold now; empty when all do."""
         return [text for p in self.partitions() for text in invariants.violations(p)]
 
+    def audit(self) -> list[str]:
+        """As ``check``, but of what the last step touched, in time that follows from that; and of
+        everything after each ``Options.audit_every`` steps. To be called after every step."""
+        if self._audit is None:
+            raise RuntimeError("the scheduler was made without Options.audit_every")
+        return self._audit.step(self.partitions())
+
     def inspect(self, now: int) -> list[Output]:
         """One pass over outstanding asks at once, instead of a second after a vain round (5.11)."""
         kernel = self._advance_to(now)
@@ -215,10 +280,14 @@ class Scheduler:
         return kernel.outbox.take()
 
     def clean_queues(self, now: int) -> None:
-        """Remove draining queues that are empty; the core does it itself when the last app ends."""
+        """A round of the cleaner at once: remove empty queues that drain or were made by placement.
+
+        The core makes one itself at every tenth second, while there are any (2.9).
+        """
         kernel = self._advance_to(now)
-        for rm in self._rms.values():
-            registration.clean_queues(kernel, rm)
+        kernel.cause = "clean queues"
+        for partition in list(self.partitions()):
+            queue_tree.clean(kernel, partition)
 
     # -- the rest --------------------------------------------------------------------------------
 
@@ -286,7 +355,10 @@ def _is_served(partition: Partition) -> bool:
 
 
 def _bring_back(kernel: Kernel, partition: Partition) -> None:
-    """Asks that predicates refused everywhere are tried once more in every round."""
+    """What predicates refused may look again."""
+    if partition.refused:
+        partition.woken.update(partition.refused)
+        partition.refused.clear()
     if partition.aside:
         asks, partition.aside = partition.aside, {}
         for ask in asks:

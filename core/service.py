@@ -13,6 +13,7 @@ logged and counted, and the service goes on.
 
 from __future__ import annotations
 
+import json
 import logging
 import queue
 import threading
@@ -23,18 +24,23 @@ from concurrent.futures import Future
 from typing import Any
 
 from quadriga.core.kernel import Options
+from quadriga.core.os_groups import OsGroups
 from quadriga.core.outbox import Output
 from quadriga.core.scheduler import Scheduler
+from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.fsm import InvalidTransition
 from quadriga.si import (
     AllocationRequest,
     AllocationResponse,
     ApplicationRequest,
     ApplicationResponse,
+    EventRecord,
     NodeRequest,
     NodeResponse,
     NullCallback,
     PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
     ResourceManagerCallback,
@@ -45,6 +51,7 @@ from quadriga.si import (
 __all__ = ["SchedulerService"]
 
 _log = logging.getLogger("quadriga.service")
+_summaries = logging.getLogger("quadriga.applications")
 
 Work = Callable[[], list[Output]]
 
@@ -54,7 +61,8 @@ _LONGEST_WAIT = 3600.0
 
 class SchedulerService:
     """Implements ``SchedulerAPI``. ``clock`` gives ns; decisions between two looks at the inbox
-    number at most ``slice_size``."""
+    number at most ``slice_size``. ``groups_of`` gives the groups of a user whose application names
+    none (I24); without it the operating system is asked."""
 
     def __init__(
         self,
@@ -63,8 +71,10 @@ class SchedulerService:
         manual: bool = False,
         clock: Callable[[], int] = time.time_ns,
         slice_size: int = 256,
+        groups_of: Callable[[str], tuple[str, ...]] | None = None,
     ) -> None:
         self.scheduler = Scheduler(options)
+        self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
         #: messages refused because of a bug of ours
         self.failures = 0
         self._clock = clock
@@ -95,6 +105,9 @@ class SchedulerService:
             outputs = self.scheduler.apply(request, self._now())
             self._callbacks[request.rmID] = callback
             self.scheduler.set_predicate(request.rmID, self._predicate(callback))
+            self.scheduler.set_preemption_predicate(
+                request.rmID, self._preemption_predicate(callback)
+            )
             return outputs
 
         self._do(work)
@@ -174,6 +187,15 @@ class SchedulerService:
         self._do(work)
         return found[0]
 
+    def state_dump(self, views: Views, log_level: str = "INFO") -> str:
+        """Everything at one moment, as JSON, with what resource managers add to it (2.13, I4)."""
+        said = diagnostics_of(dict(self._callbacks))
+
+        def look(scheduler: Scheduler) -> dict[str, Any]:
+            return views.state_dump(diagnostics=said, log_level=log_level)
+
+        return as_text(self.read(look))  # a copy: the owner need not wait for its spelling
+
     # -- the owner -------------------------------------------------------------------------------
 
     def _now(self) -> int:
@@ -200,7 +222,10 @@ class SchedulerService:
 
     def _guarded(self, work: Work) -> list[Output]:
         try:
-            return work()
+            outputs = work()
+            for summary in self.scheduler.take_summaries():
+                _summaries.info("YK_APP_SUMMARY: %s", json.dumps(summary.fields()))
+            return outputs
         except InvalidTransition as bug:
             self.failures += 1
             story = self.scheduler.story(f"{bug.lifecycle}/{bug.key}")
@@ -229,7 +254,7 @@ class SchedulerService:
             self._deliver(self._tried(lambda: self.scheduler.advance(self._now())))
             outputs = self._tried(lambda: self.scheduler.schedule(self._now(), self._slice))
             self._deliver(outputs)
-            busy = bool(outputs)
+            busy = bool(outputs) or self.scheduler.unfinished
 
     def _tried(self, work: Work) -> list[Output]:
         """Work that nobody asked for, so that nobody else hears of a bug in it."""
@@ -280,13 +305,24 @@ class SchedulerService:
             while self._undelivered:
                 rm_id, callback, message = self._undelivered.popleft()
                 delivered += 1
+                said: object = message
+                if isinstance(message, EventRecord):
+                    said = [message, *self._events_that_follow(rm_id)]
                 try:
-                    _DELIVER[type(message)](callback, message)
+                    _DELIVER[type(said)](callback, said)
                 except Exception:
                     _log.exception("callback of resource manager %s failed", rm_id)
         finally:
             self._delivering = False
         return delivered
+
+    def _events_that_follow(self, rm_id: str) -> list[EventRecord]:
+        """Event records that stand together are delivered together (I40)."""
+        found: list[EventRecord] = []
+        waiting = self._undelivered
+        while waiting and waiting[0][0] == rm_id and isinstance(waiting[0][2], EventRecord):
+            found.append(waiting.popleft()[2])
+        return found
 
     def _predicate(
         self, callback: ResourceManagerCallback
@@ -314,10 +350,39 @@ class SchedulerService:
         return ask
 
 
+    def _preemption_predicate(
+        self, callback: ResourceManagerCallback
+    ) -> Callable[[str, str, list[str], int], int | None] | None:
+        """The callback's preemption predicates, or nothing if it has none of its own (X24).
+
+        Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit.
+        """
+        method: Any = getattr(callback, "preemption_predicates", None)
+        if method is None or getattr(method, "__func__", None) is NullCallback.preemption_predicates:
+            return None
+
+        def ask(key: str, node_id: str, victims: list[str], start: int) -> int | None:
+            args = PreemptionPredicatesArgs(
+                allocationKey=key, nodeID=node_id, preemptAllocationKeys=victims, startIndex=start
+            )
+            self._asking = True
+            try:
+                answer: PreemptionPredicatesResponse | None = method(args)
+            except Exception:
+                _log.exception("preemption predicates of %s on node %s failed", key, node_id)
+                return None
+            finally:
+                self._asking = False
+            return answer.index if answer is not None and answer.success else None
+
+        return ask
+
+
 _STOP = object()
 
-#: each entity's responses have a callback of their own (M8)
+#: each entity's responses have a callback of their own (M8); event records come in a list
 _DELIVER: dict[type[Any], Callable[[ResourceManagerCallback, Any], None]] = {
+    list: lambda callback, message: callback.send_event(message),
     AllocationResponse: lambda callback, message: callback.update_allocation(message),
     ApplicationResponse: lambda callback, message: callback.update_application(message),
     NodeResponse: lambda callback, message: callback.update_node(message),

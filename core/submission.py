@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import ending
+from quadriga.core import ending, limits, queue_tree
+from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.placement import Placed, Submission
+from quadriga.core.placement.quota_tags import read_quota_tags
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
 from quadriga.fsm import APPLICATION
@@ -32,6 +35,9 @@ __all__ = ["add_applications", "remove_application"]
 
 _MILLISECOND = SECOND // 1000
 
+#: who submits an application that runs already and names nobody (2.4)
+NOBODY, NOGROUP = "nobody", "nogroup"
+
 
 def add_applications(
     kernel: Kernel, rm: ResourceManager, requests: list[AddApplicationRequest]
@@ -43,8 +49,12 @@ def add_applications(
         try:
             _add(kernel, rm, request)
         except Refused as refused:
+            kernel.tally.applications_rejected += 1
+            if rm.events is not None:
+                happenings.application_rejected(rm.events, app_id, str(refused))
             response.rejected.append(RejectedApplication(applicationID=app_id, reason=str(refused)))
         else:
+            kernel.tally.applications_accepted += 1
             response.accepted.append(AcceptedApplication(applicationID=app_id))
     if requests:
         kernel.outbox.add(rm, response)
@@ -60,26 +70,18 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
             f"failed to add application {app_id}: "
             f"partition {request.partitionName!r} does not exist"
         )
-    forced = request.tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
-    if not request.ugi.user and not forced:  # before all else (2.4)
-        raise Refused("empty user cannot resolve")
-    if partition.state != queue_life.ACTIVE:
-        raise Refused(f"partition {partition.key} is stopped cannot add a new application {app_id}")
-    if app_id in partition.applications:
-        raise Refused(
-            f"adding application {app_id} to partition {partition.key}, "
-            "but application already existed"
-        )
+    submission = _read(kernel, request)
     try:
-        leaf, whole = _admit(partition, request)
+        placed, leaf, whole = _admit(kernel, partition, request, submission)
     except Refused as refused:
-        app = _new(kernel, partition, partition.root, request)
+        app = _new(kernel, partition, partition.root, request, submission)
         app.rejected_message = str(refused)
         app.finished = kernel.now
         partition.ended[app] = None
         kernel.fire(APPLICATION, app, life.REJECT)
         raise
-    app = _new(kernel, partition, leaf, request)
+    app = _new(kernel, partition, leaf, request, submission)
+    app.placed_by = placed.by
     app.placeholder_ask = whole
     app.hard = request.gangSchedulingStyle.lower() == "hard"
     app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
@@ -87,40 +89,84 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
         app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
     partition.applications[app_id] = app
     leaf.apps[app_id] = app
-    partition.usage.setdefault(app.user, partition.registry.zeros())
     app.above = leaf.admission
+    if rm.events is not None:
+        happenings.application_added(rm.events, app)
+    limits.bind(app)
+
+
+def _read(kernel: Kernel, request: AddApplicationRequest) -> Submission:
+    """Who submits what, as placement looks at it; groups that are not named are looked up (I24)."""
+    user, groups = request.ugi.user, tuple(request.ugi.groups)
+    # of names that differ by case alone the first in order counts
+    tags = {name.lower(): value for name, value in sorted(request.tags.items(), reverse=True)}
+    forced = tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
+    if user and not groups and kernel.groups_of is not None:
+        groups = tuple(kernel.groups_of(user))
+    if forced:
+        user, groups = user or NOBODY, groups or (NOGROUP,)
+    return Submission(user, groups, request.queueName, tags, forced)
 
 
 def _new(
-    kernel: Kernel, partition: Partition, queue: Queue, request: AddApplicationRequest
+    kernel: Kernel,
+    partition: Partition,
+    queue: Queue,
+    request: AddApplicationRequest,
+    submission: Submission,
 ) -> Application:
     partition.submissions += 1
     app = Application(request.applicationID, partition, queue, partition.submissions, kernel.now)
-    app.user = request.ugi.user or "nobody"
-    app.groups_of_user = tuple(request.ugi.groups)
+    app.user = submission.user
+    app.groups_of_user = submission.groups
+    app.queue_asked = request.queueName
     app.tags = dict(request.tags)
     app.history.append((kernel.now, app.state))
     return app
 
 
-def _admit(partition: Partition, request: AddApplicationRequest) -> tuple[LeafQueue, Vector | None]:
-    """The leaf where it goes, and the size of its gang. Raises ``Refused``."""
+def _admit(
+    kernel: Kernel, partition: Partition, request: AddApplicationRequest, submission: Submission
+) -> tuple[Placed, LeafQueue, Vector | None]:
+    """Where it goes and by which rule, and the size of its gang (2.4). Raises ``Refused``.
+
+    A queue that was made for an application that is then refused is left to the cleaner.
+    """
     app_id = request.applicationID
-    leaf = _place(partition, request)
-    if leaf is None:
+    if not submission.user:  # before all else
+        raise Refused("empty user cannot resolve")
+    if partition.state not in queue_life.ADMITS:
+        raise Refused(f"partition {partition.key} is stopped cannot add a new application {app_id}")
+    if app_id in partition.applications:
         raise Refused(
-            f"failed to place application {app_id}: application rejected: "
-            f"no placement rule matched (queue {request.queueName!r})"
+            f"adding application {app_id} to partition {partition.key}, "
+            "but application already existed"
         )
-    if leaf.state != queue_life.ACTIVE:
-        raise Refused(
-            f"failed to place application {app_id}: queue {leaf.path} is {leaf.state} (X33)"
-        )
+    try:
+        placed = partition.placement.place(submission, partition)
+    except Refused as refused:
+        raise Refused(f"failed to place application {app_id}: {refused}") from None
+    leaf = queue_tree.grow(kernel, partition, placed.path)
+    if not leaf.managed:
+        quotas = read_quota_tags(submission.tags)
+        for name in quotas.unreadable:
+            kernel.note(f"tag {name} of application {app_id} cannot be read: ignored")
+        queue_tree.set_by_tags(kernel, leaf, quotas)
+    try:
+        return placed, leaf, _gang(partition, leaf, request)
+    except Refused:
+        queue_tree.left(kernel, leaf)
+        raise
+
+
+def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest) -> Vector | None:
+    """The size of its gang, ``None`` without one. Raises ``Refused`` (G6, G7)."""
+    app_id = request.applicationID
     whole = partition.registry.read(request.placeholderAsk)
     if any(value < 0 for value in whole):
         raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")
     if not any(whole):
-        return leaf, None
+        return None
     if leaf.fair:  # G7
         raise Refused(
             f"queue {leaf.path} cannot run application {app_id} with task group request: "
@@ -134,20 +180,7 @@ def _admit(partition: Partition, request: AddApplicationRequest) -> tuple[LeafQu
                 f"queue {queue.path} cannot fit application {app_id}: task group request "
                 f"{text(whole)} larger than max queue allocation {limits}"
             )
-    return leaf, whole
-
-
-def _place(partition: Partition, request: AddApplicationRequest) -> LeafQueue | None:
-    """The queue that the request names, or root.default where there is one (2.3)."""
-    user, groups = request.ugi.user, tuple(request.ugi.groups)
-    name = request.queueName
-    if name and name.lower() != "root" and not name.lower().startswith("root."):
-        name = "root." + name.replace(".", "_dot_")
-    for path in (name, "root.default"):
-        queue = partition.queue(path) if path else None
-        if isinstance(queue, LeafQueue) and queue.may_submit(user, groups):
-            return queue
-    return None
+    return whole
 
 
 def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicationRequest) -> int:

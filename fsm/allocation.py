@@ -43,6 +43,10 @@ RUN_LIMIT = "run_limit"
 
 #: states in which it holds resources of its application
 HELD = frozenset({ALLOCATED, RELEASING})
+#: states in which the scheduler may ask for it back; not twice (R5, V6)
+RELEASABLE = frozenset({ALLOCATED})
+#: states in which the resource manager may change its size in place (2.20)
+RESIZABLE = frozenset({ALLOCATED})
 
 
 class AllocationFacts(Protocol):

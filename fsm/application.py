@@ -75,6 +75,8 @@ GIVES_BACK_ON_TIMEOUT = COUNTED | {WAITING}
 GIVES_BACK = frozenset({RESUMING})
 #: states after its end, in which it holds nothing (V8)
 ENDED = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+#: states in which it has nothing left to do, whatever placeholders are left over
+IDLE = ENDED | {WAITING}
 
 
 class ApplicationFacts(Protocol):

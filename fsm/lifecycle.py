@@ -27,6 +27,7 @@ from quadriga.fsm.table import (
     Entity,
     Fired,
     Guard,
+    Info,
     Limit,
     Row,
     Within,
@@ -77,7 +78,7 @@ class Lifecycle:
             t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
         }
         if stock:
-            self.fire = self._fire_stock  # type: ignore[method-assign]
+            self.take = self._take_stock  # type: ignore[method-assign]
         elif isinstance(self.machine, _LeanMachine):
             self.machine.frozen = True
 
@@ -89,6 +90,10 @@ class Lifecycle:
         Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
         or an emitter raises; in both cases nothing has changed.
         """
+        return self.take(entity, trigger, info)
+
+    def take(self, entity: Entity, trigger: str, info: Info) -> tuple[Effect, ...]:
+        """``fire``, where what the caller adds is one mapping already: for those who fire often."""
         try:
             cell = self._cells[trigger][entity.state]
         except KeyError:
@@ -130,7 +135,7 @@ class Lifecycle:
                 for source in event.transitions:
                     event.fill(source, tuple(self._observers.values()))
 
-    def _fire_stock(self, entity: Entity, trigger: str, /, **info: Any) -> tuple[Effect, ...]:
+    def _take_stock(self, entity: Entity, trigger: str, info: Info) -> tuple[Effect, ...]:
         try:
             event = self.machine.events[trigger]
         except KeyError:
@@ -138,7 +143,7 @@ class Lifecycle:
         # asked first, because a guard or an emitter may raise a MachineError of its own
         if entity.state not in event.transitions:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger)
-        data = EventData(None, event, self.machine, entity, args=(), kwargs=info)
+        data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
         event._trigger(data)
         return getattr(data, "effects", ())
 

@@ -17,6 +17,9 @@ from quadriga.fsm.table import Effect, Fired, Info, ignored, row, unbounded
 NEW, SCHEDULABLE, DRAINING = "New", "Schedulable", "Draining"
 REMOVED, REJECTED = "Removed", "Rejected"
 
+#: states of a node that no longer counts, nor what ran there
+GONE = frozenset({REMOVED, REJECTED})
+
 ACCEPT, REJECT, DRAIN = "accept", "reject", "drain"
 SCHEDULE, UPDATE, DECOMMISSION = "schedule", "update", "decommission"
 

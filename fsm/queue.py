@@ -2,7 +2,8 @@
 
 The configuration drives it. A queue that is no longer configured drains: what runs in it goes on,
 new applications are turned away (X33), and it is removed when it is empty. If it is configured again
-before that it is restored. A stopped queue keeps its applications and serves none of them.
+before that it is restored. A queue that placement made goes the same way as soon as it is empty (2.9).
+A stopped queue keeps its applications and serves none of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from quadriga.fsm.table import Effect, Entity, Fired, ignored, row, unbounded
 ACTIVE, DRAINING, STOPPED, REMOVED = "Active", "Draining", "Stopped", "Removed"
 
 REMOVE, STOP, START, RESTORE, REMOVED_ = "remove", "stop", "start", "restore", "removed"
+
+#: states in which new applications are taken (2.4, X33)
+ADMITS = frozenset({ACTIVE})
 
 
 def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:

@@ -83,6 +83,14 @@ APP_TAG_CREATE_FORCE = "application.create.force"
 """``true``: take the application in, if need be in the recovery queue (SI 1.4)."""
 APP_TAG_NAMESPACE_RESOURCE_MAX_APPS = "namespace.resourcemaxapps"
 """Limit of running applications for the queue made for this application (SI 1.5)."""
+DOMAIN_YUNIKORN_INTERNAL = "internal.yunikorn.apache.org/"
+"""Domain of what RM and scheduler say to each other and to nobody else."""
+KEY_FOREIGN = "foreign"
+"""The allocation belongs to somebody else and only takes up room (X19); with one of these values."""
+FOREIGN_STATIC = "static"
+"""It belongs to the node itself and goes with it."""
+FOREIGN_DEFAULT = "default"
+"""It is a pod like any other, placed by another scheduler."""
 
 # Whole tag keys which the scheduler reads.
 
@@ -92,6 +100,8 @@ TAG_REQUIRED_NODE = DOMAIN_YUNIKORN + KEY_REQUIRED_NODE
 """Of an ask: the node ID of the only node that will do."""
 TAG_ALLOW_PREEMPTION = DOMAIN_YUNIKORN + KEY_ALLOW_PREEMPTION
 """Of an ask without a PreemptionPolicy: stands for allowPreemptSelf (X21)."""
+TAG_FOREIGN = DOMAIN_YUNIKORN_INTERNAL + KEY_FOREIGN
+"""Of an allocation that nobody asked for here (X19); current RMs leave the domain out."""
 
 
 class TagKey(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
+    from quadriga.sim.faults import LOSE_NODE, RESTART_MANAGER, RESTART_SCHEDULER, Fault, World
     from quadriga.sim.lifecycles import LIFECYCLES, SHIM_APPLICATION, SHIM_TASK
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.queues import queue_configuration
@@ -20,14 +21,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIFECYCLES",
+    "LOSE_NODE",
+    "RESTART_MANAGER",
+    "RESTART_SCHEDULER",
     "SHIM_APPLICATION",
     "SHIM_TASK",
     "ConfigurationRefused",
+    "Fault",
     "JournalError",
     "Report",
     "Simulation",
     "SimulationError",
     "SimulationOptions",
+    "World",
     "first",
     "queue_configuration",
     "read_journal",
@@ -38,14 +44,19 @@ __all__ = [
 # Imported when first used: reading a trace or a journal does not need the scheduler.
 _MODULES = {
     "ConfigurationRefused": "errors",
+    "Fault": "faults",
     "JournalError": "recording",
     "LIFECYCLES": "lifecycles",
+    "LOSE_NODE": "faults",
+    "RESTART_MANAGER": "faults",
+    "RESTART_SCHEDULER": "faults",
     "Report": "report",
     "SHIM_APPLICATION": "lifecycles",
     "SHIM_TASK": "lifecycles",
     "Simulation": "simulation",
     "SimulationError": "errors",
     "SimulationOptions": "options",
+    "World": "faults",
     "first": "selection",
     "queue_configuration": "queues",
     "read_journal": "recording",

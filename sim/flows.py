@@ -14,6 +14,7 @@ from quadriga.si import (
     AllocationAsk,
     AllocationRequest,
     ApplicationRequest,
+    EventRecord,
     NodeRequest,
     RegisterResourceManagerRequest,
     TerminationType,
@@ -67,7 +68,9 @@ class _Recorder(Script):
 
     def _heard(self, outputs: list[Output]) -> list[str]:
         for _, message in outputs:
-            self.exchanges.extend(Exchange(self.now, CORE, RM, line) for line in lines(message))
+            if not isinstance(message, EventRecord):  # which is for people, at any later time
+                said = lines(message)
+                self.exchanges.extend(Exchange(self.now, CORE, RM, line) for line in said)
         return super()._heard(outputs)
 
 

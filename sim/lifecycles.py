@@ -9,10 +9,11 @@ node (its containers run), and completed when the pod is gone, in whatever way.
 Who drives them: the scheduler's answers and the passing of virtual time, never each other. What is
 deliberately ignored: news that only say that something which is expected goes on.
 
-Two things are ours. The shim cannot hear of the release of a placeholder while it reserves, because
+Three things are ours. The shim cannot hear of the release of a placeholder while it reserves, because
 YuniKorn tells it of the new state first; in the order of the gang design (X8) releases come first,
 so here they are legal. And a release asked for by the scheduler takes the pod through Killing, so
-that the time a pod takes to stop is a state one can see.
+that the time a pod takes to stop is a state one can see. And an application and a pod that waits can
+begin anew, as they do where the scheduler or the resource manager starts again (I7, I8).
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ TRY_RESERVE, UPDATE_RESERVATION = "try_reserve", "update_reservation"
 RESUME, TASK_COMPLETED = "resume", "task_completed"
 RELEASE_ALLOCATION, RELEASE_ASK = "release_allocation", "release_ask"
 COMPLETE, FAIL, KILL, DIE = "complete", "fail", "kill", "die"
+RESTART = "restart"
 
 _GIVING = (RUNNING, FAILING, RESUMING)
+_SERVED = (ACCEPTED, RESERVING, RESUMING, RUNNING)
 
 # fmt: off
 SHIM_APPLICATION = Lifecycle(
@@ -72,6 +75,8 @@ SHIM_APPLICATION = Lifecycle(
         row(FAIL,                    (FAILING, REJECTED),             FAILED),
         row(KILL,                    (ACCEPTED, RESERVING, RUNNING),  KILLING),
         row(DIE,                     KILLING,                         KILLED),
+        row(RESTART,                 _SERVED,                         SUBMITTED),
+        ignored(RESTART,             SUBMITTED,                       why="it is submitted again"),
     ),
 )
 # fmt: on
@@ -80,7 +85,14 @@ SHIM_APPLICATION = Lifecycle(
 
 PENDING, SCHEDULING, ALLOCATED, BOUND = "Pending", "Scheduling", "Allocated", "Bound"
 
-INIT, ALLOCATE, BIND = "init", "allocate", "bind"
+INIT, ALLOCATE, BIND, FORGET = "init", "allocate", "bind", "forget"
+
+#: states in which a pod waits for a place that it has asked for
+WAITS = frozenset({PENDING, SCHEDULING})
+#: states in which a pod takes up room on its node
+ON_NODE = frozenset({ALLOCATED, BOUND, KILLING})
+#: states in which a pod needs no place, or not any more
+PLACED = ON_NODE | {KILLED, COMPLETED}
 
 _UNPLACED = (NEW, PENDING, SCHEDULING)
 _ASKED = (PENDING, SCHEDULING, ALLOCATED, BOUND)
@@ -111,6 +123,7 @@ SHIM_TASK = Lifecycle(
         row(DIE,      KILLING,                          KILLED),
         row(REJECT,   _UNPLACED,                        REJECTED),
         row(FAIL,     (*_UNPLACED, REJECTED, ALLOCATED), FAILED),
+        row(FORGET,   (PENDING, SCHEDULING, ALLOCATED), NEW),
         row(COMPLETE, (*_UNPLACED, ALLOCATED, BOUND, KILLING, KILLED, REJECTED, FAILED), COMPLETED),
     ),
 )

@@ -22,7 +22,9 @@ class SimulationOptions:
     """Raises `ValueError` in one line for a value that makes no sense. All times in s.
 
     `config` is the text of a queue configuration; without it one is made of the workload's queues,
-    with `policy` and `node_sort`. `start_s` passes between an allocation and its pod running,
+    with `policy` and `node_sort`. `queue_map` has pairs of a queue's name in the trace (``*``: every
+    other) and the queue to ask for instead, `user_map` likewise of users and who submits instead
+    (``name`` or ``name:group,group``). `start_s` passes between an allocation and its pod running,
     `release_s` between the wish to stop a pod and its end, `confirm_s` between the end of a pod and
     the message that says so. A `placeholder_timeout_s` of 0 is the scheduler's own default, less
     than 0 is never (X17). `lose` and `repeat` are the shares of confirmations that get lost or
@@ -30,6 +32,8 @@ class SimulationOptions:
     """
 
     config: str | None = None
+    queue_map: tuple[tuple[str, str], ...] = ()
+    user_map: tuple[tuple[str, str], ...] = ()
     policy: str = "fifo"
     node_sort: str = "fair"
     seed: int = 1
@@ -68,7 +72,11 @@ class SimulationOptions:
 
     def settings(self) -> dict[str, str]:
         """The extraConfig of the registration."""
-        settings = {"si.messageOrder": self.message_order, "si.stateNames": "quadriga"}
+        settings = {
+            "si.messageOrder": self.message_order,
+            "si.stateNames": "quadriga",
+            "event.trackingEnabled": "false",  # the simulated resource manager reads no events
+        }
         if not self.reservations:
             settings["scheduler.disableReservation"] = "true"
         return settings

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from quadriga import si
+from quadriga.si.constants import NODE_PARTITION
+from quadriga.sim.destinations import DEFAULT_PARTITION, Destinations
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.workload.model import NodeSpec, Resources
 
-__all__ = ["PARTITION", "RM_ID", "Outbox", "Request", "group_name"]
+__all__ = ["RM_ID", "Outbox", "Request", "group_name"]
 
 RM_ID = "sim"
-PARTITION = "default"
 
 Request = si.ApplicationRequest | si.AllocationRequest
 
@@ -29,9 +31,11 @@ class Outbox:
     a protobuf message from Python costs ten times its copy.
     """
 
-    def __init__(self, options: SimulationOptions) -> None:
+    def __init__(self, options: SimulationOptions, destinations: Destinations) -> None:
         self.sent: Counter[str] = Counter()
         self._options = options
+        self._destinations = destinations
+        self._partition = destinations.partition
         self._applications = si.ApplicationRequest(rmID=RM_ID)
         self._allocations = si.AllocationRequest(rmID=RM_ID)
         self._new_applications = False
@@ -73,20 +77,61 @@ class Outbox:
             extraConfig=self._options.settings(),
         )
 
-    def nodes(self, nodes: tuple[NodeSpec, ...]) -> si.NodeRequest:
-        """All nodes of the cluster, at once."""
+    def clear(self) -> None:
+        """Forget what was not sent yet."""
+        self._applications = si.ApplicationRequest(rmID=RM_ID)
+        self._allocations = si.AllocationRequest(rmID=RM_ID)
+        self._new_applications = self._new_allocations = False
+
+    def act(self, action: si.NodeInfo.ActionFromRM, names: Iterable[str]) -> si.NodeRequest:
+        """The same action on these nodes, such as their removal."""
+        infos = [si.NodeInfo(nodeID=name, action=action) for name in names]
+        self._count("NodeRequest", nodes=infos)
+        return si.NodeRequest(rmID=RM_ID, nodes=infos)
+
+    def existing(self, pods: Iterable[Pod]) -> si.AllocationRequest:
+        """The other way to report what runs already, since SI 1.4."""
+        allocations = [self._existing(pod) for pod in pods]
+        self._count("AllocationRequest", allocations=allocations)
+        return si.AllocationRequest(rmID=RM_ID, allocations=allocations)
+
+    def nodes(
+        self, nodes: Iterable[NodeSpec], pods: Iterable[Pod] = (), *, draining: bool = False
+    ) -> si.NodeRequest:
+        """These nodes at once, each with those of the pods that are there already (I33)."""
+        nodes = tuple(nodes)
+        existing: dict[str, list[si.Allocation]] = {node.name: [] for node in nodes}
+        for pod in pods:
+            existing[pod.node].append(self._existing(pod))
         self._count("NodeRequest", nodes=nodes)
+        elsewhere = {}
+        if self._partition != DEFAULT_PARTITION:
+            elsewhere[NODE_PARTITION] = self._partition
         return si.NodeRequest(
             rmID=RM_ID,
             nodes=[
                 si.NodeInfo(
                     nodeID=node.name,
-                    action=si.NodeInfo.CREATE,
-                    attributes=node.attributes,
+                    action=si.NodeInfo.CREATE_DRAIN if draining else si.NodeInfo.CREATE,
+                    attributes={**node.attributes, **elsewhere},
                     schedulableResource=_resource(node.resources),
+                    existingAllocations=existing[node.name],
                 )
                 for node in nodes
             ],
+        )
+
+    def _existing(self, pod: Pod) -> si.Allocation:
+        run = pod.run
+        return si.Allocation(
+            allocationKey=pod.key,
+            UUID=pod.uuid,
+            applicationID=run.key,
+            partitionName=self._partition,
+            nodeID=pod.node,
+            resourcePerAlloc=_resource(pod.resources),
+            taskGroupName=group_name(pod.group) if run.gang else "",
+            placeholder=pod.placeholder,
         )
 
     # -- a job ---------------------------------------------------------------------------------
@@ -96,9 +141,10 @@ class Outbox:
         job = run.job
         message = self._applications.new.add(
             applicationID=run.key,
-            queueName=f"root.{job.queue}",
-            partitionName=PARTITION,
-            ugi=si.UserGroupInformation(user=job.user, groups=[job.user]),
+            queueName=self._destinations.queue(job),
+            partitionName=self._partition,
+            ugi=self._destinations.who(job),
+            tags=self._destinations.tags(job),
         )
         if run.gang:
             message.placeholderAsk.CopyFrom(_resource(job.total()))
@@ -108,7 +154,7 @@ class Outbox:
 
     def remove(self, run: Run) -> None:
         """Take the application away, with all that is its own."""
-        self._applications.remove.add(applicationID=run.key, partitionName=PARTITION)
+        self._applications.remove.add(applicationID=run.key, partitionName=self._partition)
         self._new_applications = True
 
     def ask(self, pod: Pod) -> None:
@@ -118,8 +164,13 @@ class Outbox:
         prototype = self._prototypes.get(size)
         if prototype is None:
             prototype = self._prototypes[size] = si.AllocationAsk(
-                partitionName=PARTITION, resourceAsk=_resource(resources), maxAllocations=1
+                partitionName=self._partition,
+                resourceAsk=_resource(resources),
+                maxAllocations=1,
             )
+            if self._destinations.preempts:  # as the shim, unless a priority class forbids it
+                prototype.preemptionPolicy.allowPreemptSelf = True
+                prototype.preemptionPolicy.allowPreemptOther = True
         ask = self._allocations.asks.add()
         ask.CopyFrom(prototype)
         run = pod.run
@@ -133,7 +184,7 @@ class Outbox:
     def release(self, pod: Pod, kind: si.TerminationType) -> None:
         """Say that the pod is gone: its own end, or a confirmation with the same type (R3)."""
         self._allocations.releases.allocationsToRelease.add(
-            partitionName=PARTITION,
+            partitionName=self._partition,
             applicationID=pod.run.key,
             UUID=pod.uuid,
             allocationKey=pod.key,
@@ -144,7 +195,7 @@ class Outbox:
     def release_ask(self, pod: Pod, kind: si.TerminationType) -> None:
         """Take an ask back, or confirm that it is taken back."""
         self._allocations.releases.allocationAsksToRelease.add(
-            partitionName=PARTITION,
+            partitionName=self._partition,
             applicationID=pod.run.key,
             allocationKey=pod.key,
             terminationType=kind,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadriga.si import TerminationType
+from quadriga.sim import lifecycles as life
 from quadriga.sim.lifecycles import NEW
 from quadriga.sim.workload.model import Job, Resources
 
@@ -13,11 +15,12 @@ __all__ = ["Pod", "Run"]
 class Pod:
     """A placeholder or a real pod. `key` is its allocation key; it lives a ``shim-task``.
 
-    `uuid` is that of its allocation, empty before there is one; `holds` what that takes of the
-    watched resource; `kind` why it is being stopped (a TerminationType).
+    `uuid` is that of its allocation and `node` where that is, both empty before there is one;
+    `holds` what it takes of the watched resource; `kind` why it is being stopped (a
+    TerminationType).
     """
 
-    __slots__ = ("group", "holds", "key", "kind", "placeholder", "run", "state", "uuid")
+    __slots__ = ("group", "holds", "key", "kind", "node", "placeholder", "run", "state", "uuid")
 
     def __init__(self, run: Run, key: str, group: int, placeholder: bool) -> None:
         self.state = NEW
@@ -26,6 +29,7 @@ class Pod:
         self.group = group
         self.placeholder = placeholder
         self.uuid = ""
+        self.node = ""
         self.holds = 0
         self.kind: Any = 0
 
@@ -50,22 +54,26 @@ class Run:
         "held",
         "job",
         "key",
+        "lives",
         "placeholders",
         "pods",
+        "queue",
         "real",
         "reason",
         "started",
         "state",
     )
 
-    def __init__(self, job: Job, key: str) -> None:
+    def __init__(self, job: Job, key: str, lives: int = 1) -> None:
         self.state = NEW
         self.job = job
         self.key = key
+        self.lives = lives  # how often it has been submitted
         self.gang = job.gang
         self.started = -1
         self.asked = False  # its real asks were sent
         self.reason = ""  # why it dies
+        self.queue = ""  # where it was placed, if that is not its own queue
         self.bound = 0
         self.held = [0] * len(job.members)
         groups = [g for g, member in enumerate(job.members) for _ in range(member.count)]
@@ -83,3 +91,49 @@ class Run:
         return all(
             held >= member.count for held, member in zip(self.held, self.job.members, strict=True)
         )
+
+    @property
+    def begun(self) -> bool:
+        """Whether a real pod has, or had, its place: from then on no placeholder is asked for."""
+        return any(pod.state in life.PLACED for pod in self.real)
+
+    @property
+    def over(self) -> bool:
+        """Whether no pod of the job is left."""
+        return all(pod.state == life.COMPLETED for pod in self.real)
+
+    def begin_anew(self, remembers: bool) -> list[Pod]:
+        """All that waits asks again. Without a memory so does what was about to be bound: the
+        cluster does not know of its allocation. Returns the pods that lose theirs so.
+
+        A gang none of whose real pods has a place needs all its placeholders, so it makes new ones
+        for those that are gone or about to go.
+        """
+        lost = []
+        for pod in self.pods.values():
+            forgotten = pod.state == life.ALLOCATED and not remembers
+            if forgotten:
+                lost.append(pod)
+                pod.uuid = pod.node = ""
+            if forgotten or pod.state in life.WAITS:
+                life.SHIM_TASK.fire(pod, life.FORGET)
+            elif pod.state == life.KILLING and not remembers:
+                pod.kind = TerminationType.STOPPED_BY_RM  # nobody knows any more who wanted it
+        self.asked = False
+        self.renew_placeholders()
+        return lost
+
+    def renew_placeholders(self) -> None:
+        """A gang that still gathers makes new placeholders for those that it has not any more."""
+        if not self.gang or self.begun:
+            return
+        lives = (life.NEW, life.PENDING, life.SCHEDULING, life.ALLOCATED, life.BOUND)
+        for at, pod in enumerate(self.placeholders):
+            if pod.state not in lives:
+                fresh = Pod(self, f"{self.key}-tg-{len(self.pods)}", pod.group, True)
+                self.placeholders[at] = self.pods[fresh.key] = fresh
+        self.held = [0] * len(self.held)
+        for pod in self.placeholders:
+            self.held[pod.group] += pod.state == life.BOUND
+        everyone = [pod for pod in self.pods.values() if pod.placeholder]
+        self.alive = sum(pod.state != life.COMPLETED for pod in everyone)

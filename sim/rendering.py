@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
@@ -30,6 +31,7 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _head(data),
         _table("Jobs", *_job_table(data)),
         _gang_lines(data["gangs"]),
+        _preemption(data["preemption"]),
         _table("Waits", *_wait_table(data["waits"])),
         _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
         _messages(data),
@@ -116,18 +118,31 @@ def _gang_lines(gangs: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
+def _preemption(preemption: dict[str, int]) -> str:
+    if not preemption["allocations"]:
+        return ""
+    return (
+        f"Preemption\n  {preemption['allocations']:,} allocations were taken back,"
+        f" {preemption['restarts']:,} times a job began again"
+    )
+
+
 def _wait_table(waits: dict[str, Any]) -> Iterator[Sequence[str]]:
     names = ("mean", *(f"p{percent}" for percent in PERCENTILES), "max")
     yield ("", "jobs", *names)
-    groups = [("all jobs", waits), ("gangs", waits["gangs"])]
+    groups = [("all jobs", waits)]
     groups += [(f"queue {name}", beside) for name, beside in waits["queues"].items()]
-    for title, beside in groups:
-        if not beside["simulated"]["count"]:
-            continue
-        for label, figures in ((title, beside["simulated"]), ("  recorded", beside["recorded"])):
-            if figures:
-                cells = [duration(figures[name]) for name in names]
-                yield (label, f"{figures['count']:,}", *cells)
+    for title, both in groups:
+        for label, beside in ((title, both), ("  gangs", both["gangs"])):
+            if not beside["simulated"]["count"]:
+                continue
+            for each, figures in (
+                (label, beside["simulated"]),
+                ("    recorded" if both is not beside else "  recorded", beside["recorded"]),
+            ):
+                if figures:
+                    cells = [duration(figures[name]) for name in names]
+                    yield (each, f"{figures['count']:,}", *cells)
 
 
 def _utilisation(usage: dict[str, Any], bars: str) -> str:
@@ -166,8 +181,8 @@ def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
     """Jobs that ended alike on one line, with all the reasons of the first of them below."""
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for job in jobs:
-        alike[tuple(job["reasons"])].append(job["job"])
-    lines = [f"{outcome.capitalize()} jobs"] if alike else []
+        alike[_nameless(job["job"], job["reasons"])].append(job["job"])
+    lines = [f"{outcome.capitalize()} jobs: {len(jobs):,}"] if alike else []
     for reasons, names in alike.items():
         shown = ", ".join(names[:_SHOWN])
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
@@ -175,6 +190,12 @@ def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
         for reason in dict.fromkeys(reasons):
             lines += wrap(reason, _WIDTH, initial_indent="    ", subsequent_indent="      ")
     return "\n".join(lines)
+
+
+def _nameless(job: str, reasons: list[str]) -> tuple[str, ...]:
+    """The reasons without the application's own id, which would make each of them unique."""
+    own = re.compile(rf"\bapplication {re.escape(job)}(\.\d+)?(-again-\d+)?(?![\w.-])")
+    return tuple(own.sub("the application", reason) for reason in reasons)
 
 
 def _measured(measured: dict[str, Any]) -> str:

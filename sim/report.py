@@ -34,6 +34,7 @@ class Facts:
     sent: Counter[str]
     received: Counter[str]
     gangs: Counter[str]
+    restarts: int
     ended: int
     steps: int
     wall_s: float
@@ -52,6 +53,10 @@ class Report:
             "options": _options(facts.options),
             "jobs": _jobs(facts),
             "gangs": _gangs(facts),
+            "preemption": {
+                "allocations": facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"],
+                "restarts": facts.restarts,
+            },
             "waits": _waits(facts),
             "utilisation": _utilisation(facts),
             "messages": {"in": _sorted(facts.sent), "out": _sorted(facts.received)},
@@ -104,6 +109,8 @@ def _workload(workload: Workload) -> dict[str, Any]:
 
 def _options(options: SimulationOptions) -> dict[str, Any]:
     told = asdict(options)
+    for name in ("queue_map", "user_map"):
+        told[name] = dict(told[name])
     told["config"] = "of the workload's queues" if options.config is None else "given"
     # Whether a journal is kept, or more is checked, must not show in the result.
     for name in ("journal", "check"):
@@ -138,13 +145,19 @@ def _waits(facts: Facts) -> dict[str, Any]:
     """Waits of the jobs that ran, beside what their log recorded for the same jobs."""
     ran = [fate for fate in facts.fates if fate.started >= 0]
     queues: dict[str, list[Fate]] = {queue.name: [] for queue in facts.workload.queues}
+    if facts.options.config is not None:  # where they were placed
+        queues = {path: [] for path in sorted({fate.queue for fate in ran})}
     for fate in ran:
-        queues.setdefault(fate.job.queue, []).append(fate)
+        queues.setdefault(fate.queue or fate.job.queue, []).append(fate)
     return {
-        **_beside(ran),
-        "gangs": _beside([fate for fate in ran if fate.job.gang]),
-        "queues": {name: _beside(fates) for name, fates in queues.items()},
+        **_with_gangs(ran),
+        "queues": {name: _with_gangs(fates) for name, fates in queues.items()},
     }
+
+
+def _with_gangs(fates: list[Fate]) -> dict[str, Any]:
+    """The waits of these jobs, and those of the gangs among them by themselves."""
+    return {**_beside(fates), "gangs": _beside([fate for fate in fates if fate.job.gang])}
 
 
 def _beside(fates: list[Fate]) -> dict[str, Any]:

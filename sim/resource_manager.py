@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga import si
 from quadriga.sim import lifecycles as life
 from quadriga.sim.clock import Clock
+from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.options import SimulationOptions, nanoseconds
 from quadriga.sim.outbox import Outbox, Request
@@ -33,35 +34,51 @@ REJECTED, UNSCHEDULABLE = "rejected", "unschedulable"
 
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
+_PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
+
+#: A job that others push out so often will never come to its end.
+_MOST_LIVES = 10
 
 _application = life.SHIM_APPLICATION.fire
 _task = life.SHIM_TASK.fire
 
 
 class Fate(NamedTuple):
-    """How a job ended. `started` is ns, -1 if it never ran."""
+    """How a job ended. `started` is ns, -1 if it never ran; `queue` is the one it was placed in,
+    empty where that is its own."""
 
     job: Job
     outcome: str
     started: int
     reasons: tuple[str, ...] = ()
+    queue: str = ""
 
 
 class ResourceManager:
     """Jobs go in with `submit`, the scheduler's answers with `receive`; `requests` come out.
 
     `runs` are the jobs that are alive by application id, `fates` those that ended. `received` counts
-    the answers and what is in them, `gangs` what became of gangs.
+    the answers and what is in them, `gangs` what became of gangs. `placed`, where it is given, says
+    where the scheduler has put an application.
     """
 
-    def __init__(self, options: SimulationOptions, usage: Usage) -> None:
+    def __init__(
+        self,
+        options: SimulationOptions,
+        usage: Usage,
+        destinations: Destinations,
+        placed: Callable[[str], str] | None = None,
+    ) -> None:
         self.clock = Clock()
-        self.outbox = Outbox(options)
+        self.outbox = Outbox(options, destinations)
+        self._placed = placed
         self.usage = usage
         self.runs: dict[str, Run] = {}
         self.fates: list[Fate] = []
         self.received: Counter[str] = Counter()
         self.gangs: Counter[str] = Counter()
+        #: how often a job that lost a pod to preemption was submitted again
+        self.restarts = 0
         #: jobs that have started and not ended
         self.running = 0
         self._ready: list[Run] = []
@@ -72,9 +89,9 @@ class ResourceManager:
         self._repeat = options.repeat
         self._chance = random.Random(options.seed)
 
-    def submit(self, job: Job, key: str) -> None:
-        """A user hands in a job; `key` becomes the application's id."""
-        run = self.runs[key] = Run(job, key)
+    def submit(self, job: Job, key: str, lives: int = 1) -> None:
+        """A user hands in a job, for the so manieth time; `key` becomes the application's id."""
+        run = self.runs[key] = Run(job, key, lives)
         _application(run, life.SUBMIT)
         self.outbox.add(run)
 
@@ -101,6 +118,35 @@ class ResourceManager:
             elif isinstance(message, si.NodeResponse):
                 self._read_nodes(message)
 
+    def restart(self, remembers: bool) -> None:
+        """Begin anew with what runs in the cluster: every application is added again (I7, I8).
+
+        Without a memory, as after a restart of its own, it forgets what is about to be bound.
+        Applications that have nothing left to schedule are over.
+        """
+        self.outbox.clear()
+        self._ready.clear()
+        for run in list(self.runs.values()):
+            if run.over or run.state == life.FAILING:
+                for pod in run.pods.values():
+                    self._let_go(pod)
+                    if pod.state != life.COMPLETED:
+                        _task(pod, life.COMPLETE)
+                if run.over and run.started >= 0:
+                    self._finish(run, COMPLETED)
+                else:
+                    self._finish(run, FAILED, run.reason)
+                continue
+            for pod in run.begin_anew(remembers):
+                self._let_go(pod)
+            _application(run, life.RESTART)
+            self.outbox.add(run)
+
+    def pods_on_nodes(self) -> list[Pod]:
+        """What takes up room in the cluster."""
+        pods = (pod for run in self.runs.values() for pod in run.pods.values())
+        return [pod for pod in pods if pod.state in life.ON_NODE]
+
     # -- answers -------------------------------------------------------------------------------
 
     def _read_allocations(self, response: si.AllocationResponse) -> None:
@@ -122,7 +168,8 @@ class ResourceManager:
         count = self.received
         for accepted in response.accepted:
             count["ApplicationResponse.accepted"] += 1
-            self._accepted(self.runs[accepted.applicationID])
+            if known := self.runs.get(accepted.applicationID):  # else given up meanwhile
+                self._accepted(known)
         for rejected in response.rejected:
             count["ApplicationResponse.rejected"] += 1
             run = self.runs[rejected.applicationID]
@@ -144,9 +191,13 @@ class ResourceManager:
 
     def _accepted(self, run: Run) -> None:
         _application(run, life.ACCEPT)
-        if run.gang:
+        if self._placed is not None:
+            run.queue = self._placed(run.key)
+        if run.gang and not run.begun:
             _application(run, life.TRY_RESERVE)
             self._ask(run.placeholders)
+            if run.reserved:  # before the scheduler or the resource manager started again
+                self._run(run)
         else:
             self._run(run)
 
@@ -183,6 +234,19 @@ class ResourceManager:
 
     def _give_up(self, run: Run, outcome: str, reason: str) -> None:
         """The job cannot go on: take its application away."""
+        self._withdraw(run)
+        self._finish(run, outcome, reason)
+
+    def _begin_again(self, run: Run) -> None:
+        """Others needed the place of a pod more: the whole job is submitted once more, to run from
+        its beginning."""
+        self._withdraw(run)
+        del self.runs[run.key]
+        first = run.key.removesuffix(f"-again-{run.lives - 1}")
+        self.restarts += 1
+        self.submit(run.job, f"{first}-again-{run.lives}", run.lives + 1)
+
+    def _withdraw(self, run: Run) -> None:
         _application(run, life.FAIL)
         _application(run, life.FAIL)
         for pod in run.pods.values():
@@ -190,16 +254,17 @@ class ResourceManager:
             if pod.state != life.COMPLETED:
                 _task(pod, life.COMPLETE)
         self.outbox.remove(run)
-        self._finish(run, outcome, reason)
 
     def _finish(self, run: Run, outcome: str, *reasons: str) -> None:
         del self.runs[run.key]
-        self.fates.append(Fate(run.job, outcome, run.started, reasons))
+        self.fates.append(Fate(run.job, outcome, run.started, reasons, run.queue))
 
     # -- asks and allocations --------------------------------------------------------------------
 
     def _ask(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
+            if pod.state != life.NEW:  # it had its place before a restart
+                continue
             _task(pod, life.INIT)
             _task(pod, life.SUBMIT)
             self.outbox.ask(pod)
@@ -221,7 +286,10 @@ class ResourceManager:
                 f"allocation {allocation.UUID} of application {allocation.applicationID}"
                 " belongs to no pod"
             )
+        if pod.uuid == allocation.UUID and pod.state in life.ON_NODE:
+            return  # the echo of what it reported after a restart
         pod.uuid = allocation.UUID
+        pod.node = allocation.nodeID
         pod.holds = pod.resources.get(self.usage.resource, 0)
         self.usage.change(self.clock.now, pod.holds, pod.placeholder)
         if pod.state == life.SCHEDULING:
@@ -271,10 +339,7 @@ class ResourceManager:
             return  # the application was taken away, and its pods with it
         kind = release.terminationType
         if kind in _STOPPED:
-            self._let_go(pod)
-            if pod.state != life.COMPLETED:
-                _task(pod, life.COMPLETE)
-                self._give_up(run, FAILED, release.message or "it lost a pod")
+            self._lost(pod, release.message or "it lost a pod")
             return
         _application(run, life.RELEASE_ALLOCATION)
         if pod.state in (life.ALLOCATED, life.BOUND):
@@ -285,6 +350,34 @@ class ResourceManager:
             # Asked for again, so the confirmation got lost; or it ended at the same moment.
             pod.kind = kind
             self.clock.after(self._confirmation, self._confirm, pod)
+
+    def lose_node(self, node: str) -> None:
+        """The node is gone, and its pods with it."""
+        for pod in self.pods_on_nodes():
+            if pod.node == node:
+                self._lost(pod, f"node {node} is gone")
+
+    def _lost(self, pod: Pod, why: str) -> None:
+        """The pod is gone, and nobody wanted that. A placeholder is made anew where it matters,
+        without a real pod the job cannot go on."""
+        self._let_go(pod)
+        if pod.state == life.COMPLETED:
+            return
+        run = pod.run
+        _task(pod, life.COMPLETE)
+        if not pod.placeholder:
+            if run.key in self.runs:
+                self._give_up(run, FAILED, why)
+            return
+        run.alive -= 1
+        if run.state == life.RESUMING:
+            _application(run, life.TASK_COMPLETED)
+            if not run.alive:
+                self._run(run)
+            return
+        run.renew_placeholders()
+        if run.state == life.RESERVING:
+            self._ask(run.placeholders)
 
     def _ask_released(self, release: si.AllocationAskRelease) -> None:
         run = self.runs.get(release.applicationID)
@@ -335,7 +428,10 @@ class ResourceManager:
             if not run.alive and run.state in (life.RESUMING, life.RESERVING):
                 self._run(run)
         elif run.state == life.RUNNING:
-            self._give_up(run, FAILED, f"the scheduler took a pod back: {_name(pod.kind)}")
+            if pod.kind == _PREEMPTED and run.lives < _MOST_LIVES:
+                self._begin_again(run)
+            else:
+                self._give_up(run, FAILED, f"the scheduler took a pod back: {_name(pod.kind)}")
 
     def _send(self, pod: Pod, kind: Any) -> None:
         if pod.uuid:

@@ -17,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from quadriga.core import Options, Output, Scheduler
-from quadriga.core.registration import DEFAULT_QUEUES
 from quadriga.si import (
     AddApplicationRequest,
     AllocationAsk,
@@ -28,9 +27,11 @@ from quadriga.si import (
     AllocationResponse,
     ApplicationRequest,
     ApplicationResponse,
+    EventRecord,
     NodeInfo,
     NodeRequest,
     NodeResponse,
+    PreemptionPolicy,
     Quantity,
     RegisterResourceManagerRequest,
     RemoveApplicationRequest,
@@ -44,7 +45,15 @@ from quadriga.si import (
 __all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
 
 #: a configuration with one queue for everybody, ``root.default``
-ONE_QUEUE: Final = DEFAULT_QUEUES
+ONE_QUEUE: Final = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+"""
 
 #: kinds of release that the resource manager confirms (R2)
 _BY_CORE: Final = (
@@ -82,6 +91,8 @@ class Script:
         self.check = check
         self.now = self.scheduler.now
         self.messages: list[Output] = []
+        #: event records, which come every two seconds, are kept apart from the answers
+        self.events: list[EventRecord] = []
         self.log: list[str] = []
         #: releases by the core that have not been confirmed, oldest first
         self.outstanding: list[AllocationRelease] = []
@@ -154,6 +165,7 @@ class Script:
         queue: str = "root.default",
         *,
         user: str = "user",
+        groups: Iterable[str] = (),
         gang: Mapping[str, int] | None = None,
         style: str = "Soft",
         timeout_ms: int = 0,
@@ -165,7 +177,7 @@ class Script:
             applicationID=app_id,
             queueName=queue,
             partitionName=partition,
-            ugi=UserGroupInformation(user=user),
+            ugi=UserGroupInformation(user=user, groups=groups),
             tags=tags or {},
             executionTimeoutMilliSeconds=timeout_ms,
             gangSchedulingStyle=style,
@@ -190,10 +202,14 @@ class Script:
         timeout_ms: int = 0,
         tags: Mapping[str, str] | None = None,
         originator: bool = False,
+        preempt: tuple[bool, bool] | None = None,
         partition: str = "",
         **quantities: int,
     ) -> list[str]:
-        """One AllocationRequest with an ask for each key, alike otherwise."""
+        """One AllocationRequest with an ask for each key, alike otherwise.
+
+        ``preempt`` is the PreemptionPolicy: whether it may be preempted, and may preempt others.
+        """
         asks = [
             AllocationAsk(
                 allocationKey=key,
@@ -207,6 +223,9 @@ class Script:
                 taskGroupName=group,
                 placeholder=placeholder,
                 Originator=originator,
+                preemptionPolicy=None
+                if preempt is None
+                else PreemptionPolicy(allowPreemptSelf=preempt[0], allowPreemptOther=preempt[1]),
             )
             for key in keys
         ]
@@ -261,9 +280,13 @@ class Script:
         return self.send(AllocationRequest(rmID=self.rm_id, releases=releases))
 
     def _heard(self, outputs: list[Output]) -> list[str]:
-        self.messages.extend(outputs)
         heard = []
-        for _, message in outputs:
+        for output in outputs:
+            message = output.message
+            if isinstance(message, EventRecord):
+                self.events.append(message)
+                continue
+            self.messages.append(output)
             heard.extend(lines(message))
             if isinstance(message, AllocationResponse):
                 self.outstanding.extend(
@@ -279,9 +302,12 @@ def lines(
     message: AllocationResponse
     | ApplicationResponse
     | NodeResponse
-    | UpdateContainerSchedulingStateRequest,
+    | UpdateContainerSchedulingStateRequest
+    | EventRecord,
 ) -> list[str]:
-    """What a response says, one short line for each item."""
+    """What a response says, one short line for each item; of an event record nothing."""
+    if isinstance(message, EventRecord):
+        return []
     if isinstance(message, AllocationResponse):
         return _of_allocations(message)
     if isinstance(message, ApplicationResponse):

@@ -9,10 +9,11 @@ from typing import Any
 from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
 from quadriga.fsm import InvalidTransition
+from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import ConfigurationRefused, SimulationError
 from quadriga.sim.lifecycles import SCHEDULING
-from quadriga.sim.options import SimulationOptions
-from quadriga.sim.outbox import PARTITION, RM_ID
+from quadriga.sim.options import SimulationOptions, nanoseconds
+from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Run
 from quadriga.sim.queues import queue_configuration
 from quadriga.sim.report import Facts, Report
@@ -27,9 +28,12 @@ Progress = Callable[[int, int], None]
 
 _SECOND = 1_000_000_000
 
-#: After this long without anything happening in the cluster, nothing will: it is longer than any
-#: timer of the scheduler by which something that waits could still move.
-_PATIENCE = 73 * 3600 * _SECOND
+#: After this long without anything happening in the cluster, nothing will: with what is configured
+#: on top it is longer than any timer of the scheduler by which something that waits could still
+#: move, such as the hour after which a useless reservation is given up, and the hour after that.
+_PATIENCE = 6 * 3600 * _SECOND
+#: The same where nothing is allocated: nobody can wait for anybody then.
+_PATIENCE_ALONE = 3600 * _SECOND
 
 #: More rounds than that at one instant, and the two sides are talking in circles.
 _ROUNDS = 100_000
@@ -38,6 +42,9 @@ _ROUNDS = 100_000
 _RING = 1000
 
 _TELL_EVERY = 100
+
+#: With ``check``: after every step what it touched is checked, after so many everything.
+_AUDIT_EVERY = 1000
 
 
 class Simulation:
@@ -56,8 +63,22 @@ class Simulation:
         self.workload = workload
         self.options = options or SimulationOptions()
         self.usage = Usage(resource_of(workload))
-        self.manager = ResourceManager(self.options, self.usage)
-        self.scheduler = Scheduler(Options(journal_size=None if self.options.journal else _RING))
+        self.destinations = Destinations(
+            workload,
+            self.options.config,
+            queue_map=dict(self.options.queue_map),
+            user_map=dict(self.options.user_map),
+        )
+        self.manager = ResourceManager(
+            self.options,
+            self.usage,
+            self.destinations,
+            self._placed if self.destinations.foreign else None,
+        )
+        self.scheduler = self._new_scheduler()
+        self._longest_delay = self.destinations.longest_delay + max(
+            0, nanoseconds(self.options.placeholder_timeout_s)
+        )
         self.steps = 0
         self._progress = progress
         self._told = 0
@@ -86,6 +107,7 @@ class Simulation:
                 sent=self.manager.outbox.sent,
                 received=self.manager.received,
                 gangs=self.manager.gangs,
+                restarts=self.manager.restarts,
                 ended=self.usage.until,
                 steps=self.steps,
                 wall_s=time.perf_counter() - began,
@@ -94,34 +116,47 @@ class Simulation:
 
     # -- the loop --------------------------------------------------------------------------------
 
-    def _set_up(self) -> None:
-        options, outbox = self.options, self.manager.outbox
-        config = options.config or queue_configuration(
-            self.workload, policy=options.policy, node_sort=options.node_sort
+    def _new_scheduler(self) -> Scheduler:
+        return Scheduler(
+            Options(
+                journal_size=None if self.options.journal else _RING,
+                audit_every=_AUDIT_EVERY if self.options.check else 0,
+            )
         )
+
+    def _register(self) -> None:
+        options = self.options
+        config = options.config
+        if config is None:
+            config = queue_configuration(
+                self.workload, policy=options.policy, node_sort=options.node_sort
+            )
+        self._say(self.manager.outbox.registration(config))
+
+    def _set_up(self) -> None:
         try:
-            self._say(outbox.registration(config))
+            self._register()
         except Refused as error:
             raise ConfigurationRefused(" ".join(str(error).split())) from error
         if self.workload.nodes:
-            self._say(outbox.nodes(self.workload.nodes))
+            self._say(self.manager.outbox.nodes(self.workload.nodes))
 
     def _go(self) -> None:
         """Go from instant to instant. The end is when the last thing happened in the cluster: the
         scheduler's own timers may tick on for days.
         """
-        manager, clock, scheduler = self.manager, self.manager.clock, self.scheduler
+        manager, clock = self.manager, self.manager.clock
         jobs = _with_keys(self.workload)
         following = next(jobs, None)
         last = 0
         while following or manager.runs:
             arrival = following[0].submit_s * _SECOND if following else None
             mine = _earliest(arrival, clock.next_time)
-            theirs = scheduler.next_deadline()
+            theirs = self.scheduler.next_deadline()
             now = _earliest(mine, theirs)
             if now is None:
                 break
-            if now > last + _PATIENCE and arrival is None and not manager.running:
+            if now > last + self._patience() and arrival is None and not manager.running:
                 break
             now = clock.now = max(now, clock.now)
             while following and following[0].submit_s * _SECOND <= now:
@@ -134,21 +169,26 @@ class Simulation:
             self._tell()
         clock.now = last
 
+    def _patience(self) -> int:
+        alone = not self.usage.allocated
+        return (_PATIENCE_ALONE if alone else _PATIENCE) + self._longest_delay
+
     def _instant(self, now: int, deadline: bool) -> None:
         """All that happens now: timers, then what both sides say until both are silent."""
-        manager, clock, scheduler = self.manager, self.manager.clock, self.scheduler
+        manager, clock = self.manager, self.manager.clock
         changed = False
         if deadline:
-            self._hear(scheduler.advance(now))
+            self._hear(self.scheduler.advance(now))
             changed = True
         for _ in range(_ROUNDS):
+            said = self._said
             clock.run_due()
+            changed = changed or self._said != said
             if requests := manager.requests():
-                for request in requests:
-                    self._say(request)
+                self._send(requests)
                 changed = True
             elif changed:
-                self._hear(scheduler.schedule(now))
+                self._hear(self.scheduler.schedule(now))
                 changed = False
             else:
                 return
@@ -159,6 +199,14 @@ class Simulation:
         """Grows with whatever happens in the cluster; a confirmation that got lost is nothing."""
         return self._said + self.manager.clock.done - self.manager.gangs["confirmations_lost"]
 
+    def _placed(self, key: str) -> str:
+        """The queue in which the application was put."""
+        return self.scheduler.application(key, self.destinations.partition, RM_ID).queue.path
+
+    def _send(self, requests: Iterable[Any]) -> None:
+        for request in requests:
+            self._say(request)
+
     def _say(self, request: Any) -> None:
         self._said += 1
         self._hear(self.scheduler.apply(request, self.manager.clock.now))
@@ -166,11 +214,14 @@ class Simulation:
     def _hear(self, outputs: Iterable[Output]) -> None:
         self.steps += 1
         if self.options.check:
-            self._check()
+            self._hold_to(self.scheduler.audit())
         self.manager.receive(outputs)
 
     def _check(self) -> None:
-        if violations := self.scheduler.check():
+        self._hold_to(self.scheduler.check())
+
+    def _hold_to(self, violations: list[str]) -> None:
+        if violations:
             raise SimulationError(f"invariant violated at {self._at()}", violations)
 
     # -- the end ---------------------------------------------------------------------------------
@@ -179,10 +230,13 @@ class Simulation:
         """Why the job will not go on, in the scheduler's own words."""
         for pod in run.pods.values():
             if pod.state == SCHEDULING:
-                told = self.scheduler.explain(run.key, pod.key, partition=PARTITION, rm_id=RM_ID)
-                return Fate(run.job, UNSCHEDULABLE, run.started, tuple(told.reasons))
+                told = self.scheduler.explain(
+                    run.key, pod.key, partition=self.destinations.partition, rm_id=RM_ID
+                )
+                reasons = tuple(told.reasons)
+                return Fate(run.job, UNSCHEDULABLE, run.started, reasons, run.queue)
         reason = f"nothing moves: the application is {run.state} and has no pending ask"
-        return Fate(run.job, FAILED, run.started, (reason,))
+        return Fate(run.job, FAILED, run.started, (reason,), run.queue)
 
     def _tell(self) -> None:
         if self._progress and (ended := len(self.manager.fates)) >= self._told + _TELL_EVERY:

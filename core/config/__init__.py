@@ -13,7 +13,8 @@ import re
 from typing import Final
 
 from quadriga.core.config.acl import ACL, AclError, parse_acl
-from quadriga.core.config.durations import DurationError, parse_duration
+from quadriga.core.config.document import as_document, partition_document
+from quadriga.core.config.durations import DurationError, parse_duration, render_duration
 from quadriga.core.config.partitions import read_partitions
 from quadriga.core.config.place import ConfigError, Findings, Place, Problem
 from quadriga.core.config.properties import Properties, inherit, parse_properties
@@ -47,6 +48,7 @@ __all__ = [
     "Properties",
     "QuantityError",
     "QueueConfig",
+    "as_document",
     "checksum",
     "inherit",
     "load",
@@ -54,6 +56,8 @@ __all__ = [
     "parse_duration",
     "parse_properties",
     "parse_quantity",
+    "partition_document",
+    "render_duration",
 ]
 
 DEFAULT_CONFIGURATION: Final = """\
@@ -88,9 +92,13 @@ def load(text: str) -> Configuration:
     fields = Place(node, (), findings).fields("partitions", "checksum")
     fields["checksum"].text()
     partitions = read_partitions(fields["partitions"])
-    if findings.problems:
-        raise ConfigError(sorted(findings.problems, key=lambda problem: problem.line))
-    return Configuration(partitions, checksum(text), tuple(findings.warnings))
+    problems, warnings = (
+        sorted(found, key=lambda problem: problem.line)
+        for found in (findings.problems, findings.warnings)
+    )
+    if problems:
+        raise ConfigError(problems, warnings)
+    return Configuration(partitions, checksum(text), tuple(warnings))
 
 
 def checksum(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["DurationError", "parse_duration"]
+__all__ = ["DurationError", "parse_duration", "render_duration"]
 
 _UNITS: Final = {
     "ns": 1,
@@ -54,6 +54,28 @@ def parse_duration(text: str) -> int:
     if total > _INT64_MAX:
         raise DurationError(f"{text!r} is longer than a 64 bit number of nanoseconds")
     return -total if text[0] == "-" else total
+
+
+def render_duration(ns: int) -> str:
+    """The text that Go prints for a duration, which `parse_duration` reads: ``1h0m0s``, ``1.5s``."""
+    if ns == 0:
+        return "0s"
+    sign, rest = ("-", -ns) if ns < 0 else ("", ns)
+    if rest < _UNITS["s"]:
+        unit = next(name for name in ("ms", "\u00b5s", "ns") if rest >= _UNITS[name])
+        return f"{sign}{_decimal(rest, _UNITS[unit])}{unit}"
+    minutes, rest = divmod(rest, _UNITS["m"])
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, _UNITS['s'])}s"
+    if hours or minutes:
+        text = f"{minutes}m{text}"
+    return f"{sign}{hours}h{text}" if hours else sign + text
+
+
+def _decimal(amount: int, unit: int) -> str:
+    whole, fraction = divmod(amount, unit)
+    digits = str(fraction).rjust(len(str(unit)) - 1, "0").rstrip("0")
+    return f"{whole}.{digits}" if digits else str(whole)
 
 
 def _refusal(text: str) -> str:

@@ -15,6 +15,8 @@ __all__ = ["Bounds", "check_limits", "read_limits"]
 
 Named = tuple[str, str]
 """``("user", "joe")``, ``("group", "*")``."""
+Quota = tuple[Amounts | None, int]
+"""The resources and the applications of one limit, 0 applications being unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,12 @@ _UNBOUND: Final = Bound()
 
 def read_limits(place: Place) -> tuple[LimitConfig, ...]:
     """The limits written at `place`, each checked by itself and against the others."""
-    seen: set[Named] = set()
-    limits = tuple(_read_limit(entry, seen) for entry in place.items())
+    seen: dict[Named, Quota] = {}
+    entries = place.items()
+    limits = tuple(_read_limit(entry, seen) for entry in entries)
     if {name for kind, name in seen if kind == "group"} == {WILDCARD}:
         # It would limit all users together, which is what the queue's own quota does.
-        for entry, limit in zip(place.items(), limits, strict=True):
+        for entry, limit in zip(entries, limits, strict=True):
             if WILDCARD in limit.groups:
                 entry.at("groups").problem(
                     "the wildcard is the only group with a limit; name one group at least"
@@ -43,36 +46,52 @@ def read_limits(place: Place) -> tuple[LimitConfig, ...]:
     return limits
 
 
-def _read_limit(place: Place, seen: set[Named]) -> LimitConfig:
+def _read_limit(place: Place, seen: dict[Named, Quota]) -> LimitConfig:
     fields = place.fields("limit", "users", "groups", "maxresources", "maxapplications")
-    users = _read_names(fields["users"], "user", is_user_name, seen)
-    groups = _read_names(fields["groups"], "group", is_group_name, seen)
-    if not users and not groups:
-        place.problem("empty user and group lists; a limit is for someone")
     resources = read_amounts(fields["maxresources"])
     applications = fields["maxapplications"].count()
+    quota = (unless_zero(resources), applications)
+    users = _read_names(fields["users"], "user", is_user_name, quota, seen)
+    groups = _read_names(fields["groups"], "group", is_group_name, quota, seen)
+    if not users and not groups:
+        place.problem("empty user and group lists; a limit is for someone")
     misshapen = fields["maxresources"].misshapen or fields["maxapplications"].misshapen
     if resources and not any(resources.values()):
         fields["maxresources"].problem("all amounts are zero; one must be more")
     elif not fields["maxresources"].entries() and not applications and not misshapen:
         place.problem("neither maxresources nor maxapplications is set")
     label = fields["limit"].text()
-    return LimitConfig(label, users, groups, unless_zero(resources), applications)
+    return LimitConfig(label, users, groups, *quota)
 
 
 def _read_names(
-    place: Place, kind: str, valid: Callable[[str], bool], seen: set[Named]
+    place: Place,
+    kind: str,
+    valid: Callable[[str], bool],
+    quota: Quota,
+    seen: dict[Named, Quota],
 ) -> tuple[str, ...]:
+    """The names at `place`: valid, new, and none after the wildcard.
+
+    A group is looked up by its name before the wildcard is (2.5), so one that comes
+    after it with another quota still has that: it is a warning. One that repeats the
+    wildcard's quota is a slip, and so is any user after it.
+    """
     names = []
     for entry in place.items():
         name = entry.text()
+        wildcard = seen.get((kind, WILDCARD))
         if name != WILDCARD and not valid(name):
             entry.problem(f"{name!r} is not a valid {kind} name")
         elif (kind, name) in seen:
             entry.problem(f"the {kind} {name!r} has a limit in this queue already")
-        elif (kind, WILDCARD) in seen:
-            entry.problem(f"the {kind} {name!r} comes after the wildcard, which must be the last")
-        seen.add((kind, name))
+        elif wildcard is not None:
+            late = f"the {kind} {name!r} comes after the wildcard, which must be the last"
+            if kind == "group" and quota != wildcard:
+                entry.warning(late)
+            else:
+                entry.problem(late)
+        seen.setdefault((kind, name), quota)
         names.append(name)
     return tuple(names)
 
@@ -88,6 +107,9 @@ def check_limits(
 
     Returns the bounds for the queues below. Whoever is not named in a queue has
     its wildcard's limit there. What a limit does not set is not compared.
+
+    Where the same user is given nothing but a number of applications here and
+    above, a larger number here is a warning: it has no effect, and nobody else feels it.
     """
     if not limits:
         return above
@@ -107,10 +129,15 @@ def check_limits(
             if more := excess(limit.max_resources, bound.resources):
                 amounts.problem(f"larger than the limit of {who} in a queue above: {more}")
             if bound.applications and limit.max_applications > bound.applications:
-                count.problem(
+                alone = named[0] == "user" and named in above and bound.resources is None
+                above_it = (
                     f"larger than the limit of {who} in a queue above: "
                     f"{limit.max_applications} > {bound.applications}"
                 )
+                if alone and limit.max_resources is None:
+                    count.warning(above_it)
+                else:
+                    count.problem(above_it)
     return {
         named: _tighter_bound(_bound_of(above, named), _bound_of(own, named))
         for named in {**above, **own}

@@ -45,8 +45,9 @@ class Problem:
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message lists all of its problems."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
+        self.warnings: tuple[Problem, ...] = tuple(warnings)
         count = len(self.problems)
         head = f"the queue configuration has {count} problem{'' if count == 1 else 's'}"
         super().__init__("\n  ".join([f"{head}:", *map(str, self.problems)]))

@@ -11,7 +11,7 @@ from quadriga.core.config.acl import is_group_name, is_user_name
 from quadriga.core.config.place import Place
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
-__all__ = ["check_fixed_path", "read_rule"]
+__all__ = ["as_pattern", "check_fixed_path", "read_rule"]
 
 _RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
 # A text without any of these is a mistyped name, not a regular expression.
@@ -50,21 +50,21 @@ def _read_filter(place: Place) -> PlacementFilter:
 def _read_names(place: Place, kind: str, valid: Callable[[str], bool]) -> tuple[str, ...]:
     names = place.texts()
     # Of several names the invalid ones are ignored; a single one may be a pattern.
-    if len(names) == 1 and not valid(names[0]) and not _is_pattern(names[0]):
+    if len(names) == 1 and not valid(names[0]) and as_pattern(names[0]) is None:
         place.problem(f"{names[0]!r} is neither a {kind} name nor a regular expression")
     return names
 
 
-def _is_pattern(text: str) -> bool:
+def as_pattern(text: str) -> re.Pattern[str] | None:
+    """The regular expression that a filter's single entry is, None if it is none (2.3)."""
     if _SPECIAL.search(text) is None:
-        return False
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Python's own about odd but valid patterns
-            re.compile(text)
+            return re.compile(text)
     except (re.error, OverflowError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> None:

@@ -9,6 +9,7 @@ from quadriga.core.resources import Book, Vector, covers, exact_share, plus
 from quadriga.fsm import application as life
 
 if TYPE_CHECKING:
+    from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.task_group import TaskGroup
     from quadriga.core.reservation import Reservation
     from quadriga.core.timers import Timer
+    from quadriga.core.usage import ApplicationSummary, Usage
 
 __all__ = ["Application"]
 
@@ -36,20 +38,28 @@ class Application(Level):
         "allocations",
         "app_id",
         "asks",
+        "backoff_until",
         "completing",
+        "counted",
         "entries",
         "finished",
         "gang_over",
         "gang_started",
         "gated",
+        "group_account",
+        "group_limits",
         "groups",
         "groups_of_user",
         "hard",
         "history",
+        "ledgers",
+        "limiting",
         "lost",
-        "max_allocated",
+        "most",
+        "more_books",
         "partition",
         "pending",
+        "placed_by",
         "placeholder_ask",
         "placeholder_timeout",
         "placeholder_timer",
@@ -57,18 +67,28 @@ class Application(Level):
         "priority",
         "promised",
         "queue",
+        "ran_since",
+        "queue_asked",
         "rejected_message",
+        "released",
         "reservations",
         "run_limit",
         "seq",
         "serial",
+        "spent",
         "started",
         "state",
         "submitted",
+        "summary",
         "tags",
         "task_groups",
         "timers",
+        "told",
+        "usage",
+        "usage_book",
         "user",
+        "user_account",
+        "user_limits",
     )
 
     def __init__(self, app_id: str, partition: Partition, queue: Queue, seq: int, now: int) -> None:
@@ -83,8 +103,25 @@ class Application(Level):
         self.entries = 0
         self.user = ""
         self.groups_of_user: tuple[str, ...] = ()
+        #: whom its usage is counted for (2.5): its user, and one of the user's groups at most
+        self.user_account: Account | None = None
+        self.group_account: Account | None = None
+        #: where each of its allocations is written, the user's in this leaf first
+        self.ledgers: tuple[Ledger, ...] = ()
+        #: the usage books of the first one, and of the others
+        self.usage_book: Book = []
+        self.more_books: tuple[Book, ...] = ()
+        #: those ledgers that limit it: the user's, the group's, both
+        self.user_limits: tuple[Ledger, ...] = ()
+        self.group_limits: tuple[Ledger, ...] = ()
+        self.limiting: tuple[Ledger, ...] = ()
+        #: it stands among the running applications of its ledgers
+        self.counted = False
         self.tags: dict[str, str] = {}
         self.rejected_message = ""
+        #: the queue that the request named, and which rule chose the one it got (2.3)
+        self.queue_asked = ""
+        self.placed_by = ""
         #: was in Starting or Running (X17)
         self.started = False
         self.run_limit = 0
@@ -96,15 +133,27 @@ class Application(Level):
         self.allocations: dict[str, Allocation] = {}
         self.placeholders: dict[str, Allocation] = {}
         self.reservations: dict[Reservation, None] = {}
+        #: until this instant it is left alone, as too many of its asks found no place (2.2.2)
+        self.backoff_until = 0
+        #: how many of its allocations are over
+        self.released = 0
         #: number of the next allocation of each key (X12)
         self.serial: dict[str, int] = {}
         self.priority: int | None = None
         self.allocated: Book = partition.registry.zeros()
         self.allocated_placeholder: Book = partition.registry.zeros()
-        self.max_allocated: Book = partition.registry.zeros()
+        #: the most of each type that it held until it last gave something up
+        self.most: Book = partition.registry.zeros()
         self.pending: Book = partition.registry.zeros()
         self.promised: Book = partition.registry.zeros()
         self.history: list[tuple[int, str]] = []
+        #: what its allocations that ended have used (2.18), closed in the summary when it ends
+        self.spent: Usage | None = None
+        self.summary: ApplicationSummary | None = None
+        #: what its event records said last of whether it may run (bits of ``events.notices``)
+        self.told = 0
+        #: when the oldest of its allocations that a restart brought was made (ns), 0 without any
+        self.ran_since = 0
 
         self.placeholder_ask: Vector | None = None
         self.hard = False
@@ -127,6 +176,12 @@ class Application(Level):
     def key(self) -> str:
         return self.app_id
 
+    @property
+    def start_time(self) -> int:
+        """When it first ran (ns), also where that was before a restart (2.11); 0: not yet."""
+        here = next((when for when, state in self.history if state in life.COUNTED), 0)
+        return min(here, self.ran_since) if self.ran_since else here
+
     # -- facts for the lifecycle ---------------------------------------------------------------
 
     @property
@@ -144,6 +199,15 @@ class Application(Level):
     @property
     def gang_wait_limit(self) -> int:
         return (self.queue.properties.gang_wait_limit or 0) if self.is_gang else 0
+
+    @property
+    def max_allocated(self) -> Book:
+        """The most of each type that it ever held, placeholders and others apart."""
+        return list(map(max, self.most, self.allocated, self.allocated_placeholder))
+
+    def note_most(self) -> None:
+        """It is about to hold less."""
+        self.most = self.max_allocated
 
     # -- facts for the scheduler ---------------------------------------------------------------
 
@@ -171,6 +235,16 @@ class Application(Level):
             and self.queue.properties.gang_hold
             and not self.has_its_gang
         )
+
+    @property
+    def shut_out(self) -> bool:
+        """Whether it needs a place under maxapplications or a limit, and there is none."""
+        level = self.above
+        while level is not None and level is not self.queue:
+            if level.blocked == EVERY_BIT:
+                return True
+            level = level.above
+        return False
 
     @property
     def remainder(self) -> Vector:
@@ -212,6 +286,13 @@ class Application(Level):
     def best(self, able: int) -> Any:
         """As for every level, but most applications have only one or two groups."""
         groups = self.groups
+        if len(groups) == 1:
+            (group,) = groups.values()
+            return group if group.bits & able & ~self.blocked else None
+        if able & self.mask & self.partition.shapes.late:  # not only the first ask of each matters
+            able &= ~self.blocked
+            late = (group for group in groups.values() if group.bits & able)
+            return min(late, key=lambda g: g.key_for(able), default=None)
         if len(groups) > _FEW:
             return super().best(able)
         able &= ~self.blocked

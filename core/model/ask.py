@@ -12,8 +12,8 @@ from quadriga.fsm import ask as life
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.preemption.turns import Turns
     from quadriga.core.timers import Timer
-    from quadriga.si import Allocation as AllocationMessage
 
 __all__ = ["Ask", "AskGroup"]
 
@@ -38,7 +38,11 @@ class Ask:
         "pending",
         "placeholder",
         "planned",
+        "preempt_from",
+        "preempt_outcome",
+        "preempted",
         "priority",
+        "quiet_until",
         "required_node",
         "reservations",
         "reserve_from",
@@ -47,6 +51,8 @@ class Ask:
         "state",
         "tags",
         "task_group",
+        "told",
+        "turns",
         "vector",
     )
 
@@ -74,8 +80,20 @@ class Ask:
         self.reservations = 0
         #: not before this instant may it reserve a node, after a reservation that led to nothing
         self.reserve_from = 0
+        #: not before this instant may it try to preempt again (5.9)
+        self.preempt_from = 0
+        #: allocations were asked back to make room for it, which happens once (5.9)
+        self.preempted = False
+        #: what came of the last attempt, in words
+        self.preempt_outcome = ""
+        #: where it waits for its turn to preempt
+        self.turns: Turns | None = None
         #: the resource manager has been told that nothing fits (5.11)
         self.hinted = False
+        #: what its event records said last about quotas (bits of ``events.notices``)
+        self.told = 0
+        #: that predicates refuse it is not recorded before this instant (ns)
+        self.quiet_until = 0
 
     @property
     def key(self) -> str:
@@ -94,13 +112,17 @@ class AskGroup:
         "bits",
         "look",
         "placeholder",
+        "preempting",
         "priority",
         "rank",
         "reservable",
         "reserve_timer",
+        "reserved",
+        "rests",
         "shape",
         "task_group",
         "template",
+        "turns",
     )
 
     def __init__(
@@ -118,8 +140,14 @@ class AskGroup:
         #: some ask here has waited long enough to reserve a node (2.7)
         self.reservable = False
         self.reserve_timer: Timer | None = None
-        #: the part of the Allocation message that is the same for all of them
-        self.template: AllocationMessage | None = None
+        #: how many nodes are reserved for asks here, and whether others were refused in this round
+        self.reserved = 0
+        self.rests = False
+        #: some ask here has waited long enough to preempt, and whose turn that is (5.9)
+        self.preempting = False
+        self.turns: Turns | None = None
+        #: the part of the Allocation message that is the same for all of them, as it goes out
+        self.template: bytes | None = None
 
     @property
     def head(self) -> Ask:
@@ -134,6 +162,7 @@ class AskGroup:
         """Let the ask wait here, at its place in the order of arrival."""
         asks = self.asks
         ask.group = self
+        self.reserved += ask.reservations
         older = bool(asks) and ask.seq < next(reversed(asks))
         asks[ask.seq] = ask
         if older:  # it was away (parked, set aside) and comes back
@@ -146,6 +175,7 @@ class AskGroup:
     def remove(self, ask: Ask) -> None:
         """The ask waits here no longer."""
         ask.group = None
+        self.reserved -= ask.reservations
         if next(iter(self.asks)) == ask.seq:
             self.rank = None
         del self.asks[ask.seq]
@@ -166,4 +196,32 @@ class AskGroup:
         return self._node_bits()
 
     def _node_bits(self) -> int:
-        return self.shape.bits if self.reservable else self.shape.place
+        shape = self.shape
+        bits = shape.place
+        if self.reservable:
+            bits |= shape.reserve
+        if self.reserved and not shape.required_node and not self.rests:
+            bits |= shape.elsewhere
+        if self.preempting:
+            bits |= shape.preempt
+        return bits
+
+    def key_for(self, able: int) -> tuple[int, int]:
+        """The place in order of its first ask that waits for any of these bits.
+
+        For a node that is the first one of all; only some of them may have, or may want, a
+        reservation, or may preempt.
+        """
+        bits = self.bits & able
+        shape = self.shape
+        if bits & (shape.place | REPLACE):
+            return self.rank or self.make_rank()
+        firsts = [next(reversed(self.asks))]
+        if bits & shape.elsewhere:
+            firsts.append(next((seq for seq, a in self.asks.items() if a.reservations), firsts[0]))
+        if bits & shape.reserve:
+            fresh = (seq for seq, ask in self.asks.items() if ask.reservations < ask.pending)
+            firsts.append(next(fresh, firsts[0]))
+        if bits & shape.preempt and self.turns is not None:
+            firsts.append(self.turns.first(self))
+        return (-self.priority, min(firsts))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources import Book
+from quadriga.core.resources import Book, Vector
 from quadriga.fsm import node as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.reservation import Reservation
 
@@ -20,15 +21,19 @@ class Node:
     """``available = total - occupied - allocated``, kept as a book of its own (V2).
 
     ``open`` follows the lifecycle's effects; ``position`` and ``score`` belong to the node board.
-    ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3).
+    ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3). ``occupied``
+    is ``anonymous``, which the node reports as a sum, and every allocation in ``foreign`` (X19).
     """
 
     __slots__ = (
         "allocated",
         "allocations",
+        "also_reserved",
+        "anonymous",
         "attributes",
         "available",
         "entries",
+        "foreign",
         "node_id",
         "occupied",
         "open",
@@ -50,10 +55,15 @@ class Node:
         self.entries = 0
         self.total = total
         self.occupied: Book = [0] * len(total)
+        self.anonymous: Vector = ()
+        #: by allocation key
+        self.foreign: dict[str, ForeignAllocation] = {}
         self.allocated: Book = [0] * len(total)
         self.available: Book = list(total)
         self.allocations: dict[Allocation, None] = {}
         self.reservation: Reservation | None = None
+        #: of asks that require this node, as the first one does, and wait for it as well (2.7)
+        self.also_reserved: dict[Reservation, None] = {}
         self.open = False
         self.position = -1
         self.score = inf
@@ -61,6 +71,11 @@ class Node:
     @property
     def key(self) -> str:
         return self.node_id
+
+    @property
+    def gone(self) -> bool:
+        """Whether it has left its partition, or is about to with all that runs on it."""
+        return self.state in life.GONE
 
     @property
     def free(self) -> bool:

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig
+from quadriga.core.events import happenings
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.order.lanes import LimitLane
 from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.ranking import EVERY_BIT
-from quadriga.core.order.shapes import Shapes
+from quadriga.core.order.shapes import Shape, Shapes
+from quadriga.core.placement import PlacementRules
+from quadriga.core.preemption.vain import VainAttempts
 from quadriga.core.resources import Book, Registry, Vector
 from quadriga.fsm import application as app_life
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
+    from quadriga.core.events.notices import Notices
+    from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.application import Application
+    from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.reservation import Reservation
+    from quadriga.core.timers import Timer
 
 __all__ = ["Partition"]
 
@@ -31,28 +39,43 @@ class Partition:
         "aside",
         "applications",
         "arrivals",
+        "attempts",
+        "backs_off",
         "board",
         "capacity",
+        "changed",
+        "changes",
+        "clean_timer",
         "config",
         "dropped",
         "ended",
         "entries",
         "exhausted_at",
+        "failed_nodes",
+        "foreign",
+        "groups",
         "inspect_timer",
         "inspected",
+        "left_out",
         "name",
         "news",
         "nodes",
+        "placement",
+        "read",
+        "refused",
         "registry",
         "reservations",
         "rm",
         "root",
         "shapes",
+        "short_ledgers",
         "state",
         "stalled",
         "submissions",
+        "notices",
         "unhinted",
-        "usage",
+        "users",
+        "vain",
         "woken",
     )
 
@@ -63,10 +86,18 @@ class Partition:
         self.config = config
         self.state = life.ACTIVE
         self.entries = 0
+        #: when it entered its state (ns)
+        self.changed = 0
         #: its resource manager started anew or went away (I7)
         self.dropped = False
         self.registry = Registry()
+        #: vectors of asks by how they came: reading a map costs more than the rest of an ask
+        self.read: dict[bytes, Vector] = {}
         self.nodes: dict[str, Node] = {}
+        #: ids of nodes that could not be taken up with what runs on them, until they are (2.12)
+        self.failed_nodes: dict[str, None] = {}
+        #: what others use of the nodes, by allocation key (X19)
+        self.foreign: dict[str, ForeignAllocation] = {}
         self.applications: dict[str, Application] = {}
         #: ended applications until they expire, in the order of their end
         self.ended: dict[Application, None] = {}
@@ -79,11 +110,25 @@ class Partition:
         self.woken: dict[Reservation, None] = {}
         #: woken ones that only a quota, or a place under maxapplications, held back
         self.stalled: dict[Reservation, None] = {}
-        #: asks that predicates refused everywhere, until the next round
+        #: asks, and reservations, that predicates refused, until the next call of ``schedule``
         self.aside: dict[Ask, None] = {}
+        self.refused: dict[Reservation, None] = {}
+        #: what the present round has left out, to be brought back at its end
+        self.left_out: list[Callable[[], None]] = []
+        #: attempts to preempt in the present round, by leaf (2.8)
+        self.attempts: dict[Queue, int] = {}
+        #: attempts to preempt that found nobody, and how often nodes and allocations have changed
+        self.vain = VainAttempts()
+        self.changes = 0
+        #: some queue leaves applications alone after asks that found no place (2.2.2)
+        self.backs_off = False
         #: asks whose resource manager has not been told that nothing fits (5.11)
         self.unhinted: dict[Ask, None] = {}
+        #: what they were told in event records; ``None`` while events are not tracked
+        self.notices: Notices | None = None
         self.inspect_timer: object | None = None
+        #: runs while there is a queue for the cleaner
+        self.clean_timer: Timer | None = None
         #: grows whenever an ask may newly deserve the hint, and what it was at the last inspection
         self.news = 0
         self.inspected = -1
@@ -91,8 +136,11 @@ class Partition:
         self.exhausted_at = 0
         self.arrivals = 0
         self.submissions = 0
-        #: what each user holds, placeholders included
-        self.usage: dict[str, Book] = {}
+        #: who holds what: users, and the groups that applications count for (2.5)
+        self.users: dict[str, Account] = {}
+        self.groups: dict[str, Account] = {}
+        #: ledgers that have no room for a shape
+        self.short_ledgers: dict[Shape, dict[Ledger, None]] = {}
         self.root: Queue = ParentQueue(self, None, "root")
         self.registry.on_new_type = self._lengthen
         self.configure(config)
@@ -102,9 +150,10 @@ class Partition:
         return f"[{self.rm.rm_id}]{self.name}"
 
     def configure(self, config: PartitionConfig) -> None:
-        """Take over what the configuration says about the partition itself, such as how its nodes
-        are ordered (5.7). Its queues are configured one by one."""
+        """Take over what the configuration says about the partition itself: how applications are
+        placed (2.3), how nodes are ordered (5.7). Its queues are configured one by one."""
         self.config = config
+        self.placement = PlacementRules(config.placement_rules)
         board = self.board
         board.policy = config.node_sort_policy
         board.weights = tuple(
@@ -112,6 +161,11 @@ class Partition:
             for name, weight in sorted(config.resource_weights.items())
         )
         board.relayout()
+
+    @property
+    def version(self) -> int:
+        """Grows with every change that may matter to somebody who found nobody to preempt."""
+        return self.news + self.changes
 
     # -- queues ----------------------------------------------------------------------------------
 
@@ -145,30 +199,37 @@ class Partition:
 
     def capacity_changed(self, before: Vector, after: Vector) -> None:
         """The sum of nodes' capacities went up or down; root's max is that sum (5.1)."""
+        total = tuple(self.capacity)
         for place, value in enumerate(before):
             self.capacity[place] -= value
         for place, value in enumerate(after):
             self.capacity[place] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
+        if self.rm.events is not None:
+            happenings.capacity_changed(self.rm.events, self, total)
         for queue in self.queues():
             queue.capacity_changed()
         self.root.regained()
+        self.vain.all_may_try_again()
 
     def _lengthen(self) -> None:
         """A resource type nobody used before: every book gets a place for it."""
         registry = self.registry
         registry.lengthen([self.capacity])
-        registry.lengthen(self.usage.values())
+        for account in (*self.users.values(), *self.groups.values()):
+            registry.lengthen(ledger.usage for ledger in account.ledgers.values())
         for node in self.nodes.values():
             registry.lengthen(node.books)
         for queue in self.queues():
-            registry.lengthen((queue.allocated, queue.pending, queue.promised))
+            registry.lengthen(
+                (queue.allocated, queue.pending, queue.promised, queue.preempting)
+            )
         for app in self.applications.values():
             registry.lengthen(
                 (
                     app.allocated,
                     app.allocated_placeholder,
-                    app.max_allocated,
+                    app.most,
                     app.pending,
                     app.promised,
                 )
@@ -196,6 +257,8 @@ class Partition:
             group.add(ask)
         self._refresh_turn(app)
         self.refresh_group(group)
+        if self.notices is not None:
+            self.notices.fresh[group] = None
         if ask.reservations:  # it was away (parked, set aside) and comes back
             self.woken.update(dict.fromkeys(r for r in app.reservations if r.ask is ask))
 
@@ -206,20 +269,29 @@ class Partition:
             self.aside.pop(ask, None)
             return
         group.remove(ask)
+        if ask.reservations:  # it keeps its nodes while it is away
+            self.refresh_group(group)
         if not group.asks:
             app = group.app
             self.refresh_group(group)
             if group.reserve_timer is not None:
                 group.reserve_timer.cancel()
+            if group.turns is not None:
+                group.turns.stop()
+            if self.notices is not None:
+                self.notices.drop(group)
             del app.groups[group.look]
             self._priority_changed(app)
             self._refresh_turn(app)
             forgotten = self.shapes.unused(group.shape)
             if forgotten is not None:
                 self.board.forget(forgotten)
+                self.vain.forget(forgotten)
                 for queue in self.queues():
                     if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
-                        queue.unblock(forgotten.bits)
+                        queue.unblock(forgotten.quota)
+                for ledger in list(self.short_ledgers.get(forgotten, ())):
+                    ledger.forget(forgotten)
 
     def refresh_group(self, group: AskGroup) -> None:
         """Announce what the group wants now and take back what it no longer wants."""
@@ -242,13 +314,19 @@ class Partition:
         assert isinstance(leaf, LeafQueue)
         self.news += 1
         counted = app.state in app_life.COUNTED or app in leaf.admitted
-        lane = leaf.serving if counted else leaf.admission
+        lane = leaf.lane_for(app, counted)
         if lane is not app.above:
             app.block(EVERY_BIT)
+            if isinstance(lane, LimitLane):
+                lane.members += 1
+            if isinstance(app.above, LimitLane):
+                app.above.leave()
             app.above = lane
         self._refresh_turn(app)
-        served = app.state in app_life.SERVED and (
-            not leaf.stateaware or app.state == app_life.RUNNING or leaf.turn is app
+        served = (
+            app.state in app_life.SERVED
+            and not app.backoff_until
+            and (not leaf.stateaware or app.state == app_life.RUNNING or leaf.turn is app)
         )
         if served:
             app.unblock(EVERY_BIT)
@@ -258,6 +336,8 @@ class Partition:
             app.block(EVERY_BIT)
         for group in app.groups.values():
             self.refresh_group(group)
+        if self.notices is not None:
+            self.notices.fresh.update(dict.fromkeys(app.groups.values()))
 
     def _refresh_turn(self, app: Application) -> None:
         """A stateaware leaf serves one application that is not running yet: the Starting one, else
@@ -272,7 +352,7 @@ class Partition:
             before, leaf.turn = leaf.turn, turn
             if before is not None and before.state != app_life.RUNNING:
                 before.block(EVERY_BIT)
-            if turn is not None:
+            if turn is not None and not turn.backoff_until:
                 turn.unblock(EVERY_BIT)
                 self.woken.update(turn.reservations)
 

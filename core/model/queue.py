@@ -1,8 +1,9 @@
 """Queues: the tree in which applications wait, and its quotas.
 
 A parent's children are queues, a leaf's are applications, in two lanes: those that are served, and
-those that need a place under maxapplications first. What a quota has no room for is *blocked* at the
-queue whose quota it is, and freed when that queue gets something back; nobody asks again meanwhile.
+those that need a place under maxapplications first; applications under user or group limits have
+lanes of their own (``order.lanes``). What a quota has no room for is *blocked* at the queue whose
+quota it is, and freed when that queue gets something back; nobody asks again meanwhile.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.config import ACL, Properties, QueueConfig
+from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
+from quadriga.core.model.account import Limit
+from quadriga.core.order.lanes import LaneSet
 from quadriga.core.order.ranking import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.order.shapes import Shape
 from quadriga.core.resources import Book, Vector, exact_share
@@ -19,6 +22,8 @@ from quadriga.fsm import queue as life
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
+    from quadriga.core.preemption.vain import Vain
+    from quadriga.core.timers import Timer
 
 __all__ = ["LeafQueue", "ParentQueue", "Queue"]
 
@@ -37,16 +42,19 @@ class Queue(Level):
 
     __slots__ = (
         "_denominators",
+        "above_guarantee",
         "admin_acl",
         "admitted",
         "allocated",
         "children",
         "entries",
         "gated",
+        "group_limits",
         "guaranteed",
         "guaranteed_by_type",
         "limits",
         "lineage",
+        "managed",
         "max",
         "max_applications",
         "name",
@@ -54,15 +62,22 @@ class Queue(Level):
         "partition",
         "path",
         "pending",
+        "preempting",
         "priorities",
         "priority",
+        "quota_timer",
         "promised",
         "properties",
         "raw_properties",
+        "released",
+        "reserving",
         "running",
         "short_of",
         "state",
         "submit_acl",
+        "template",
+        "urgency",
+        "user_limits",
     )
 
     leaf = False
@@ -79,11 +94,18 @@ class Queue(Level):
         self.children: dict[str, Queue] = {}
         self.state = life.ACTIVE
         self.entries = 0
+        #: it is, or was, in the configuration; placement made it otherwise (2.9)
+        self.managed = True
+        #: what leafs that placement makes below it get
+        self.template: ChildTemplate | None = None
         self.max: dict[str, int] | None = None
         self.limits: tuple[tuple[int, int], ...] = ()
         self.guaranteed: dict[str, int] | None = None
         self.guaranteed_by_type: dict[int, int] = {}
         self.max_applications = 0
+        #: what this queue grants users and groups, by name in the order of the configuration (2.5)
+        self.user_limits: dict[str, Limit] = {}
+        self.group_limits: dict[str, Limit] = {}
         self.properties = Properties()
         self.raw_properties: dict[str, str] = {}
         self.submit_acl = ACL()
@@ -91,36 +113,71 @@ class Queue(Level):
         self.allocated: Book = partition.registry.zeros()
         self.pending: Book = partition.registry.zeros()
         self.promised: Book = partition.registry.zeros()
+        #: vain attempts to preempt because it would be above its guarantee (5.9)
+        self.above_guarantee: dict[Vain, None] = {}
+        #: runs while it uses more than its max and is to give it back (2.8)
+        self.quota_timer: Timer | None = None
+        #: what is allocated here and was asked back to make room for others (2.8)
+        self.preempting: Book = partition.registry.zeros()
         self.running = 0
+        #: allocations that are over, of applications that have left it
+        self.released = 0
         #: Accepted gangs whose placeholders are being allocated count like running ones (2.9)
         self.admitted: dict[Application, None] = {}
+        #: applications of a leaf that have nodes reserved, and how many
+        self.reserving: dict[Application, int] = {}
         #: shapes that this queue's quota has no room for
         self.short_of: dict[Shape, None] = {}
         #: gangs that wait for room for the whole of them, here (X16)
         self.gated: dict[Application, None] = {}
         self.priority: int | None = None
         self.priorities: dict[int, int] = {}
+        #: what ``reported`` counts for in the order of queues: less is earlier
+        self.urgency = -_LOWEST
         self._denominators: tuple[tuple[int, int], ...] | None = None
 
     def configure(self, config: QueueConfig) -> None:
         """Take over what the configuration says about this queue itself."""
-        registry = self.partition.registry
-        reported = self._reported
-        self.max = config.max
-        self.limits = registry.limits(config.max) if config.max else ()
-        self.guaranteed = config.guaranteed
-        self.guaranteed_by_type = dict(registry.limits(config.guaranteed or {}))
+        reported = self.reported
+        self.set_amounts(config.max, config.guaranteed)
         self.max_applications = config.max_applications
+        self._set_limits(config)
         self.properties = config.properties
+        self._set_urgency()
+        if self.properties.backoff:
+            self.partition.backs_off = True
         self.raw_properties = config.raw_properties
         self.submit_acl = config.submit_acl
         self.admin_acl = config.admin_acl
-        if self.parent is not None and reported != self._reported:
-            self.parent.report_priority(reported, self._reported)
+        self.template = config.child_template
+        if self.parent is not None and reported != self.reported:
+            self.parent.report_priority(reported, self.reported)
+
+    def set_amounts(self, max: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
+        """Its quota and what is guaranteed to it; whoever calls this lets those who wait look again."""
+        registry = self.partition.registry
+        self.max = max
+        self.limits = registry.limits(max) if max else ()
+        self.guaranteed = guaranteed
+        self.guaranteed_by_type = dict(registry.limits(guaranteed or {}))
+        self.partition.vain.all_may_try_again()
+
+    def _set_limits(self, config: QueueConfig) -> None:
+        self.user_limits, self.group_limits = {}, {}
+        for each in config.limits:
+            resources = self.partition.registry.limits(each.max_resources or {})
+            limit = Limit(each.label, each.max_resources, resources, each.max_applications)
+            self.user_limits.update(dict.fromkeys(each.users, limit))
+            self.group_limits.update(dict.fromkeys(each.groups, limit))
 
     @property
     def key(self) -> str:
         return f"{self.partition.key}/{self.path}"
+
+    @property
+    def closed_by(self) -> Queue | None:
+        """The queue, it or one above, that keeps new applications out, as it drains (X33)."""
+        return next((queue for queue in self.lineage if queue.state not in life.ADMITS), None)
 
     @property
     def fair(self) -> bool:
@@ -162,17 +219,28 @@ class Queue(Level):
         return True
 
     def run_short(self, shape: Shape) -> None:
-        """Its quota has no room for this shape: nobody below asks for it until it has."""
+        """Its quota has no room for this shape: nobody below asks for it until it has.
+
+        They may still preempt, which can make room under the quota as well (5.6).
+        """
         self.short_of[shape] = None
-        self.block(shape.bits)
+        self._notice(shape)
+        self.block(shape.quota)
+
+    def _notice(self, shape: Shape) -> None:
+        if self.partition.notices is not None:
+            self.partition.notices.shapes[shape] = None
 
     def regained(self) -> None:
         """It got something back, or its quota grew: let those ask again who may have room now."""
         if self.short_of:
             for shape in [shape for shape in self.short_of if self.has_room(shape)]:
                 del self.short_of[shape]
+                self._notice(shape)
                 if not self._closed:
-                    self.unblock(shape.bits)
+                    self.unblock(shape.quota)
+        if self.above_guarantee:
+            self.shrunk()
         if self.gated:
             gangs = list(self.gated)
             self.gated.clear()
@@ -180,6 +248,12 @@ class Queue(Level):
                 app.gated = False
                 self.partition.refresh(app)
         self.partition.wake_stalled()
+
+    def shrunk(self) -> None:
+        """It uses less than before: who would have been above its guarantee may be within it."""
+        for vain in self.above_guarantee:
+            self.partition.vain.may_try_again(vain)
+        self.above_guarantee.clear()
 
     @property
     def _closed(self) -> bool:
@@ -202,19 +276,39 @@ class Queue(Level):
     # -- order ---------------------------------------------------------------------------------
 
     def make_rank(self) -> Key:
-        """Priority, then the 1.6+ fair share, both exact (5.4); the name comes last."""
-        reported = self._reported
-        urgency = -(reported if reported is not None else _LOWEST)
-        share = 0
+        """Priority and the 1.6+ fair share (5.4).
+
+        Correctly rounded quotients are in the order of the exact ones, but two that differ a little
+        may be equal; ``ParentQueue.best`` decides between those, and between equals.
+        """
+        share = 0.0
         allocated = self.allocated
-        for place, whole in self._denominator():
-            used = allocated[place]
-            if used:
-                share = max(share, exact_share(used, whole) if whole > 0 else exact_share(1, 1))
-        sorts = self.parent is None or self.parent.sorts_priority
-        rank: Key = (urgency, share, self.name) if sorts else (share, urgency, self.name)
+        for place, whole in self._denominators or self._denominator():
+            if used := allocated[place]:
+                this = used / whole if whole > 0 else 1.0
+                if this > share:
+                    share = this
+        parent = self.parent
+        sorts = parent is None or parent.properties.sort_priority
+        rank: Key = (self.urgency, share) if sorts else (share, self.urgency)
         self.rank = rank
         return rank
+
+    def exact_share(self) -> int:
+        """The fair share without rounding."""
+        allocated = self.allocated
+        return max(
+            (
+                exact_share(allocated[place], whole) if whole > 0 else exact_share(1, 1)
+                for place, whole in self._denominator()
+                if allocated[place]
+            ),
+            default=0,
+        )
+
+    def shares_alike(self, other: Queue) -> bool:
+        """Whether there is nothing to compare: both hold the same of the same."""
+        return self.allocated == other.allocated and self._denominator() == other._denominator()
 
     def _denominator(self) -> tuple[tuple[int, int], ...]:
         """For each type what its share is a share of: guaranteed, else the most it may ever use."""
@@ -243,14 +337,20 @@ class Queue(Level):
             counts[new] = counts.get(new, 0) + 1
         now = max(counts) if counts else None
         if now != self.priority:
-            before = self._reported
+            before = self.reported
             self.priority = now
+            self._set_urgency()
             self.touch()
-            if self.parent is not None and before != self._reported:
-                self.parent.report_priority(before, self._reported)
+            if self.parent is not None and before != self.reported:
+                self.parent.report_priority(before, self.reported)
+
+    def _set_urgency(self) -> None:
+        reported = self.reported
+        self.urgency = -(reported if reported is not None else _LOWEST)
 
     @property
-    def _reported(self) -> int | None:
+    def reported(self) -> int | None:
+        """The priority by which its parent knows it; ``None`` without a pending ask (5.4)."""
         if self.priority is None:
             return None
         offset = self.properties.priority_offset
@@ -266,31 +366,42 @@ class ParentQueue(Queue):
 
     def best(self, able: int) -> Any:
         """As for every level; exactly equal shares are decided by more pending, then the name."""
-        wanted = self.offered & able
+        wanted = self.mask & ~self.blocked & able
         if not wanted:
             return None
         best: Any = None
         head: Key = ()
-        tied: dict[Any, None] = {}
+        tied: list[Queue] | None = None
         for child in self._candidates(wanted):
-            rank = child.rank or child.make_rank()
-            if best is None:
-                best, head = child, rank
-            elif rank[0] == head[0] and rank[1] == head[1]:
-                tied[best] = tied[child] = None
-            elif rank < head:
-                best, head = child, rank
-                tied.clear()
-        if len(tied) < 2:
-            return best
-        return _most_pending(sorted(tied, key=lambda queue: queue.name))
+            if child.mask & ~child.blocked & wanted:
+                rank = child.rank or child.make_rank()
+                if best is None or rank < head:
+                    best, head, tied = child, rank, None
+                elif rank == head:
+                    tied = [best] if tied is None else tied
+                    tied.append(child)
+        return best if tied is None else _first_of(tied)
 
-    def _candidates(self, wanted: int) -> Iterable[Any]:
+    def _candidates(self, wanted: int) -> Iterable[Queue]:
         """Children among which the best is: the first for each bit, or, where there are only a few
-        children or more bits than children, simply all that wait for any."""
-        if len(self.children) > _FEW and wanted.bit_count() < len(self.children):
-            return (child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2))
-        return [q for q in self.children.values() if q.mask & ~q.blocked & wanted]
+        children or more bits than children, simply all."""
+        children = self.children
+        if len(children) > _FEW and wanted.bit_count() < len(children):
+            return dict.fromkeys(
+                child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2)
+            )
+        return children.values()
+
+
+def _first_of(tied: list[Queue]) -> Queue:
+    """The first of queues with equal keys: least share without rounding, most pending, name."""
+    first = tied[0]
+    if not all(first.shares_alike(other) for other in tied[1:]):
+        shares = {queue: queue.exact_share() for queue in tied}
+        least = min(shares.values())
+        tied = [queue for queue in tied if shares[queue] == least]
+    best: Queue = _most_pending(sorted(tied, key=lambda queue: queue.name))
+    return best
 
 
 def _most_pending(queues: list[Any]) -> Any:
@@ -308,7 +419,7 @@ def _most_pending(queues: list[Any]) -> Any:
 
 
 def _asks_for_more(left: Book, right: Book) -> bool:
-    return left != right and all(a >= b for a, b in zip(left, right, strict=True))
+    return left != right and not any(map(int.__lt__, left, right))
 
 
 class Lane(Level):
@@ -321,10 +432,11 @@ class LeafQueue(Queue):
     """Its children are applications, in two lanes.
 
     ``serving`` has those that run or need no permission, ``admission`` those that a free place under
-    maxapplications must let in; that lane is closed while there is none, here or above.
+    maxapplications must let in; that lane is closed while there is none, here or above. ``limited``
+    is empty, or the same two for applications that limits of users or groups apply to.
     """
 
-    __slots__ = ("admission", "apps", "serving", "turn")
+    __slots__ = ("admission", "apps", "limited", "serving", "turn")
 
     leaf = True
 
@@ -335,18 +447,34 @@ class LeafQueue(Queue):
         self.admission = Lane()
         for lane in (self.serving, self.admission):
             lane.above = self
+        self.limited: tuple[LaneSet, ...] = ()
         #: stateaware: the one application that is not running yet and may be served (2.9)
         self.turn: Application | None = None
 
+    @property
+    def lanes(self) -> tuple[Level, ...]:
+        return (self.serving, self.admission, *self.limited)
+
+    def lane_for(self, app: Application, counted: bool) -> Level:
+        """Where the application belongs: whether it has its place under maxapplications, and the
+        limits that apply to it, make the difference."""
+        if not app.limiting:
+            return self.serving if counted else self.admission
+        if not self.limited:
+            self.limited = (LaneSet(self), LaneSet(self, entering=True))
+            self.refresh_admission()
+        return self.limited[0 if counted else 1].lane(app.group_limits, app.user_limits)
+
     def best(self, able: int) -> Any:
         able &= ~self.blocked
-        served = self.serving.best(able)
-        if not self.admission.mask:
-            return served
-        entering = self.admission.best(able)
-        if served is None or entering is None:
-            return served or entering
-        return min(served, entering, key=lambda app: app.rank or app.make_rank())
+        lanes = (self.serving, self.admission) if not self.limited else self.lanes
+        best = None
+        for lane in lanes:
+            if lane.mask & ~lane.blocked & able:
+                app = lane.best(able)
+                if best is None or (app.rank or app.make_rank()) < (best.rank or best.make_rank()):
+                    best = app
+        return best
 
     def announce(self, child: Any, bits: int) -> None:
         if fresh := bits & ~self.mask:
@@ -355,17 +483,31 @@ class LeafQueue(Queue):
 
     def withdraw(self, child: Any, bits: int) -> None:
         other = self.admission if child is self.serving else self.serving
-        if gone := bits & self.mask & ~other.offered:
+        gone = bits & self.mask & ~other.offered
+        if self.limited:
+            for lane in self.lanes:
+                if lane is not child:
+                    gone &= ~lane.offered
+        if gone:
             self.mask &= ~gone
             self._take_back(gone & ~self.blocked)
 
     def refresh_admission(self) -> None:
-        """Open or close the lane of those who need a place."""
+        """Open or close the lanes of those who need a place."""
+        if self.partition.notices is not None:
+            self.partition.notices.leaves[self] = None
+        entering = (self.admission, *self.limited[1:])
         if all(queue.admits() for queue in self.lineage):
-            self.admission.unblock(EVERY_BIT)
+            for lane in entering:
+                lane.unblock(EVERY_BIT)
             self.partition.wake_stalled()
         else:
-            self.admission.block(EVERY_BIT)
+            for lane in entering:
+                lane.block(EVERY_BIT)
+
+    def reorder(self) -> None:
+        for lane in self.lanes:
+            lane.reorder()
 
     def headroom(self, *, with_root: bool = True) -> dict[int, int]:
         """What is left under every quota on the path, by type; types without one are absent.

@@ -8,6 +8,7 @@ from quadriga.core.dialect import Dialect
 from quadriga.fsm import resource_manager as life
 
 if TYPE_CHECKING:
+    from quadriga.core.events import EventLog
     from quadriga.core.model.partition import Partition
 
 __all__ = ["ResourceManager"]
@@ -22,6 +23,7 @@ class ResourceManager:
         "design_order",
         "dialect",
         "entries",
+        "events",
         "extra",
         "partitions",
         "pause_timeout",
@@ -43,6 +45,8 @@ class ResourceManager:
         self.build_info: dict[str, str] = {}
         self.configuration = ""
         self.extra: dict[str, str] = {}
+        #: where its event records go; ``None`` while it tracks none (event.trackingEnabled)
+        self.events: EventLog | None = None
         self.dialect = Dialect.QUADRIGA
         self.design_order = True
         self.reservations = True

@@ -27,6 +27,7 @@ class TaskGroup:
         "name",
         "pending",
         "replaced",
+        "stood_in",
         "timed_out",
     )
 
@@ -38,6 +39,9 @@ class TaskGroup:
         self.allocated = 0
         self.replaced = 0
         self.timed_out = 0
+        #: when the placeholder was allocated (ns) whose place a real allocation took, by that one's
+        #: UUID: asked for is what stood in for it (2.14)
+        self.stood_in: dict[str, int] = {}
         self._waiting: dict[Allocation, int] = {}
         self._in_order = True
 

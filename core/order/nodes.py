@@ -46,6 +46,7 @@ class NodeBoard:
         #: those that take new allocations of anybody; without any, nothing can be reserved
         self._unreserved: dict[Node, None] = {}
         self._log: list[int] = []
+        self._log_limit = 0
         self._stale = False
         self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
         self._available_synced = 0
@@ -70,14 +71,15 @@ class NodeBoard:
 
     def changed(self, node: Node) -> None:
         """The node's free resources or its openness changed, for the worse or unknown."""
-        if node.free:
+        free = node.free
+        if free:
             self._unreserved[node] = None
         elif node in self._unreserved:
             del self._unreserved[node]
             if not self._unreserved:
                 self._nothing_to_reserve()
         if not self._stale:
-            node.score = self.score(node)
+            node.score = self._preference(node) if free else inf
             self._log.append(node.position)
 
     def gained(self, node: Node) -> None:
@@ -95,7 +97,9 @@ class NodeBoard:
 
     def watch(self, shape: Shape) -> None:
         """A new shape: assume that it has a node until a look says otherwise."""
-        self.able |= shape.bits if self._unreserved or shape.required_node else shape.place
+        self.able |= shape.place | shape.preempt
+        if self._unreserved or shape.required_node:
+            self.able |= shape.reserve
 
     def _nothing_to_reserve(self) -> None:
         for shape in self.shapes.by_number.values():
@@ -107,16 +111,15 @@ class NodeBoard:
         self.able &= ~shape.bits
 
     def _takes(self, node: Node, shape: Shape) -> bool:
-        if shape.required_node:
-            return node.node_id == shape.required_node and shape.fits(node.available)
+        if shape.required_node:  # others that require it, and came first, have it reserved (5.6)
+            kept = node.reservation
+            mine = kept is None or not kept.ask.required_node
+            return mine and node.node_id == shape.required_node and shape.fits(node.available)
         return node.free and shape.fits(node.available)
 
     def _could_reserve(self, node: Node, shape: Shape) -> bool:
         if shape.required_node:
-            kept = node.reservation
-            return node.node_id == shape.required_node and (
-                kept is None or not kept.ask.required_node
-            )
+            return node.node_id == shape.required_node
         return node.free and shape.fits(node.total)
 
     # -- choices -----------------------------------------------------------------------------
@@ -125,8 +128,8 @@ class NodeBoard:
         """The node for this shape; ``None`` also clears its bit."""
         column = self._column(shape)
         if len(column):
-            place = int(column.argmin())
-            if column[place] != inf:
+            place = column.argmin()
+            if column.item(place) != inf:
                 return self.nodes[place]
         self.able &= ~shape.place
         return None
@@ -167,8 +170,9 @@ class NodeBoard:
 
     def score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
-        if not node.free:
-            return inf
+        return self._preference(node) if node.free else inf
+
+    def _preference(self, node: Node) -> float:
         shares = weights = 0.0
         total, available = node.total, node.available
         for place, weight in self.weights:  # in order of names, whatever order they came in
@@ -182,9 +186,10 @@ class NodeBoard:
 
     def _layout(self) -> None:
         """Put the nodes in order and forget all columns, if nodes came or went."""
-        if not self._stale and len(self._log) <= 4 * len(self.nodes) + 1024:
+        if not self._stale and len(self._log) <= self._log_limit:
             return
         self._stale = False
+        self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         for place, node in enumerate(self.nodes):
             node.position = place
@@ -195,9 +200,10 @@ class NodeBoard:
             shape.column = None
 
     def _column(self, shape: Shape) -> Column:
-        self._layout()
-        column = shape.column
         log = self._log
+        if self._stale or len(log) > self._log_limit:
+            self._layout()
+        column = shape.column
         if column is None:
             column = shape.column = self._new_column(shape)
         elif shape.synced < len(log):

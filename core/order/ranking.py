@@ -63,8 +63,11 @@ class Ranking:
 
     def top(self) -> Any:
         """The child with the smallest key. There must be one."""
-        live = self._live
-        return next(iter(live)) if len(live) == 1 else self._surface()
+        entry = self._heap[0]
+        child = entry[2]
+        if child.rank is entry[0] and self._live.get(child) is entry:
+            return child  # as most times
+        return self._surface()
 
     def tied(self, length: int) -> list[Any]:
         """The best child and all whose keys begin with the same ``length`` parts."""
@@ -182,6 +185,10 @@ class Level:
         self.blocked &= ~bits
         self._pass_on(self.mask & freed)
 
+    def stops(self) -> int:
+        """The bits that nobody below may be chosen for, even where other bits lead there."""
+        return self.blocked
+
     def touch(self) -> None:
         """The key may have become smaller: be ranked anew for every bit passed on."""
         self.rank = None
@@ -195,7 +202,7 @@ class Level:
 
     def best(self, able: int) -> Any:
         """The first child in order among those that wait for a bit of ``able``, or ``None``."""
-        wanted = self.offered & able
+        wanted = self.mask & ~self.blocked & able
         if not wanted:
             return None
         if not wanted & (wanted - 1):

@@ -1,9 +1,9 @@
 """Shapes: what asks look like to the nodes.
 
 Asks with the same vector and the same required node are alike for every question about nodes, so the
-answers are kept with their shape. A shape owns two wants (bits, see ``ranking``): a node now, and a
-reservation. Bit 0 of every mask is the want that has nothing to do with nodes' room: a gang member
-that waits for a placeholder of its group.
+answers are kept with their shape. A shape owns four wants (bits, see ``ranking``): a node now, a node
+other than the one that is reserved, a reservation, and preemption. Bit 0 of every mask is the want
+that has nothing to do with nodes' room: a gang member that waits for a placeholder of its group.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["REPLACE", "Shape", "Shapes"]
+__all__ = ["ELSEWHERE", "REPLACE", "Shape", "Shapes"]
 
 #: the want of a real ask whose task group has a placeholder to give up
 REPLACE: Final = 1
+#: so many bits a shape has, and how far "a node other than the reserved one" is from "a node"
+WANTS: Final = 4
+ELSEWHERE: Final = 1
 
 
 class Shape:
@@ -30,9 +33,12 @@ class Shape:
     __slots__ = (
         "asks",
         "column",
+        "elsewhere",
         "need",
         "number",
         "place",
+        "preempt",
+        "quota",
         "required_node",
         "reserve",
         "synced",
@@ -45,8 +51,13 @@ class Shape:
         self.required_node = required_node
         #: (type, quantity) for what is really asked
         self.need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
-        self.place = 1 << (2 * number + 1)
-        self.reserve = 1 << (2 * number + 2)
+        self.place = 1 << (WANTS * number + 1)
+        #: an ask that has a node reserved takes any other that has room (5.8)
+        self.elsewhere = self.place << ELSEWHERE
+        self.reserve = self.place << 2
+        self.preempt = self.place << 3
+        #: what a quota without room stops; preemption may make room (5.6)
+        self.quota = self.place | self.elsewhere | self.reserve
         #: groups of asks that use it; without any it may be forgotten
         self.asks = 0
         self.column: npt.NDArray[np.float64] | None = None
@@ -54,7 +65,7 @@ class Shape:
 
     @property
     def bits(self) -> int:
-        return self.place | self.reserve
+        return self.quota | self.preempt
 
     def fits(self, available: Any) -> bool:
         """Whether the vector fits these free quantities."""
@@ -70,7 +81,17 @@ class Shape:
 class Shapes:
     """The shapes of a partition. Idle ones are kept a while: the next ask often looks alike."""
 
-    __slots__ = ("_by_look", "_free", "_idle", "_idle_limit", "_numbers", "by_number")
+    __slots__ = (
+        "_by_look",
+        "_free",
+        "_idle",
+        "_idle_limit",
+        "_numbers",
+        "by_number",
+        "elsewhere",
+        "late",
+        "preempt",
+    )
 
     def __init__(self, idle_limit: int = 256) -> None:
         self._by_look: dict[tuple[Vector, str], Shape] = {}
@@ -79,6 +100,11 @@ class Shapes:
         self._free: list[int] = []
         self._numbers = 0
         self.by_number: dict[int, Shape] = {}
+        #: the bits of all shapes for a node other than the reserved one, and for preemption
+        self.elsewhere = 0
+        self.preempt = 0
+        #: and all for what only some asks of a group may want: not always the first one of them
+        self.late = 0
 
     def __len__(self) -> int:
         return len(self._by_look)
@@ -97,6 +123,9 @@ class Shapes:
             number = self._numbers
             self._numbers += 1
         shape = self._by_look[look] = self.by_number[number] = Shape(number, vector, required_node)
+        self.elsewhere |= shape.elsewhere
+        self.preempt |= shape.preempt
+        self.late |= shape.elsewhere | shape.reserve | shape.preempt
         return shape, True
 
     def used(self, shape: Shape) -> None:

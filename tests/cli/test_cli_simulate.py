@@ -169,3 +169,53 @@ def test_a_violated_invariant_is_code_1_and_leaves_the_journal(
     assert (done.code, done.out) == (1, "")
     assert "V1: wrong" in done.err
     assert journal.stat().st_size
+
+
+FOREIGN = """\
+partitions:
+- name: default
+  queues:
+  - name: prod
+    submitacl: sue
+    queues: [{name: short}, {name: long}]
+"""
+
+
+def test_a_configuration_that_was_not_made_for_the_trace(
+    quadriga: Any, trace: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "foreign.yaml"
+    path.write_text(FOREIGN, encoding="utf-8")
+    run = ("simulate", "--trace", trace, "--config", path)
+    refused = quadriga(*run)
+    assert refused.code == 0
+    assert "--queue-map and --user-map say" in refused.err
+    assert "Rejected jobs: 30" in refused.out
+    let_in = quadriga(*run, "--queue-map", "*=root.prod.short", "--user-map", "*=sue", "--json")
+    assert let_in.err == ""
+    report = json.loads(let_in.out)
+    assert report["jobs"]["completed"] == 30
+    assert list(report["waits"]["queues"]) == ["root.prod.short"]
+    assert report["options"]["user_map"] == {"*": "sue"}
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (FOREIGN, ("--queue-map", "root.prod.short"), "write --queue-map TRACE=INSTEAD"),
+        (FOREIGN, ("--queue-map", "x=root.prod.short"), "which is none of the workload's queues"),
+        (FOREIGN, ("--user-map", "x=sue"), "who is none of the workload's users"),
+        ("partitions: []", (), "no partition to run in"),
+        ("partitions: [{queues: [{name: a!}]}]", (), "partitions[0].queues[0].name"),
+    ],
+)
+def test_what_cannot_be_simulated_is_wrong_input(
+    quadriga: Any, trace: Path, tmp_path: Path, text: str, options: tuple[str, ...], said: str
+) -> None:
+    path = tmp_path / "queues.yaml"
+    path.write_text(text, encoding="utf-8")
+    done = quadriga("simulate", "--trace", trace, "--config", path, *options)
+    assert done.code == 2
+    assert done.out == ""
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1

@@ -171,6 +171,22 @@ def test_node_sort_policy() -> None:
         )
 
 
+def test_a_negative_weight_that_the_others_outweigh_counts_as_nothing() -> None:
+    text = "partitions: [{{queues: [], nodesortpolicy: {{resourceweights: {{{}}}}}}}]"
+    configuration = load(text.format("vcore: -1, memory: 0.5, gpu: 5"))
+    weights = configuration.partitions[0].resource_weights
+    assert weights == {"vcore": 0.0, "memory": 0.5, "gpu": 5.0}
+    (warning,) = configuration.warnings
+    assert (warning.path, warning.line) == (f"{P}.nodesortpolicy.resourceweights.vcore", 1)
+    assert "counts as 0" in warning.reason
+    for outweighing in ("vcore: -1, memory: 1", "vcore: -1, memory: -2, gpu: 2"):
+        with pytest.raises(ConfigError) as caught:
+            load(text.format(outweighing))
+        assert {problem.reason for problem in caught.value.problems} == {
+            "a weight must not be negative"
+        }
+
+
 def test_user_group_resolver() -> None:
     assert partition("queues: []\nusergroupresolver: {type: ldap}").user_group_resolver == "ldap"
     only_problem(
@@ -461,6 +477,43 @@ def test_limits_stay_within_those_of_the_queues_above(named: str) -> None:
     only_problem(
         root, tree.format(named=named, memory=1, apps=6), f"{deep}.maxapplications", "6 > 5"
     )
+
+
+def test_a_group_after_the_wildcard_with_a_quota_of_its_own_is_a_warning() -> None:
+    text = (
+        "partitions: [{{queues: [{{name: a, limits: ["
+        "{{{kind}: [first], maxapplications: 1}}, {{{kind}: ['*'], maxapplications: 2}},"
+        "{{{kind}: [late], maxapplications: {count}}}]}}]}}]"
+    )
+    (warning,) = load(text.format(kind="groups", count=3)).warnings
+    assert warning.path == f"{R}.limits[2].groups[0]"
+    assert "after the wildcard" in warning.reason
+    for kind, count in (("groups", 2), ("users", 2), ("users", 3)):
+        with pytest.raises(ConfigError) as caught:
+            load(text.format(kind=kind, count=count))
+        (problem,) = caught.value.problems
+        assert problem.path == f"{R}.limits[2].{kind}[0]"
+
+
+def test_a_users_number_of_applications_above_an_ancestors_is_a_warning_if_it_is_all() -> None:
+    def check(above: str, own: str) -> tuple[list[str], list[str]]:
+        text = (
+            f"partitions: [{{queues: [{{name: a, limits: [{{{above}}}],"
+            f" queues: [{{name: b, limits: [{{{own}}}]}}]}}]}}]"
+        )
+        try:
+            return [], [warning.path for warning in load(text).warnings]
+        except ConfigError as error:
+            return [problem.path for problem in error.problems], []
+
+    where = [f"{Q}.limits[0].maxapplications"]
+    count, more = "maxapplications: 5", "maxapplications: 6"
+    assert check(f"users: [ann], {count}", f"users: [ann], {more}") == ([], where)
+    memory = "maxresources: {memory: 1}"
+    assert check(f"users: [ann], {count}, {memory}", f"users: [ann], {more}") == (where, [])
+    assert check(f"users: [ann], {count}", f"users: [ann], {more}, {memory}") == (where, [])
+    assert check(f"users: ['*'], {count}", f"users: [ann], {more}") == (where, [])
+    assert check(f"groups: [g], {count}", f"groups: [g], {more}") == (where, [])
 
 
 def test_limits_of_groups_and_users_are_not_compared() -> None:

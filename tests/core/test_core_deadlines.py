@@ -7,7 +7,7 @@ from quadriga.sim.script import Script, resource
 
 
 def test_v8_the_run_limit_of_an_ended_application_is_cancelled() -> None:
-    script = Script()
+    script = Script(extra={"event.trackingEnabled": "false"})
     script.node("n1", vcore=1000)
     script.app("app", timeout_ms=3_600_000)
     script.ask("app", "a", vcore=1000)
@@ -18,7 +18,7 @@ def test_v8_the_run_limit_of_an_ended_application_is_cancelled() -> None:
 
 
 def test_v8_the_run_limit_of_an_ended_allocation_is_cancelled() -> None:
-    script = Script()
+    script = Script(extra={"event.trackingEnabled": "false"})
     script.node("n1", vcore=2000)
     script.app("app")
     script.ask("app", "long", vcore=1000)

@@ -39,7 +39,7 @@ def books(script: Script, node: str = "n1") -> dict[str, int]:
         "queue": app.queue.allocated[0],
         "root": partition.root.allocated[0],
         "node": partition.nodes[node].allocated[0],
-        "user": partition.usage["user"][0],
+        "user": partition.users["user"].usage[0],
         "real": app.allocated[0],
         "placeholders": app.allocated_placeholder[0],
         "pending": app.pending[0],

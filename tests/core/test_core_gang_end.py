@@ -55,7 +55,7 @@ def in_order(order: str, update: str, *rest: str) -> list[str]:
 def nothing_is_left(script: Script) -> bool:
     partition = script.scheduler.partition()
     books = [partition.root.allocated, partition.root.pending, partition.root.promised]
-    books.extend(partition.usage.values())
+    books.extend(account.usage for account in partition.users.values())
     books.extend(node.allocated for node in partition.nodes.values())
     return not any(any(book) for book in books)
 
@@ -614,7 +614,7 @@ def test_g59_placeholders_are_real_usage(script: Script) -> None:
     partition = script.scheduler.partition()
     app = script.scheduler.application("g")
     assert sum(app.queue.allocated) == sum(partition.root.allocated) == 15
-    assert sum(partition.nodes["n1"].allocated) == sum(partition.usage["user"]) == 15
+    assert sum(partition.nodes["n1"].allocated) == sum(partition.users["user"].usage) == 15
     script.app("other")
     script.ask("other", "x", memory=6)
     assert script.schedule() == []

@@ -154,10 +154,10 @@ def test_g56_allocations_of_a_request_are_echoed(script: Script) -> None:
 def test_allocations_of_a_request_are_rejected_one_by_one(script: Script) -> None:
     script.app("g")
     script.node("n1", memory=20)
-    heard = report(script, ran("a", node="n9"), ran("b", app="nobody"), ran("c"), ran("c"))
+    heard = report(script, ran("a", node="n9"), ran("b", app="nobody"), ran("c"), ran(""))
     assert [line for line in heard if line.startswith("new")] == ["new g/c-0 on n1"]
     rejected = [line for line in heard if line.startswith("rejected allocation")]
-    assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/c:"]
+    assert [line.split()[2] for line in rejected] == ["g/a:", "nobody/b:", "g/:"]
 
 
 def test_x12_numbers_go_on_after_recovery(script: Script) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from quadriga.core import Journal, Options, RequestError, Scheduler
 from quadriga.core.timers import Timers
+from quadriga.fsm import NODE, InvalidTransition
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script, lines
 
@@ -53,6 +54,51 @@ def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
     ]
     assert {r.key for r in story} == {"application/app"}
     assert script.scheduler.story("application/nobody") == ()
+
+
+def test_i9_the_story_of_an_id_that_several_use() -> None:
+    """Ids are unique within a partition; the others' stories are told apart."""
+    two = (
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: "
+        "default}]}]}, {name: other, queues: [{name: root, submitacl: '*', queues: [{name: "
+        "default}]}]}]"
+    )
+    one = Script(two, rm_id="one")
+    run(one)
+    one.app("app", partition="other")
+    one.ask("app", "a", partition="other", vcore=1000)
+    second = Script(rm_id="two", scheduler=one.scheduler)
+    second.app("app")
+    second.ask("app", "a", vcore=1000)
+    story = one.scheduler.story
+
+    def states(key: str, **whose: str) -> list[str]:
+        return [record.target for record in story(key, **whose)]
+
+    assert states("application/app", rm_id="one", partition="default")[-1] == "Completed"
+    assert states("application/app", rm_id="one", partition="other") == ["Accepted"]
+    assert states("application/app", rm_id="two") == ["Accepted"]
+    assert states("application/app", partition="other") == ["Accepted"]
+    assert len(story("application/app")) == len(story("application/app", rm_id="one")) + 1
+    # of everything that a partition holds, and of the resource managers themselves
+    assert states("ask/app/a", rm_id="two") == ["Pending"]
+    assert states("allocation/app/a-0", partition="default", rm_id="one")
+    assert not states("allocation/app/a-0", partition="other")
+    assert states("node/n1", rm_id="one") and not states("node/n1", rm_id="two")
+    assert states("resource_manager/two", rm_id="two") == ["Running"]
+    assert not states("resource_manager/two", rm_id="one")
+    assert not states("resource_manager/two", partition="default")
+
+
+def test_the_notes_of_a_bug_tell_the_story_of_that_entity_alone() -> None:
+    one = Script(rm_id="one")
+    second = Script(rm_id="two", scheduler=one.scheduler)
+    for script in (one, second):
+        script.node("n1", vcore=1000)
+    node = one.scheduler.partition(rm_id="two").nodes["n1"]
+    with pytest.raises(InvalidTransition) as bug:
+        one.scheduler._kernel.fire(NODE, node, "accept")
+    assert len(bug.value.__notes__) == 1
 
 
 def test_records_are_numbered_in_the_order_in_which_things_happened() -> None:
@@ -193,7 +239,7 @@ def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
 
 
 def test_next_deadline_is_the_next_timer_that_lives() -> None:
-    script = Script()
+    script = Script(extra={"event.trackingEnabled": "false"})
     script.node("n1", vcore=1000)
     script.app("app")
     script.ask("app", "a", vcore=1000)
@@ -296,7 +342,7 @@ def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
 
 
 def test_what_was_due_before_a_message_happens_before_it() -> None:
-    script = Script()
+    script = Script(extra={"event.trackingEnabled": "false"})
     script.app("app")
     script.ask("app", "a", vcore=1000)
     script.release_ask("app", "a")

@@ -419,13 +419,13 @@ def test_si_1_4_allocations_of_a_request_are_echoed_as_new() -> None:
     script.node("n1", vcore=4000)
     message = AllocationRequest(
         rmID="rm",
-        allocations=[existing("a-0"), existing("b-0", "nobody"), existing("a-0")],
+        allocations=[existing("a-0"), existing("b-0", "nobody"), existing("c-0", "")],
     )
     heard = script.send(message)
     assert heard[:3] == ["app Accepted (ask)", "app Running (run)", "new app/a-0 on n1"]
     assert [line.split(":")[0] for line in heard[3:]] == [
         "rejected allocation nobody/b",
-        "rejected allocation app/a",
+        "rejected allocation /c",
     ]
     message.allocations[1].applicationID = "app"
     message.allocations[1].nodeID = "n9"

@@ -32,7 +32,7 @@ def full(*nodes: str, size: int = 4) -> Script:
     script.app("other")
     for node in nodes:
         script.node(node, vcore=size)
-        script.ask("other", *(f"{node}-{n}" for n in range(size)), vcore=1)
+        script.ask("other", *(f"{node}-{n}" for n in range(size)), priority=1, vcore=1)
         script.schedule()
     return script
 

@@ -70,12 +70,13 @@ def test_i10_build_info_is_kept() -> None:
     assert rm.build_info == {"arch": "x", "date": "y"}
 
 
-def test_i10_without_a_configuration_there_is_a_default_queue_for_everybody() -> None:
+def test_i10_without_a_configuration_each_namespace_is_a_queue_for_everybody() -> None:
     script = Script("")
     script.node("n1", vcore=1000)
-    assert script.app("app-1", "") == ["accepted app-1"]
-    assert script.app("app-2", "anything") == ["accepted app-2"]
-    assert script.scheduler.application("app-1").queue.path == "root.default"
+    assert script.app("app-1", "", tags={"namespace": "dev"}) == ["accepted app-1"]
+    assert script.scheduler.application("app-1").queue.path == "root.dev"
+    (line,) = script.app("app-2", "anything")
+    assert "no placement rule matched" in line
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_i6_a_pause_that_takes_too_long_drops_the_state() -> None:
 
 
 def test_i6_the_pause_timeout_is_the_managers_choice() -> None:
-    script = Script(extra={"rm.pauseTimeout": "5s"})
+    script = Script(extra={"rm.pauseTimeout": "5s", "event.trackingEnabled": "false"})
     script.scheduler.disconnect("rm", script.now)
     assert script.scheduler.next_deadline() == 5 * 10**9
     script.advance(5)

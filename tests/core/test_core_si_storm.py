@@ -239,9 +239,9 @@ class Storm:
             assert not any((*queue.allocated, *queue.pending, *queue.promised))
             assert (queue.mask, queue.running, queue.priorities) == (0, 0, {})
             assert not (queue.admitted or queue.gated)
-            assert queue.state == "Active"
         assert not (partition.reservations or partition.aside or partition.unhinted)
         script.advance(80 * 3600)
+        assert all(queue.state == "Active" for queue in partition.queues())
         assert not partition.ended
         assert script.scheduler.next_deadline() is None
 

@@ -28,7 +28,7 @@ def bench(repository: Path) -> Bench:
             check=False,
         )
         assert result.returncode == 0, result.stderr
-        return {each["name"]: each["value"] for each in json.loads(result.stdout)["fsm"]}
+        return {each["name"]: each["value"] for each in json.loads(result.stdout)["figures"]["fsm"]}
 
     return measure
 

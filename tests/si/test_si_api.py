@@ -110,6 +110,11 @@ def test_i34_constants() -> None:
         "TAG_CREATION_TIME": "yunikorn.apache.org/creationTime",
         "TAG_REQUIRED_NODE": "yunikorn.apache.org/requiredNode",
         "TAG_ALLOW_PREEMPTION": "yunikorn.apache.org/allowPreemption",
+        "DOMAIN_YUNIKORN_INTERNAL": "internal.yunikorn.apache.org/",
+        "KEY_FOREIGN": "foreign",
+        "FOREIGN_STATIC": "static",
+        "FOREIGN_DEFAULT": "default",
+        "TAG_FOREIGN": "internal.yunikorn.apache.org/foreign",
     }
 
 

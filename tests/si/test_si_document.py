@@ -15,35 +15,40 @@ ProtoFacts = Callable[[FileDescriptorProto], set[str]]
 
 # What later versions of the interface brought (BEHAVIOUR.md 2.20), and our whole tag keys.
 ADDITIONS = """
-message RejectedAllocation
+const APPTAGCREATEFORCE = application.create.force
+const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
+const DOMAINYUNIKORNINTERNAL = internal.yunikorn.apache.org/
+const FOREIGNDEFAULT = default
+const FOREIGNSTATIC = static
+const KEYFOREIGN = foreign
+const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
+const TAGCREATIONTIME = yunikorn.apache.org/creationTime
+const TAGFOREIGN = internal.yunikorn.apache.org/foreign
+const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
+field Allocation: PreemptionPolicy preemptionPolicy = 15
+field Allocation: bool originator = 14
+field Allocation: string allocationID = 13
+field AllocationRelease: string allocationID = 7
+field AllocationRequest: repeated Allocation allocations = 4
+field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
 field RejectedAllocation: string allocationKey = 1
 field RejectedAllocation: string applicationID = 2
 field RejectedAllocation: string reason = 3
-field AllocationRequest: repeated Allocation allocations = 4
-field AllocationResponse: repeated RejectedAllocation rejectedAllocations = 5
-field Allocation: string allocationID = 13
-field Allocation: bool originator = 14
-field Allocation: PreemptionPolicy preemptionPolicy = 15
-field AllocationRelease: string allocationID = 7
-value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
-value EventRecord.Type: USERGROUP = 5
-value EventRecord.ChangeDetail: APP_RESUMING = 211
-value EventRecord.ChangeDetail: APP_EXPIRED = 212
+message RejectedAllocation
 value EventRecord.ChangeDetail: APP_CANNOTRUN_QUEUE = 213
-value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
 value EventRecord.ChangeDetail: APP_CANNOTRUN_QUOTA = 215
+value EventRecord.ChangeDetail: APP_EXPIRED = 212
+value EventRecord.ChangeDetail: APP_RESUMING = 211
+value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
 value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
 value EventRecord.ChangeDetail: NODE_RESERVATION = 306
-value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
-value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
 value EventRecord.ChangeDetail: UG_APP_LINK = 602
-value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
 value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
-const APPTAGCREATEFORCE = application.create.force
-const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps
-const TAGCREATIONTIME = yunikorn.apache.org/creationTime
-const TAGREQUIREDNODE = yunikorn.apache.org/requiredNode
-const TAGALLOWPREEMPTION = yunikorn.apache.org/allowPreemption
+value EventRecord.ChangeDetail: UG_USER_LIMIT = 600
+value EventRecord.ChangeDetail: UG_USER_RESOURCE = 603
+value EventRecord.Type: USERGROUP = 5
+value NodeInfo.ActionFromRM: CREATE_DRAIN = 6
 """
 
 

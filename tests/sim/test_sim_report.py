@@ -59,6 +59,31 @@ def test_recorded_waits_stand_beside(job: Any, workload: Any) -> None:
     assert waits["gangs"] == {"simulated": waits["gangs"]["simulated"], "recorded": None}
 
 
+def test_waits_are_told_for_each_queue_with_gangs_apart(job: Any, workload: Any) -> None:
+    queues = QueueSpec("q"), QueueSpec("r"), QueueSpec("idle")
+    jobs = [
+        job("a", 0, 100, recorded_wait_s=7),
+        job("b", 0, 100),
+        replace(job("c", 1, 50, (2, 1)), queue="r"),
+        replace(job("d", 2, 50), queue="r"),
+    ]
+    report = Simulation(workload((2,), *jobs, queues=queues)).run()
+    waits = report.data["waits"]["queues"]
+    figures = ("mean", "p50", "p90", "max")
+    assert [waits["q"]["simulated"][name] for name in ("count", *figures)] == [2, 1, 1, 1, 1]
+    # c waits for both places, d for the end of c: 102 s and more
+    assert waits["r"]["simulated"]["count"] == 2
+    assert waits["r"]["gangs"]["simulated"]["count"] == 1
+    assert 100 < waits["r"]["gangs"]["simulated"]["mean"] < waits["r"]["simulated"]["max"]
+    assert waits["q"]["recorded"]["count"] == 1
+    assert waits["idle"]["simulated"]["count"] == waits["q"]["gangs"]["simulated"]["count"] == 0
+    lines = render(report, measure=False).split("\nWaits\n")[1].split("\n\n")[0].splitlines()
+    assert lines[0].split() == ["jobs", "mean", "p50", "p75", "p90", "p95", "p99", "max"]
+    assert [line[:12].rstrip() for line in lines[2:]] == [
+        "  all jobs", "    recorded", "    gangs", "  queue q", "    recorded", "  queue r", "    gangs",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("unicode", [True, False])
 def test_text_for_people(job: Any, workload: Any, unicode: bool) -> None:
     report = Simulation(mixed(job, workload)).run()

@@ -50,6 +50,24 @@ def test_the_first_days_of_philly_checked_at_every_step(shared: Path, simulate: 
 
 
 @pytest.mark.slow
+def test_all_of_philly_checked_at_every_step(shared: Path, simulate: Any) -> None:
+    workload = open_workload(shared / "data" / "traces" / "philly-2017")
+    assert all(
+        member.resources["nvidia.com/gpu"] <= 8 for job in workload.jobs for member in job.members
+    )
+    report = simulate(workload)
+    jobs = report.data["jobs"]
+    assert (jobs["total"], jobs["completed"], jobs["skipped"]) == (82_247, 82_229, 18)
+    queues = report.data["waits"]["queues"]
+    assert len(queues) == len(workload.queues)
+    assert sum(waits["simulated"]["count"] for waits in queues.values()) == jobs["completed"]
+    assert (
+        sum(waits["gangs"]["simulated"]["count"] for waits in queues.values())
+        == (report.data["gangs"]["total"])
+    )
+
+
+@pytest.mark.slow
 def test_all_90_days_of_the_model() -> None:
     report = Simulation(embedded()).run()
     assert report.unaccounted == 0

@@ -1,0 +1,98 @@
+"""Gangs: 5,000 nodes, 250 applications of 200 placeholders, placed, then replaced and confirmed."""
+
+from __future__ import annotations
+
+from bench import Figure, _sizes
+from bench._cluster import (
+    RM,
+    TWO_QUEUES,
+    add_apps,
+    add_nodes,
+    allocations_in,
+    registered,
+    released_in,
+)
+from bench._timing import Clock, floor, service_memory
+from quadriga import si
+from quadriga.sim.script import resource
+
+MEMBER = {"vcore": 1000, "memory": 10**6}
+
+
+def measure() -> list[Figure]:
+    """Multiples of the floor for a placeholder placed, and for one replaced and confirmed."""
+    nodes, apps, members = (5_000, 250, 200) if _sizes.FULL else (1_000, 50, 200)
+    costs = [_run(nodes, apps, members) for _ in range(3)]
+    placed_ns, placed = sorted((each[0], each[0] / each[2]) for each in costs)[1]
+    replaced_ns, replaced = sorted((each[1], each[1] / each[2]) for each in costs)[1]
+    size = f"{nodes:,} nodes, {apps} gangs of {members}"
+    return [
+        Figure(f"{size}: placeholders placed a second", 1e9 / placed_ns, "/s"),
+        Figure(f"{size}: a placeholder placed", placed, "floors", 25),
+        Figure(f"{size}: replaced and confirmed a second", 1e9 / replaced_ns, "/s"),
+        Figure(f"{size}: replaced and confirmed", replaced, "floors", 25),
+    ]
+
+
+def _run(nodes: int, apps: int, members: int) -> tuple[float, float, float]:
+    """ns for a placeholder asked for and placed, and for one asked for, replaced and confirmed; the
+    floor around them."""
+    before = floor()
+    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    add_nodes(scheduler, nodes)
+    whole = resource({name: value * members for name, value in MEMBER.items()})
+    queues = [f"root.{'ab'[at % 2]}" for at in range(apps)]
+    add_apps(scheduler, queues, placeholderAsk=whole, gangSchedulingStyle="Hard")
+    placing, replacing = Clock(), Clock()
+    with service_memory():
+        requests = _asks(apps, members, placeholder=True)
+        with placing:
+            for request in requests:
+                scheduler.apply(request, 0)
+            outputs = scheduler.schedule(0)
+            for _, message in outputs:
+                message.SerializeToString()
+        assert allocations_in(outputs) == apps * members
+        requests = _asks(apps, members, placeholder=False)
+        with replacing:
+            for request in requests:
+                scheduler.apply(request, 0)
+            outputs = scheduler.schedule(0)
+            for _, message in outputs:
+                message.SerializeToString()
+        confirmations = _confirmations(released_in(outputs))
+        with replacing:
+            outputs = [o for request in confirmations for o in scheduler.apply(request, 0)]
+            for _, message in outputs:
+                message.SerializeToString()
+        assert allocations_in(outputs) == apps * members
+    around = (before + floor()) / 2
+    return placing.spent / (apps * members), replacing.spent / (apps * members), around
+
+
+def _asks(apps: int, members: int, *, placeholder: bool) -> list[si.AllocationRequest]:
+    size = resource(MEMBER)
+    requests = []
+    for at in range(apps):
+        request = si.AllocationRequest(rmID=RM)
+        for number in range(members):
+            request.asks.add(
+                allocationKey=f"{'placeholder' if placeholder else 'pod'}-{number}",
+                applicationID=f"app-{at}",
+                resourceAsk=size,
+                maxAllocations=1,
+                taskGroupName="workers",
+                placeholder=placeholder,
+            )
+        requests.append(request)
+    return requests
+
+
+def _confirmations(releases: list[si.AllocationRelease]) -> list[si.AllocationRequest]:
+    """One request for each hundred: a resource manager answers in bunches."""
+    requests = []
+    for first in range(0, len(releases), 100):
+        request = si.AllocationRequest(rmID=RM)
+        request.releases.allocationsToRelease.extend(releases[first : first + 100])
+        requests.append(request)
+    return requests

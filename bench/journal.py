@@ -1,0 +1,43 @@
+"""The journal: what a record costs, and what it adds to a decision."""
+
+from __future__ import annotations
+
+from bench import Figure
+from bench._timing import Clock, floor, median_of, per_call, service_memory
+from bench.scheduling import Case, prepared
+from quadriga.core import Options
+from quadriga.core.journal import Journal
+
+
+class _Entity:
+    key = "app-1"
+    state = "Running"
+
+
+def measure() -> list[Figure]:
+    """ns of one record; a decision with a ring, with everything kept, and with no journal at all."""
+    base = floor()
+    journal = Journal(100_000)
+    entity = _Entity()
+    record = per_call(
+        lambda: journal.add(1, "application", entity, "run", "Accepted", "Running", "schedule"),
+        20_000,
+    )
+    costs = {size: median_of(lambda s=size: _decision(s)) for size in (0, 100_000, None)}  # type: ignore[misc]
+    return [
+        Figure("floor", base, "ns"),
+        Figure("a record", record, "ns"),
+        Figure("a record", record / base, "floors", 1),
+        Figure("a decision with a ring, to one without", costs[100_000] / costs[0], "x", 1.2),
+        Figure("a decision with all kept, to one without", costs[None] / costs[0], "x", 1.3),
+    ]
+
+
+def _decision(size: int | None) -> float:
+    case = Case("u50")
+    scheduler, requests = prepared(case, Options(journal_size=size))
+    for request in requests:
+        scheduler.apply(request, 0)
+    with service_memory(), Clock() as clock:
+        scheduler.schedule(0)
+    return clock.spent / case.pods

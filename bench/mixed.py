@@ -1,0 +1,165 @@
+"""A mixed cluster in steady state: full, four levels of queues, limits, priorities, many shapes.
+
+Three sizes of nodes, eight shapes of asks, a quarter of the nodes with GPUs; quotas on the parents
+and half of the leaves, a limit for every user, two priorities, half of the leaves fair. The cluster
+is filled; then in turn some allocations end and as many new asks come, so it stays full.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+
+from bench import Figure, _sizes
+from bench._cluster import RM, allocations_in, registered
+from bench._timing import Clock, floor, service_memory
+from quadriga import si
+from quadriga.core import Scheduler
+from quadriga.sim.script import resource
+
+SHAPES = tuple(
+    resource({"vcore": vcore, "memory": memory * 2**20, **({"gpu": gpu} if gpu else {})})
+    for vcore, memory, gpu in (
+        (500, 512, 0),
+        (1000, 2048, 0),
+        (1000, 8192, 0),
+        (2000, 4096, 0),
+        (4000, 8192, 0),
+        (4000, 16384, 0),
+        (8000, 16384, 0),
+        (4000, 16384, 1),
+    )
+)
+USERS = 20
+APPS = 160
+
+
+def measure() -> list[Figure]:
+    """Multiples of the floor for one allocation while the cluster fills, and in steady state."""
+    nodes = 5_000 if _sizes.FULL else 1_000
+    turns = 200 if _sizes.FULL else 50
+    figures = []
+    for reservations in (False, True):
+        runs = [_run(nodes, turns, reservations) for _ in range(3)]
+        filled, filled_floors = sorted((run[0], run[0] / run[2]) for run in runs)[1]
+        steady, steady_floors = sorted((run[1], run[1] / run[2]) for run in runs)[1]
+        name = f"{nodes:,} nodes, {'with' if reservations else 'without'} reservations"
+        goal = None if reservations else 14
+        figures += [
+            Figure(f"{name}: filling, allocations a second", 1e9 / filled, "/s"),
+            Figure(f"{name}: filling", filled_floors, "floors", goal),
+            Figure(f"{name}: steady, allocations a second", 1e9 / steady, "/s"),
+            Figure(f"{name}: steady, with the releases", steady_floors, "floors", goal),
+        ]
+    return figures
+
+
+def _run(nodes: int, turns: int, reservations: bool) -> tuple[float, float, float]:
+    before = floor()
+    scheduler = registered(_config(nodes))
+    if not reservations:
+        off = {"scheduler.disableReservation": "true"}
+        scheduler.apply(si.UpdateConfigurationRequest(rmID=RM, extraConfig=off), 0)
+    _add_nodes(scheduler, nodes)
+    _add_apps(scheduler)
+    numbers = iter(range(10**9))
+    now = 0
+    filling, steady = Clock(), Clock()
+    held: list[si.Allocation] = []
+    placed = 0
+    with service_memory():
+        request = _asks(islice(numbers, 12 * nodes))
+        with filling:
+            scheduler.apply(request, now)
+            outputs = scheduler.schedule(now)
+        held += _new(outputs)
+        first = len(held)
+        assert first > 4 * nodes
+        for _ in range(turns):
+            now += 10**8
+            ending, held = held[: nodes // 10], held[nodes // 10 :]
+            releases, asks = _releases(ending), _asks(islice(numbers, len(ending)))
+            with steady:
+                scheduler.apply(releases, now)
+                scheduler.apply(asks, now)
+                outputs = scheduler.schedule(now)
+            held += _new(outputs)
+            placed += allocations_in(outputs)
+    assert placed > turns * nodes // 20
+    return filling.spent / first, steady.spent / placed, (before + floor()) / 2
+
+
+def _new(outputs: list) -> list[si.Allocation]:  # type: ignore[type-arg]
+    return [a for _, m in outputs if isinstance(m, si.AllocationResponse) for a in m.new]
+
+
+def _config(nodes: int) -> str:
+    """Root, two divisions, four departments, sixteen leaves."""
+    lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
+    lines += ["        submitacl: '*'", "        queues:"]
+    cores = 16 * nodes
+    for division in "ab":
+        lines += [f"          - name: {division}", "            resources:"]
+        lines += [f"              max: {{vcore: {cores * 7 // 10}}}", "            queues:"]
+        for department in "cd":
+            lines += [f"              - name: {department}", "                queues:"]
+            for leaf in range(4):
+                lines += [f"                  - name: q{leaf}", "                    resources:"]
+                lines.append(f"                      guaranteed: {{vcore: {cores // 20}}}")
+                if leaf % 2:
+                    lines.append(f"                      max: {{vcore: {cores // 8}}}")
+                    lines += ["                    properties:"]
+                    lines += ["                      application.sort.policy: fair"]
+                lines += ["                    limits:", "                      - limit: each"]
+                lines += ["                        users: ['*']"]
+                lines += [f"                        maxresources: {{vcore: {cores // 12}}}"]
+    return "\n".join(lines) + "\n"
+
+
+def _add_nodes(scheduler: Scheduler, number: int) -> None:
+    sizes = ((8000, 32), (16000, 64), (32000, 128), (16000, 96))
+    request = si.NodeRequest(rmID=RM)
+    for at, (vcore, gib) in zip(range(number), cycle(sizes), strict=False):
+        quantities = {"vcore": vcore, "memory": gib * 2**30}
+        if at % 4 == 3:
+            quantities["gpu"] = 4
+        request.nodes.add(
+            nodeID=f"n{at:06}",
+            action=si.NodeInfo.CREATE,
+            schedulableResource=resource(quantities),
+        )
+    scheduler.apply(request, 0)
+
+
+def _add_apps(scheduler: Scheduler) -> None:
+    request = si.ApplicationRequest(rmID=RM)
+    for at in range(APPS):
+        queue = f"root.{'ab'[at % 2]}.{'cd'[at // 2 % 2]}.q{at // 4 % 4}"
+        user = si.UserGroupInformation(user=f"user-{at % USERS}", groups=["group"])
+        request.new.add(applicationID=f"app-{at}", queueName=queue, ugi=user)
+    outputs = scheduler.apply(request, 0)
+    assert not any(m.rejected for _, m in outputs)  # type: ignore[union-attr]
+
+
+def _asks(numbers: object) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID=RM)
+    for number in numbers:  # type: ignore[attr-defined]
+        # a stride that is prime to both, so that every application asks for every shape
+        request.asks.add(
+            allocationKey=f"pod-{number}",
+            applicationID=f"app-{number * 7 % APPS}",
+            resourceAsk=SHAPES[number * 5 // 3 % len(SHAPES)] if number % 32 else SHAPES[-1],
+            maxAllocations=1,
+            priority=10 if number % 10 == 0 else 0,
+        )
+    return request
+
+
+def _releases(ending: list[si.Allocation]) -> si.AllocationRequest:
+    request = si.AllocationRequest(rmID=RM)
+    for allocation in ending:
+        request.releases.allocationsToRelease.add(
+            applicationID=allocation.applicationID,
+            UUID=allocation.UUID,
+            terminationType=si.TerminationType.STOPPED_BY_RM,
+        )
+    return request

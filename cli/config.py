@@ -1,0 +1,144 @@
+"""``quadriga config``: queue configurations checked before a scheduler sees them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace, _SubParsersAction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from quadriga.cli.errors import FOUND, USAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quadriga.core.config import Problem
+
+    Commands = _SubParsersAction[ArgumentParser]
+
+__all__ = ["configure"]
+
+_STDIN = "-"
+
+
+def configure(commands: Commands) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "config",
+        help="check queue configurations",
+        description="Work with queue configurations (YAML) as YuniKorn reads them.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="say everything that is wrong with them",
+        description="Check queue configurations. Every problem is a line with the file, the line,"
+        " the path and the reason; what is accepted but has no effect is a warning. Exit code 0:"
+        " all are valid; 1: some are not; 2: a file cannot be read.",
+    )
+    check.add_argument("files", nargs="+", metavar="FILE", help="- is the standard input")
+    check.add_argument("--json", action="store_true", help="one JSON object, for programs")
+    check.add_argument("--strict", action="store_true", help="a warning makes a file invalid, too")
+    check.add_argument("--quiet", action="store_true", help="problems only")
+    check.set_defaults(run=run_check)
+    show = actions.add_parser(
+        "show",
+        help="write a configuration out in full",
+        description="Show what a queue configuration means: with the root that is implied, with"
+        " properties and templates where they are inherited, limits, defaults, and amounts in base"
+        " units. It is a configuration again, and means the same.",
+    )
+    show.add_argument("file", metavar="FILE", help="- is the standard input")
+    show.add_argument("--json", action="store_true", help="JSON instead of YAML")
+    show.set_defaults(run=run_show)
+
+
+def run_check(arguments: Namespace) -> int:
+    """Check every file and say what was found."""
+    results = [_check(name, strict=arguments.strict) for name in arguments.files]
+    for result in results:
+        result.pop("configuration", None)
+    if arguments.json:
+        whole = {"valid": all(result["valid"] for result in results), "files": results}
+        print(json.dumps(whole, indent=2, ensure_ascii=False))
+    else:
+        for result in results:
+            _tell(result, quiet=arguments.quiet)
+    if any("error" in result for result in results):
+        return USAGE
+    return 0 if all(result["valid"] for result in results) else FOUND
+
+
+def run_show(arguments: Namespace) -> int:
+    """Write the configuration out; if it is not valid, say why as ``check`` does."""
+    result = _check(arguments.file, strict=False)
+    configuration = result.pop("configuration", None)
+    if configuration is None:
+        _tell(result, quiet=False, to=sys.stderr)
+        return USAGE if "error" in result else FOUND
+    from quadriga.core.config import as_document
+
+    document = as_document(configuration)
+    if arguments.json:
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        from ruamel.yaml import YAML
+
+        YAML().dump(document, sys.stdout)
+    return 0
+
+
+def _check(name: str, *, strict: bool) -> dict[str, Any]:
+    """What there is to say about one file: the same keys always, ``error`` if it cannot be read, and
+    ``configuration``, which is not for JSON, if it is valid."""
+    from quadriga.core.config import ConfigError, load
+
+    result: dict[str, Any] = {"file": name, "valid": False, "problems": [], "warnings": []}
+    try:
+        configuration = load(_text(name))
+    except OSError as error:
+        return {**result, "error": error.strerror or str(error)}
+    except UnicodeDecodeError:
+        return {**result, "error": "not UTF-8 text"}
+    except ConfigError as error:
+        return {
+            **result,
+            "problems": _listed(error.problems),
+            "warnings": _listed(error.warnings),
+        }
+    return {
+        **result,
+        "valid": not (strict and configuration.warnings),
+        "warnings": _listed(configuration.warnings),
+        "checksum": configuration.checksum,
+        "configuration": configuration,
+    }
+
+
+def _text(name: str) -> str:
+    data = sys.stdin.buffer.read() if name == _STDIN else Path(name).read_bytes()
+    return data.decode("utf-8-sig")
+
+
+def _listed(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    return [{"path": p.path, "line": p.line, "reason": p.reason} for p in problems]
+
+
+def _tell(result: dict[str, Any], *, quiet: bool, to: TextIO | None = None) -> None:
+    """One file for people."""
+    name = "standard input" if result["file"] == _STDIN else result["file"]
+    if "error" in result:
+        print(f"quadriga: {name}: {result['error']}", file=sys.stderr)
+        return
+    problems, warnings = result["problems"], result["warnings"]
+    for kind, found in (("", problems), ("warning: ", [] if quiet else warnings)):
+        for each in found:
+            where = f"{name}:{each['line']}" if each["line"] else name
+            path = f"{each['path']}: " if each["path"] else ""
+            print(f"{where}: {kind}{path}{each['reason']}", file=to)
+    if not quiet:
+        counts = ((len(problems), "problem"), (len(warnings), "warning"))
+        said = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts if n)
+        verdict = "valid" if result["valid"] else "invalid"
+        print(f"{name}: {verdict}{f' ({said})' if said else ''}", file=to)

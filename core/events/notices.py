@@ -1,0 +1,281 @@
+"""Who is told to wait, and who no longer has to: the records of quotas and limits (2.16).
+
+They are made when that changes, not as often as it is found out. A round in which nothing more can be
+decided has looked at everything that waits; then ``look`` compares what each ask and application was
+told last with what is true now. Asks of one shape whose applications stand in the same leaf under the
+same limits are in one *company*: what a quota does to one of them it does to all. So the work of a
+look follows what has changed: the companies that a quota has stopped or let go, those that no node
+has room for, and whatever is new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import limits
+from quadriga.core.events import happenings
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.order.ranking import EVERY_BIT
+from quadriga.fsm import application as app_life
+
+if TYPE_CHECKING:
+    from quadriga.core.events.system import EventLog
+    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.order.shapes import Shape
+
+__all__ = ["Notices"]
+
+#: what asks and applications have been told: bits of their ``told``
+_QUEUE, _LIMIT = 1, 2
+
+#: so many closed places may be remembered that are not used any more
+_FEW = 256
+
+_Key = tuple["LeafQueue", tuple["Ledger", ...]]
+
+
+class Company:
+    """Groups of asks that a quota stops together: ``short`` a queue's, ``over`` a limit."""
+
+    __slots__ = ("groups", "key", "over", "shape", "short")
+
+    def __init__(self, key: _Key, shape: Shape) -> None:
+        self.key = key
+        self.shape = shape
+        self.groups: dict[AskGroup, None] = {}
+        self.short = False
+        self.over = False
+
+    def assess(self) -> bool:
+        """Look at the quotas again. Whether anything is different now."""
+        leaf, ledgers = self.key
+        shape = self.shape
+        over = short = False
+        for ledger in ledgers:
+            if not ledger.has_room(shape):
+                over = True
+                break
+        for queue in leaf.lineage:
+            if queue.limits and (shape in queue.short_of or not queue.has_room(shape)):
+                short = True
+                break
+        changed = over is not self.over or short is not self.short
+        self.over, self.short = over, short
+        return changed
+
+    def knows(self, ask: Ask) -> bool:
+        """Whether the ask has been told what holds for its company now."""
+        return ask.told & _LIMIT != 0 if self.over else ask.told == (_QUEUE if self.short else 0)
+
+
+class Notices:
+    """What those who wait in one partition were told.
+
+    Others say what may have changed since the last look: ``fresh`` groups (with new asks, or of an
+    application that is served differently), ``shapes`` that a quota stopped or let go, ``leaves`` and
+    ``ledgers`` in which applications began or ceased to count.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_closed_limit",
+        "_companies",
+        "_home",
+        "_log",
+        "_partition",
+        "_seen",
+        "fresh",
+        "leaves",
+        "ledgers",
+        "shapes",
+    )
+
+    def __init__(self, partition: Partition, log: EventLog) -> None:
+        self._partition = partition
+        self._log = log
+        self._companies: dict[Shape, dict[_Key, Company]] = {}
+        self._home: dict[AskGroup, Company] = {}
+        #: leaves and ledgers that had no place for another application
+        self._closed: dict[LeafQueue | Ledger, None] = {}
+        self._closed_limit = _FEW
+        self._seen: object = None
+        self.fresh: dict[AskGroup, None] = {}
+        self.shapes: dict[Shape, None] = {}
+        self.leaves: dict[LeafQueue, None] = {}
+        self.ledgers: dict[Ledger, None] = {}
+        for app in partition.applications.values():
+            self.fresh.update(dict.fromkeys(app.groups.values()))
+
+    def look(self) -> None:
+        """Nothing more can be decided now: tell those for whom something is different."""
+        partition = self._partition
+        seen = partition.news, tuple(partition.root.allocated)
+        if seen == self._seen and not (self.fresh or self.shapes or self.leaves or self.ledgers):
+            return
+        self._seen = seen
+        if self.leaves or self.ledgers:
+            self._look_at_places()
+        fresh, self.fresh = self.fresh, {}
+        shapes, self.shapes = self.shapes, {}
+        for group in fresh:
+            if group.asks:
+                self._tell_app(group.app)
+                company = self._join(group)
+                if not company.assess():
+                    self._tell_group(group, company)
+                else:
+                    self._tell_company(company)
+        able = partition.board.able
+        for shape, companies in self._companies.items():
+            if shape in shapes or not able & shape.place:
+                for company in companies.values():
+                    if company.assess():
+                        self._tell_company(company)
+
+    def served(self, ask: Ask) -> None:
+        """The ask is about to be allocated: whatever kept it waiting does so no longer."""
+        app = ask.app
+        if app.told:
+            self._change_app(app, within=True, admitted=True)
+        if ask.told & _LIMIT:
+            happenings.within_user_quota(self._log, ask)
+        if ask.told & _QUEUE:
+            happenings.within_queue_quota(self._log, ask)
+        ask.told = 0
+        if ask.pending > 1 and ask.group is not None:  # its next repeat may have to wait again
+            self.fresh[ask.group] = None
+
+    def drop(self, group: AskGroup) -> None:
+        """No ask waits in the group any more."""
+        self.fresh.pop(group, None)
+        company = self._home.pop(group, None)
+        if company is None:
+            return
+        del company.groups[group]
+        if not company.groups:
+            companies = self._companies[company.shape]
+            del companies[company.key]
+            if not companies:
+                del self._companies[company.shape]
+
+    def _join(self, group: AskGroup) -> Company:
+        """The company of the group, which may be another since its application's limits changed."""
+        leaf = group.app.queue
+        assert isinstance(leaf, LeafQueue)
+        key = (leaf, group.app.limiting)
+        company = self._home.get(group)
+        if company is not None and company.key == key:
+            return company
+        self.drop(group)
+        companies = self._companies.setdefault(group.shape, {})
+        company = companies.get(key)
+        if company is None:
+            company = companies[key] = Company(key, group.shape)
+        company.groups[group] = None
+        self._home[group] = company
+        return company
+
+    # -- asks ------------------------------------------------------------------------------------
+
+    def _tell_company(self, company: Company) -> None:
+        for group in company.groups:
+            self._tell_group(group, company)
+
+    def _tell_group(self, group: AskGroup, company: Company) -> None:
+        """Asks before one that knows how things are know it too: only what is new comes later. The
+        first one may have been served since, and wait with what is left of it."""
+        app = group.app
+        if not group.bits or app.blocked == EVERY_BIT or app.shut_out:
+            return  # nobody looks at its quota now
+        new = []
+        for ask in reversed(group.asks.values()):
+            if company.knows(ask):
+                break
+            new.append(ask)
+        head = group.head
+        if not company.knows(head) and new[-1:] != [head]:
+            new.append(head)
+        for ask in reversed(new):
+            self._tell(ask, company)
+
+    def _tell(self, ask: Ask, company: Company) -> None:
+        """A limit is asked first: an ask that exceeds it is told nothing of its queue (5.6)."""
+        if company.over:
+            happenings.short_of_user_quota(self._log, ask, _left_by(company.key[1]))
+            ask.told |= _LIMIT
+            return
+        if ask.told & _LIMIT:
+            happenings.within_user_quota(self._log, ask)
+        if company.short and not ask.told & _QUEUE:
+            happenings.short_of_queue_quota(self._log, ask, _left_in(company.key[0], ask))
+        elif ask.told & _QUEUE and not company.short:
+            happenings.within_queue_quota(self._log, ask)
+        ask.told = _QUEUE if company.short else 0
+
+    # -- applications ----------------------------------------------------------------------------
+
+    def _look_at_places(self) -> None:
+        """Where applications may start that could not, or the other way round, look at all asks."""
+        leaves, self.leaves = self.leaves, {}
+        for leaf in leaves:
+            if self._flipped(leaf, all(queue.admits() for queue in leaf.lineage)):
+                for app in leaf.apps.values():
+                    self.fresh.update(dict.fromkeys(app.groups.values()))
+        ledgers, self.ledgers = self.ledgers, {}
+        for ledger in ledgers:
+            if self._flipped(ledger, ledger.admits()):
+                for app in ledger.account.applications:
+                    self.fresh.update(dict.fromkeys(app.groups.values()))
+
+    def _flipped(self, place: LeafQueue | Ledger, admits: bool) -> bool:
+        if admits is not (place in self._closed):
+            return False
+        if admits:
+            del self._closed[place]
+        else:
+            self._closed[place] = None
+            if len(self._closed) > self._closed_limit:
+                self._forget_unused()
+        return True
+
+    def _forget_unused(self) -> None:
+        """Leafs without applications, and ledgers that nobody writes to, may be gone for good."""
+        closed = self._closed
+        self._closed = {
+            place: None
+            for place in closed
+            if (place.apps if isinstance(place, LeafQueue) else place.bound)
+        }
+        self._closed_limit = 2 * len(self._closed) + _FEW
+
+    def _tell_app(self, app: Application) -> None:
+        """Only an application that does not run yet needs a place."""
+        waits = app.state in app_life.GATHERS and app not in app.queue.admitted
+        admitted = not waits or all(queue.admits() for queue in app.queue.lineage)
+        within = not waits or limits.full(app) is None
+        self._change_app(app, within=within, admitted=admitted)
+
+    def _change_app(self, app: Application, *, within: bool, admitted: bool) -> None:
+        if bool(app.told & _QUEUE) is admitted:
+            happenings.application_runnable(self._log, app, admitted)
+        if bool(app.told & _LIMIT) is within:
+            happenings.application_within_limits(self._log, app, within)
+        app.told = (0 if admitted else _QUEUE) | (0 if within else _LIMIT)
+
+
+def _left_in(leaf: LeafQueue, ask: Ask) -> dict[int, int]:
+    """What all quotas on the path leave. Of types that are not asked for nothing may be left because
+    no node has them, which is no news."""
+    room, vector = leaf.headroom(), ask.vector
+    return {at: left for at, left in room.items() if left or (at < len(vector) and vector[at])}
+
+
+def _left_by(ledgers: tuple[Ledger, ...]) -> dict[int, int]:
+    room: dict[int, int] = {}
+    for ledger in ledgers:
+        for place, left in ledger.headroom().items():
+            room[place] = min(left, room.get(place, left))
+    return room

@@ -1,0 +1,55 @@
+"""The ``event.*`` keys of a resource manager's extraConfig (2.2.3). All take effect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["EventSettings", "problems"]
+
+#: more than anybody has memory for, and still a size
+_LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class EventSettings:
+    """``request_capacity`` records wait for the next push, ``ring_capacity`` are remembered;
+    ``response_size`` is the most that one answer over REST should have (1.6+)."""
+
+    tracking: bool = True
+    request_capacity: int = 1000
+    ring_capacity: int = 100_000
+    max_streams: int = 100
+    max_streams_per_host: int = 15
+    response_size: int = 10_000
+
+    @classmethod
+    def read(cls, extra: Mapping[str, str]) -> EventSettings:
+        """The settings of an extraConfig in which ``problems`` found nothing."""
+        values = {field: int(extra[key]) for key, (field, _) in _SIZES.items() if key in extra}
+        return cls(tracking=extra.get(_TRACKING, "true").lower() == "true", **values)
+
+
+_TRACKING = "event.trackingEnabled"
+
+#: key: field, least value
+_SIZES = {
+    "event.requestCapacity": ("request_capacity", 1),
+    "event.ringBufferCapacity": ("ring_capacity", 1),
+    "event.maxStreams": ("max_streams", 0),
+    "event.maxStreamsPerHost": ("max_streams_per_host", 0),
+    "event.RESTResponseSize": ("response_size", 1),
+}
+
+
+def problems(extra: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong with the ``event.*`` keys, by key."""
+    found = {}
+    if extra.get(_TRACKING, "true").lower() not in ("true", "false"):
+        found[_TRACKING] = f"{extra[_TRACKING]!r} is neither true nor false"
+    for key, (_, least) in _SIZES.items():
+        text = extra.get(key, str(least))
+        whole = text.isascii() and text.isdecimal() and len(text) <= len(str(_LARGEST))
+        if not whole or not least <= int(text) <= _LARGEST:
+            found[key] = f"{text!r} is not a whole number from {least} to {_LARGEST}"
+    return found

@@ -1,0 +1,266 @@
+"""Where event records go: to the resource manager, into the ring buffer, to streams (2.16).
+
+The ring buffer and the streams are the scheduler's; each resource manager has an ``EventLog`` of its
+own, through which its records pass, with the store of what it will be sent. A resource manager that
+does not track events has none, and nothing is recorded for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from quadriga.core.events.records import Entry, Record, message_of, records_of
+from quadriga.core.events.settings import EventSettings
+from quadriga.core.events.streams import EventsRefused, Stream
+from quadriga.fsm import RESOURCE_MANAGER
+from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm.table import SECOND
+
+if TYPE_CHECKING:
+    from quadriga.core.kernel import Kernel
+    from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.timers import Timer
+
+__all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events"]
+
+#: a resource manager is sent its events at multiples of this since it registered (2.10)
+PUSH_INTERVAL: Final = 2 * SECOND
+
+
+def _number_of(entry: Entry) -> int:
+    """How many records it is."""
+    return 1 if isinstance(entry[0], int) else entry[1]
+
+
+class EventBatch(NamedTuple):
+    """A stretch of the ring buffer: its records begin with the id that was asked for. ``lowest``
+    and ``highest`` are the ids that are remembered at present, both 0 before the first event."""
+
+    lowest: int
+    highest: int
+    records: tuple[Record, ...]
+
+
+class EventCounts(NamedTuple):
+    """Since the scheduler started. There is no channel in which a record could get lost, so all are
+    channeled and processed; ``not_stored`` found the store full, ``collected`` were sent."""
+
+    created: int
+    channeled: int
+    not_channeled: int
+    processed: int
+    stored: int
+    not_stored: int
+    collected: int
+
+
+class EventLog:
+    """The way of one resource manager's records. ``kernel`` has the time."""
+
+    __slots__ = ("_events", "_room", "kernel", "rm", "settings", "since", "store", "timer")
+
+    def __init__(self, events: Events, rm: ResourceManager) -> None:
+        self._events = events
+        self.kernel: Kernel = events.kernel
+        self.rm = rm
+        self.settings = EventSettings()
+        #: when it registered (ns)
+        self.since = self.kernel.now
+        #: what is to be sent next, and for how many more records there is room
+        self.store: list[Entry] = []
+        self._room = self.settings.request_capacity
+        self.timer: Timer | None = None
+
+    def configure(self) -> None:
+        """Take over the extraConfig of the resource manager."""
+        before = self.settings.request_capacity
+        self.settings = EventSettings.read(self.rm.extra)
+        self._room = max(0, self._room + self.settings.request_capacity - before)
+
+    def add(self, *records: Record) -> None:
+        """Record what happened, in this order."""
+        for record in records:
+            self.enter(record)
+
+    def enter(self, entry: Entry, number: int = 1) -> None:
+        """Record one thing that is so many records."""
+        events = self._events
+        events.entries.append(entry)
+        events.created += number
+        if self._room:
+            self._keep(entry, number)
+        if events.streams:
+            events.streams = [stream for stream in events.streams if stream.take(entry, number)]
+
+    def _keep(self, entry: Entry, number: int) -> None:
+        """Store it, as far as there is room, and see to it that it is sent."""
+        if number <= self._room:
+            self.store.append(entry)
+        else:
+            number = self._room
+            self.store.extend(records_of(entry)[:number])
+        self._room -= number
+        self._events.stored += number
+        if self.timer is None:
+            self._arm()
+
+    def _arm(self) -> None:
+        now = self.kernel.now
+        left = PUSH_INTERVAL - (now - self.since) % PUSH_INTERVAL
+        self.timer = self.kernel.timers.start(now, left, "events.push", self)
+
+    def push(self) -> None:
+        """Send what is stored, one output for each record, unless the resource manager is out of
+        reach: then it waits (I6)."""
+        self.timer = None
+        if not RESOURCE_MANAGER.allows(self.rm.state, rm_life.DISCONNECT):
+            self._arm()
+            return
+        entries, self.store = self.store, []
+        self._room = self.settings.request_capacity
+        for entry in entries:
+            for record in records_of(entry):
+                self.kernel.outbox.add(self.rm, message_of(record))
+                self._events.collected += 1
+
+    def drop(self) -> None:
+        """The resource manager is gone: it is sent nothing any more."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        self.store = []
+        self._room = self.settings.request_capacity
+
+
+class Events:
+    """All events of a scheduler, by an id that counts from 0."""
+
+    __slots__ = (
+        "_logs",
+        "_oldest",
+        "collected",
+        "created",
+        "entries",
+        "kernel",
+        "stored",
+        "streams",
+    )
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        #: the latest entries; as many as there may be records, so a little more is remembered
+        self.entries: deque[Entry] = deque(maxlen=EventSettings().ring_capacity)
+        #: records so far; the last one has the id ``created - 1``
+        self.created = 0
+        self.stored = 0
+        self.collected = 0
+        self.streams: list[Stream] = []
+        #: no older id is remembered, however large the ring buffer has become since
+        self._oldest = 0
+        self._logs: dict[str, EventLog] = {}
+
+    # -- settings --------------------------------------------------------------------------------
+
+    def configure(self, rm: ResourceManager) -> None:
+        """Take over what the resource manager's extraConfig says about events."""
+        log = self._logs.get(rm.rm_id)
+        if log is None:
+            log = self._logs[rm.rm_id] = EventLog(self, rm)
+        log.configure()
+        rm.events = log if log.settings.tracking else None
+        self._resize()
+
+    def forget(self, rm: ResourceManager) -> None:
+        """The resource manager's state is dropped (I6, I7); what happened stays in the ring."""
+        log = self._logs.pop(rm.rm_id, None)
+        if log is not None:
+            log.drop()
+        rm.events = None
+
+    def _resize(self) -> None:
+        size = self.settings.ring_capacity
+        if size != self.entries.maxlen:
+            self._oldest = self._lowest
+            self.entries = deque(self.entries, maxlen=size)
+
+    @property
+    def _lowest(self) -> int:
+        """The oldest id that is remembered; a full ring buffer has at least its capacity."""
+        assert self.entries.maxlen is not None
+        return max(self._oldest, self.created - self.entries.maxlen)
+
+    @property
+    def tracking(self) -> bool:
+        """Whether anything is recorded at present."""
+        return any(log.settings.tracking for log in self._logs.values())
+
+    @property
+    def settings(self) -> EventSettings:
+        """What holds for all: where resource managers differ, the largest of each."""
+        every = [log.settings for log in self._logs.values()] or [EventSettings()]
+        return EventSettings(
+            tracking=any(each.tracking for each in every),
+            request_capacity=max(each.request_capacity for each in every),
+            ring_capacity=max(each.ring_capacity for each in every),
+            max_streams=max(each.max_streams for each in every),
+            max_streams_per_host=max(each.max_streams_per_host for each in every),
+            response_size=max(each.response_size for each in every),
+        )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def batch(self, start: int = 0, count: int = 10_000) -> EventBatch:
+        """At most ``count`` records from the id ``start`` on.
+
+        An id that is no longer or not yet there gives no records: a reader sees by the range that it
+        has missed some, and goes on at ``lowest``.
+        """
+        lowest = self._lowest
+        found = tuple(islice(self._from(start), count)) if start >= lowest and count > 0 else ()
+        return EventBatch(lowest, max(0, self.created - 1), found)
+
+    def _from(self, start: int) -> Iterator[Record]:
+        """The records from this id on, which is among those that are there."""
+        at = self.created
+        found: list[tuple[int, Entry]] = []
+        for entry in reversed(self.entries):
+            if at <= start:
+                break
+            at -= _number_of(entry)
+            found.append((at, entry))
+        for at, entry in reversed(found):
+            yield from records_of(entry)[max(0, start - at) :]
+
+    def open_stream(self, host: str, history: int = 0) -> Stream:
+        """Follow the events from now on, after the last ``history`` ones. Raises ``EventsRefused``.
+
+        ``host`` is whoever reads: each may have only so many streams (event.maxStreamsPerHost).
+        """
+        settings = self.settings
+        if not settings.tracking:
+            raise EventsRefused("Event tracking is disabled", too_many=False)
+        self.streams = [stream for stream in self.streams if not stream.closed]
+        own = sum(stream.host == host for stream in self.streams)
+        if len(self.streams) >= settings.max_streams or own >= settings.max_streams_per_host:
+            raise EventsRefused("Too many streaming connections", too_many=True)
+        past = self._from(max(self._lowest, self.created - max(0, history)))
+        stream = Stream(host, self.kernel.now, past)
+        self.streams.append(stream)
+        return stream
+
+    @property
+    def counts(self) -> EventCounts:
+        """Counters for the metrics of 2.15."""
+        created = self.created
+        return EventCounts(
+            created=created,
+            channeled=created,
+            not_channeled=0,
+            processed=created,
+            stored=self.stored,
+            not_stored=created - self.stored,
+            collected=self.collected,
+        )

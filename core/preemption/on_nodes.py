@@ -1,0 +1,221 @@
+"""Which allocations would have to go on one node, and which node it is to be (5.9, steps 4, 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.preemption.relief import add_to
+
+if TYPE_CHECKING:
+    from quadriga.core.kernel import Kernel
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+    from quadriga.core.order.shapes import Shape
+    from quadriga.core.preemption.candidates import Candidate
+    from quadriga.core.preemption.standing import Standing
+
+__all__ = ["Offer", "Search", "best_offer"]
+
+#: so many nodes are asked about before the answers are looked at
+_BATCH: Final = 10
+_ORIGINATOR: Final = 1 << 33
+_OPTED_OUT: Final = 1 << 34
+_FAILED: Final = 1 << 35
+#: a better answer than this is not looked for
+_GOOD: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Offer:
+    """The node would have room without the first ``index + 1`` of ``victims``; -1 is without any."""
+
+    node: Node
+    index: int
+    victims: tuple[Candidate, ...]
+
+    @property
+    def chosen(self) -> tuple[Candidate, ...]:
+        return self.victims[: self.index + 1]
+
+    @property
+    def gangs(self) -> int:
+        """How many whole gangs would lose a member."""
+        return len({c.allocation.ask.app for c in self.chosen if c.breaks_gang})
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        return self.index, self.gangs, self.node.node_id
+
+
+class Search:
+    """The nodes on which an ask may have room, with who is there and may go.
+
+    Nodes that drain, or that somebody else has reserved, have nothing to offer; neither have those
+    with room enough, where all nodes have just been tried.
+    """
+
+    def __init__(
+        self, ask: Ask, shape: Shape, found: list[Candidate], *, nodes_tried: bool
+    ) -> None:
+        self._shape = shape
+        nodes = ask.app.partition.nodes
+        by_node: dict[Node, list[Candidate]] = {}
+        for candidate in found:
+            by_node.setdefault(candidate.allocation.node, []).append(candidate)
+        usable = [node for node in by_node if _may_use(node, ask)]
+        usable.sort(key=lambda node: node.node_id)
+        self._here = [(n, by_node[n]) for n in usable if not shape.fits(n.available)]
+        self._with_room: list[Node] = []
+        if not nodes_tried:
+            able = (node for _, node in sorted(nodes.items()) if _may_use(node, ask))
+            self._with_room = [node for node in able if shape.fits(node.available)]
+
+    def all(self) -> list[Offer]:
+        """Every offer, the best first."""
+        offered = (_offer(node, self._shape, here) for node, here in self._here)
+        found = [offer for offer in offered if offer is not None]
+        found += [Offer(node, -1, ()) for node in self._with_room]
+        return sorted(found, key=lambda offer: offer.order)
+
+    def best(self) -> Offer | None:
+        """The first of them, without a look at nodes that cannot be better."""
+        if self._with_room:
+            return Offer(self._with_room[0], -1, ())
+        best: Offer | None = None
+        for node, here in self._here:
+            if (
+                best is not None
+                and not best.gangs
+                and _least(node, self._shape, here) >= best.index
+            ):
+                continue
+            offer = _offer(node, self._shape, here)
+            if offer is not None and (best is None or offer.order < best.order):
+                best = offer
+        return best
+
+
+def _least(node: Node, shape: Shape, here: list[Candidate]) -> int:
+    """The smallest index that the node's offer could have: if everybody held as much as the largest."""
+    least = 0
+    for at, value in shape.need:
+        short = value - node.available[at]
+        if short > 0:
+            vectors = (candidate.allocation.vector for candidate in here)
+            largest = max((vector[at] for vector in vectors if at < len(vector)), default=0)
+            if not largest:
+                return len(here)
+            least = max(least, -(-short // largest) - 1)
+    return least
+
+
+def _may_use(node: Node, ask: Ask) -> bool:
+    kept = node.reservation
+    return node.open and (kept is None or kept.ask is ask)
+
+
+def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
+    """Two passes: the first puts those behind that would not make the node's room come closer to
+    what is asked for, the second keeps all that their queues can spare in this order."""
+    here = sorted(here, key=lambda candidate: candidate.willing_first)
+    free, taken = list(node.available), _Taken()
+    head: list[Candidate] = []
+    tail: list[Candidate] = []
+    for candidate in here:
+        if not taken.take(candidate):
+            continue
+        vector = candidate.allocation.vector
+        if any(free[at] < value and at < len(vector) and vector[at] for at, value in shape.need):
+            add_to(free, vector)
+            head.append(candidate)
+        else:
+            taken.put_back(candidate)
+            tail.append(candidate)
+    free, taken = list(node.available), _Taken()
+    victims: list[Candidate] = []
+    index = -1
+    for candidate in head + tail:
+        if taken.take(candidate):
+            add_to(free, candidate.allocation.vector)
+            victims.append(candidate)
+            if index < 0 and shape.fits(free):
+                index = len(victims) - 1
+    return Offer(node, index, tuple(victims)) if index >= 0 else None
+
+
+class _Taken:
+    """What is taken from each leaf queue, as long as that keeps its guarantee."""
+
+    __slots__ = ("_books",)
+
+    def __init__(self) -> None:
+        self._books: dict[Standing, list[int]] = {}
+
+    def take(self, candidate: Candidate) -> bool:
+        standing = candidate.standing
+        assert standing is not None
+        book = self._books.setdefault(standing, [0] * len(standing.bound))
+        add_to(book, candidate.allocation.vector)
+        if standing.keeps_guarantee(book):
+            return True
+        self.put_back(candidate)
+        return False
+
+    def put_back(self, candidate: Candidate) -> None:
+        standing = candidate.standing
+        assert standing is not None
+        add_to(self._books[standing], candidate.allocation.vector, -1)
+
+
+# -- the choice ------------------------------------------------------------------------------------
+
+
+def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
+    """The offer to take: the fewest victims, then the fewest gangs broken, then the node's id.
+
+    Where the resource manager has predicates it is asked, ten nodes at a time: whether the pod fits
+    the node once some of the victims are gone, and how many of them (I37). Without an answer of its
+    own to that the shortest list is enough (X24).
+    """
+    rm_id = ask.app.partition.rm.rm_id
+    if rm_id not in kernel.predicates and rm_id not in kernel.preemption_predicates:
+        return search.best()
+    checks = search.all()
+    best: Offer | None = None
+    lowest = (_FAILED, 0)
+    for start in range(0, len(checks), _BATCH):
+        for offer in checks[start : start + _BATCH]:
+            answer = _answer(kernel, rm_id, ask, offer)
+            if answer is not None and (_score(answer), answer.gangs) < lowest:
+                best, lowest = answer, (_score(answer), answer.gangs)
+        if lowest[0] < _GOOD:
+            break
+    return best
+
+
+def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | None:
+    """The offer as the resource manager sees it; ``None`` if the pod would not fit."""
+    if not offer.victims:
+        predicate = kernel.predicates.get(rm_id)
+        fits = predicate is None or predicate(ask.ask_key, offer.node.node_id, True) is None
+        return offer if fits else None
+    asked = kernel.preemption_predicates.get(rm_id)
+    if asked is None:
+        return offer
+    keys = [candidate.allocation.ask.ask_key for candidate in offer.victims]
+    index = asked(ask.ask_key, offer.node.node_id, keys, offer.index)
+    if index is None or not 0 <= index < len(offer.victims):
+        return None
+    return Offer(offer.node, index, offer.victims)
+
+
+def _score(offer: Offer) -> int:
+    """Low is good: the number of victims, and above all that none of them is an originator or has
+    opted out."""
+    score = 0
+    for candidate in offer.chosen:
+        ask = candidate.allocation.ask
+        score |= _ORIGINATOR if ask.originator else 0
+        score |= 0 if ask.allow_preempt_self else _OPTED_OUT
+    return score + len(offer.chosen)

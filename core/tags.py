@@ -1,0 +1,24 @@
+"""What the tags of applications, asks and allocations say to the scheduler (I34, 2.10, 2.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quadriga.fsm.table import SECOND
+from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
+
+__all__ = ["created", "tag"]
+
+
+def tag(tags: Mapping[str, str], *names: str) -> str:
+    """The first of these tags that is there, or an empty text."""
+    return next((tags[name] for name in names if name in tags), "")
+
+
+def created(tags: Mapping[str, str], now: int) -> int:
+    """When the resource manager made it: ns since the epoch by the tag ``creationTime`` (s), or
+    ``now`` where the tag is missing, unreadable or in the future."""
+    text = tag(tags, TAG_CREATION_TIME, CREATION_TIME) if tags else ""
+    if not text.isdecimal() or len(text) > 18:
+        return now
+    return min(now, int(text) * SECOND)

@@ -1,0 +1,28 @@
+"""The state of a scheduler as data: what REST shows, health, counters, the state dump (2.12 to 2.15).
+
+    views = Views(scheduler)
+    views.queues("default")            # YuniKorn's JSON, as plain dicts
+    views.application("default", "app-1")
+
+``objects`` has the fields of every object. The oracle's dumps are ``[views.queues(p)]``,
+``views.applications(p, "active")`` with ``"completed"`` and ``"rejected"``, ``views.state_dump()``'s
+``nodes``, ``views.partitions()``, ``views.clusters()`` and ``views.partition_counters(p)``.
+"""
+
+from quadriga.core.views.configuration import as_yaml
+from quadriga.core.views.dump import as_text, diagnostics_of
+from quadriga.core.views.errors import BadRequest, NotFound, ViewError
+from quadriga.core.views.history import History, Sample
+from quadriga.core.views.state import Views
+
+__all__ = [
+    "BadRequest",
+    "History",
+    "NotFound",
+    "Sample",
+    "ViewError",
+    "Views",
+    "as_text",
+    "as_yaml",
+    "diagnostics_of",
+]

@@ -1,0 +1,42 @@
+"""The running configuration as data that could be loaded again (2.14)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from ruamel.yaml import YAML
+
+from quadriga.core.config import partition_document
+from quadriga.fsm import QUEUE
+from quadriga.fsm import queue as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["as_yaml", "configuration_object"]
+
+
+def configuration_object(rm: ResourceManager) -> dict[str, Any]:
+    """``partitions`` that are configured, in order of their names, ``checksum`` of the text they
+    came in, and ``extra``: the resource manager's extraConfig."""
+    configured = [
+        partition.config
+        for _, partition in sorted(rm.partitions.items())
+        if QUEUE.allows(partition.state, life.STOP)
+    ]
+    return {
+        "partitions": [partition_document(config) for config in configured],
+        "checksum": rm.configuration,
+        "extra": dict(sorted(rm.extra.items())),
+    }
+
+
+def as_yaml(configuration: Mapping[str, Any]) -> str:
+    """The same as YAML, in the same order."""
+    writer = YAML(typ="rt", pure=True)
+    writer.width = 4096
+    text = StringIO()
+    writer.dump(dict(configuration), text)
+    return text.getvalue()

@@ -1,0 +1,170 @@
+"""The numbers behind metrics: what is counted, and how much of it there is now (2.15)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypedDict
+
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.views.nodes import utilisation
+from quadriga.core.views.partitions import applications_of, containers_of
+from quadriga.core.views.quantities import amounts, provided, sorted_amounts
+from quadriga.fsm import application as life
+from quadriga.fsm import node as node_life
+from quadriga.si.constants import NODE_READY_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.core.views.objects import Resources
+
+__all__ = [
+    "PartitionCounters",
+    "QueueCounters",
+    "SchedulerCounters",
+    "partition_counters",
+    "queue_counters",
+    "scheduler_counters",
+]
+
+
+class SchedulerCounters(TypedDict):
+    """Over all partitions. ``containers`` and ``submissions`` only grow, but for ``allocated`` and
+    ``released``, which start anew with a resource manager that registers anew (I7); ``nodes`` and
+    ``applications`` are of now, states in their canonical names, ended applications included until
+    they expire. ``node_usage`` counts the nodes in each of the ten buckets, by resource type."""
+
+    containers: dict[str, int]
+    submissions: dict[str, int]
+    applications: dict[str, int]
+    nodes: dict[str, int]
+    node_usage: dict[str, list[int]]
+    events: dict[str, int]
+
+
+class QueueCounters(TypedDict):
+    """One queue and all below. ``containers`` are allocated and released since the queue exists."""
+
+    queue: str
+    applications: dict[str, int]
+    containers: dict[str, int]
+    guaranteed: Resources
+    max: Resources
+    allocated: Resources
+    pending: Resources
+    preempting: Resources
+    maxRunningApps: int
+
+
+class PartitionCounters(TypedDict):
+    """How much of everything the partition knows at present."""
+
+    allocations: int
+    applications: int
+    completedApplications: int
+    placeholderAllocations: int
+    rejectedApplications: int
+    reservations: int
+
+
+def partition_counters(partition: Partition) -> PartitionCounters:
+    rejected = Counter(app.state for app in partition.ended)[life.REJECTED]
+    living = partition.applications.values()
+    return {
+        "allocations": containers_of(partition),
+        "applications": len(living),
+        "completedApplications": len(partition.ended) - rejected,
+        "placeholderAllocations": sum(len(app.placeholders) for app in living),
+        "rejectedApplications": rejected,
+        "reservations": len(partition.reservations),
+    }
+
+
+def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
+    """``errors`` are the bugs of ours that the driver has met."""
+    partitions, tally = list(scheduler.partitions()), scheduler.tally
+    held = sum(map(containers_of, partitions))
+    released = sum(
+        p.root.released + sum(app.released for app in p.applications.values()) for p in partitions
+    )
+    states = Counter(app.state for p in partitions for app in applications_of(p))
+    nodes = [node for p in partitions for node in p.nodes.values()]
+    kinds = Counter(node.state for node in nodes)
+    usage: dict[str, list[int]] = {}
+    for partition in partitions:
+        for each in utilisation(partition)["utilizations"]:
+            counts = [bucket["numOfNodes"] for bucket in each["utilization"]]
+            known = usage.get(each["type"], [0] * len(counts))
+            usage[each["type"]] = list(map(sum, zip(known, counts, strict=True)))
+    return {
+        "containers": {
+            "allocated": held + released,
+            "released": released,
+            "rejected": tally.asks_rejected,
+            "error": errors,
+        },
+        "submissions": {
+            "new": tally.applications_accepted + tally.applications_rejected,
+            "accepted": tally.applications_accepted,
+            "rejected": tally.applications_rejected,
+        },
+        "applications": dict(sorted(states.items())),
+        "nodes": {
+            "active": kinds[node_life.SCHEDULABLE],
+            "draining": kinds[node_life.DRAINING],
+            "decommissioned": tally.nodes_removed,
+            "unhealthy": sum(
+                node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
+            ),
+            "failed": sum(len(p.failed_nodes) for p in partitions),
+        },
+        "node_usage": dict(sorted(usage.items())),
+        "events": scheduler.events.counts._asdict(),
+    }
+
+
+def queue_counters(partition: Partition) -> list[QueueCounters]:
+    """Every queue, parents first, children by name. Ended applications count in their queue."""
+    ended: dict[str, list[Application]] = {}
+    for app in partition.ended:
+        ended.setdefault(app.queue.path, []).append(app)
+    found: list[QueueCounters] = []
+    _queue_counters(partition.root, ended, found)
+    return found
+
+
+def _queue_counters(
+    queue: Queue, ended: dict[str, list[Application]], found: list[QueueCounters]
+) -> tuple[Counter[str], int, int]:
+    """Add the queue and all below to ``found``; its applications by state, and how many
+    allocations its living ones hold and have given back."""
+    partition = queue.partition
+    mine: QueueCounters = {
+        "queue": queue.path,
+        "applications": {},
+        "containers": {},
+        "guaranteed": sorted_amounts(queue.guaranteed),
+        "max": sorted_amounts(queue.max) if queue.parent is not None else provided(partition),
+        "allocated": amounts(partition, queue.allocated),
+        "pending": amounts(partition, queue.pending),
+        "preempting": amounts(partition, queue.preempting),
+        "maxRunningApps": queue.max_applications,
+    }
+    found.append(mine)
+    living = list(queue.apps.values()) if isinstance(queue, LeafQueue) else []
+    states = Counter(app.state for app in (*living, *ended.get(queue.path, ())))
+    held = sum(len(app.allocations) + len(app.placeholders) for app in living)
+    released = sum(app.released for app in living)
+    for name in sorted(queue.children):
+        more, below_held, below_released = _queue_counters(queue.children[name], ended, found)
+        states += more
+        held += below_held
+        released += below_released
+    mine["applications"] = dict(sorted(states.items()))
+    mine["containers"] = {
+        "allocated": held + released + queue.released,
+        "released": released + queue.released,
+    }
+    return states, held, released

@@ -1,0 +1,52 @@
+"""How many applications ran and how many containers there were, minute by minute (2.10)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from quadriga.core.views.objects import ApplicationSample, ContainerSample
+
+__all__ = ["INTERVAL", "History", "Sample"]
+
+#: ns between two samples
+INTERVAL: Final = 60 * 1_000_000_000
+
+
+class Sample(NamedTuple):
+    """Running applications and held allocations, over all partitions, at ``time`` (ns)."""
+
+    time: int
+    applications: int
+    containers: int
+
+
+class History:
+    """The last ``size`` samples: at one a minute, 1440 are a day."""
+
+    __slots__ = ("_samples",)
+
+    def __init__(self, size: int = 1440) -> None:
+        self._samples: deque[Sample] = deque(maxlen=size)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def add(self, sample: Sample) -> None:
+        """Remember a sample and, when it is full, forget the oldest."""
+        self._samples.append(sample)
+
+    def applications(self) -> list[ApplicationSample]:
+        """Oldest first; the numbers are texts (2.14)."""
+        return [
+            {"timestamp": each.time, "totalApplications": str(each.applications)}
+            for each in self._samples
+        ]
+
+    def containers(self) -> list[ContainerSample]:
+        """Oldest first; the numbers are texts (2.14)."""
+        return [
+            {"timestamp": each.time, "totalContainers": str(each.containers)}
+            for each in self._samples
+        ]

@@ -1,0 +1,70 @@
+"""Partitions, and the clusters in which they are, as data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quadriga.core.dialect import Dialect
+from quadriga.core.views.quantities import amounts, percentages, provided
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.views.objects import ClusterObject, PartitionObject
+
+__all__ = ["applications_of", "cluster_object", "containers_of", "partition_object"]
+
+
+def cluster_object(
+    partition: Partition, rms: Iterable[ResourceManager], start_time: int
+) -> ClusterObject:
+    """``start_time`` (ns) is when the scheduler started; 0, which nobody knows, is left out."""
+    found: ClusterObject = {"partition": partition.name, "clusterName": "kubernetes"}
+    if start_time:
+        found["startTime"] = start_time
+    told = [{"rmId": rm.rm_id, **rm.build_info} for rm in rms if rm.build_info]
+    if told:
+        found["rmBuildInformation"] = [dict(sorted(each.items())) for each in told]
+    return found
+
+
+def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
+    """The partition, with its applications counted by state, those that ended included."""
+    capacity = provided(partition)
+    used = amounts(partition, partition.root.allocated, capacity)
+    states = Counter(dialect.state(app.state) for app in applications_of(partition))
+    config = partition.config
+    return {
+        "clusterId": partition.rm.rm_id,
+        "name": partition.name,
+        "capacity": {
+            "capacity": capacity,
+            "usedCapacity": used,
+            "utilization": percentages(used, capacity),
+        },
+        "nodeSortingPolicy": {
+            "type": config.node_sort_policy,
+            "resourceWeights": dict(sorted(config.resource_weights.items())),
+        },
+        "totalNodes": len(partition.nodes),
+        "applications": {**dict(sorted(states.items())), "total": states.total()},
+        "totalContainers": containers_of(partition),
+        "state": partition.state,
+        "lastStateTransitionTime": partition.changed,
+        "preemptionEnabled": config.preemption_enabled,
+        "quotaPreemptionEnabled": config.quota_preemption_enabled,
+    }
+
+
+def applications_of(partition: Partition) -> list[Application]:
+    """All that are known: those that live, in order of submission, then those that ended."""
+    return [*sorted(partition.applications.values(), key=lambda app: app.seq), *partition.ended]
+
+
+def containers_of(partition: Partition) -> int:
+    """Allocations that applications hold, placeholders included."""
+    apps = partition.applications.values()
+    return sum(len(app.allocations) + len(app.placeholders) for app in apps)

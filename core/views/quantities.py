@@ -1,0 +1,44 @@
+"""Quantities as maps of names, and percentages of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.views.objects import Resources
+
+__all__ = ["amounts", "percent", "percentages", "provided", "sorted_amounts"]
+
+
+def amounts(
+    partition: Partition, vector: Iterable[int], always: Mapping[str, int] | None = None
+) -> Resources:
+    """A vector or book by type name, in order of names; zeros only for the types of ``always``."""
+    shown = always or {}
+    named = zip(partition.registry.names, vector, strict=False)
+    found = {name: value for name, value in named if value or name in shown}
+    return sorted_amounts(found)
+
+
+def provided(partition: Partition) -> Resources:
+    """What the nodes of the partition have in all; types that none of them has are absent."""
+    return amounts(partition, partition.capacity)
+
+
+def sorted_amounts(quantities: Mapping[str, int] | None) -> Resources:
+    """A copy in order of names; nothing for ``None`` (not set)."""
+    return dict(sorted(quantities.items())) if quantities else {}
+
+
+def percent(used: int, whole: int) -> int:
+    """``100 * used / whole`` without its fraction; 0 for nothing used, 100 of nothing there (2.14)."""
+    if used <= 0:
+        return 0
+    return 100 * used // whole if whole > 0 else 100
+
+
+def percentages(used: Mapping[str, int], whole: Mapping[str, int]) -> Resources:
+    """Per type that both sides have."""
+    return {name: percent(used[name], whole[name]) for name in sorted(whole) if name in used}

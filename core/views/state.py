@@ -1,0 +1,330 @@
+"""All views of one scheduler: what a reader may ask for, by name (2.14).
+
+Nothing here changes the scheduler, and nothing that is returned is shared with it: every object is a
+fresh copy of plain dicts, lists, texts and numbers, ready for JSON. Call it between two steps, in a
+service through ``SchedulerService.read``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from quadriga.core.config import ConfigError, load
+from quadriga.core.dialect import Dialect
+from quadriga.core.health import check_health
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.views.applications import application_object
+from quadriga.core.views.configuration import configuration_object
+from quadriga.core.views.counters import (
+    PartitionCounters,
+    QueueCounters,
+    SchedulerCounters,
+    partition_counters,
+    queue_counters,
+    scheduler_counters,
+)
+from quadriga.core.views.dump import NO_DIAGNOSTICS
+from quadriga.core.views.errors import BadRequest, NotFound
+from quadriga.core.views.history import History, Sample
+from quadriga.core.views.nodes import (
+    dominant_type,
+    node_object,
+    node_objects,
+    utilisation,
+    utilisation_of,
+)
+from quadriga.core.views.partitions import (
+    applications_of,
+    cluster_object,
+    containers_of,
+    partition_object,
+)
+from quadriga.core.views.placement import placement_object
+from quadriga.core.views.queues import queue_object
+from quadriga.core.views.users import group_object, group_objects, user_object, user_objects
+from quadriga.fsm import application as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.core.views import objects
+
+__all__ = ["Views"]
+
+Found = TypeVar("Found")
+
+#: what may be asked for with ``status``, in YuniKorn's names; our own are understood as well
+_STATUSES: Final = (
+    life.NEW,
+    life.ACCEPTED,
+    life.STARTING,
+    life.RUNNING,
+    life.WAITING,
+    life.KILLING,
+    life.RESUMING,
+)
+#: ended applications are rejected or, whatever their end, completed
+_REJECTED: Final = frozenset({life.REJECTED})
+_STATUS: Final = {d.state(state).lower(): state for d in Dialect for state in _STATUSES}
+
+
+class Views:
+    """The state of ``scheduler`` as data, application states in the names of ``dialect`` (X1).
+
+    Partitions are named without ``[rmID]``, which may be put before the name where two resource
+    managers have partitions alike; of those the first by rmID is meant otherwise. What is not there
+    raises ``NotFound``, what cannot be asked ``BadRequest``, with the texts that YuniKorn gives.
+
+    ``start_time`` (ns) is when the scheduler started, 0 if nobody knows. The driver calls ``sample``
+    every minute and ``check_health`` as often as ``health.check_interval`` says.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        dialect: Dialect = Dialect.YUNIKORN,
+        *,
+        start_time: int = 0,
+        history: History | None = None,
+    ) -> None:
+        self.scheduler = scheduler
+        self.dialect = dialect
+        self.start_time = start_time
+        self.history = history if history is not None else History()
+        self._health: objects.HealthObject | None = None
+
+    # -- clusters, partitions, queues --------------------------------------------------------------
+
+    def clusters(self) -> list[objects.ClusterObject]:
+        """One for each partition."""
+        rms = self.scheduler.resource_managers()
+        return [cluster_object(p, rms, self.start_time) for p in self.scheduler.partitions()]
+
+    def partitions(self) -> list[objects.PartitionObject]:
+        return [partition_object(p, self.dialect) for p in self.scheduler.partitions()]
+
+    def queues(self, partition: str) -> objects.QueueObject:
+        """Root, with the whole tree."""
+        return queue_object(self._partition(partition).root, tree=True)
+
+    def queue(self, partition: str, queue: str, *, subtree: bool = False) -> objects.QueueObject:
+        """One queue by its path; what is below it only with ``subtree``, its names always."""
+        return queue_object(self._queue(self._partition(partition), queue), tree=subtree)
+
+    def placement_rules(self, partition: str) -> objects.PlacementObject:
+        return placement_object(self._partition(partition))
+
+    # -- applications ------------------------------------------------------------------------------
+
+    def application(
+        self, partition: str, application_id: str, queue: str | None = None
+    ) -> objects.ApplicationObject:
+        """The living application of this id, else the last that ended, also a rejected one; only in
+        this queue if one is named."""
+        found = self._partition(partition)
+        named = self._queue(found, queue) if queue is not None else None
+        if not application_id:
+            raise BadRequest("Missing parameters")
+        for app in (found.applications.get(application_id), *reversed(found.ended)):
+            if app is not None and app.app_id == application_id:
+                if named is None or app.queue is named:
+                    return self._application_object(app)
+        raise NotFound("Application not found")
+
+    def applications(
+        self, partition: str, state: str, status: str = ""
+    ) -> list[objects.ApplicationObject]:
+        """Those that are ``active``, ``rejected`` or ``completed`` (killed ones among them); of the
+        active ones only those whose application state is ``status``, in any case and dialect."""
+        found = self._partition(partition)
+        kind = state.lower()
+        if kind not in ("active", "rejected", "completed"):
+            raise BadRequest(
+                "Only following application states are allowed: active, rejected, completed"
+            )
+        if kind == "active":
+            return self._active(found.applications.values(), status)
+        chosen = [app for app in found.ended if (kind == "rejected") == (app.state in _REJECTED)]
+        return [self._application_object(app) for app in chosen]
+
+    def queue_applications(
+        self, partition: str, queue: str, state: str = "active", status: str = ""
+    ) -> list[objects.ApplicationObject]:
+        """The living applications of a leaf; a parent has none of its own."""
+        found = self._queue(self._partition(partition), queue)
+        if state.lower() != "active":
+            raise BadRequest("Only following application states are allowed: active")
+        apps = found.apps.values() if isinstance(found, LeafQueue) else ()
+        return self._active(apps, status)
+
+    def _active(self, apps: Iterable[Application], status: str) -> list[objects.ApplicationObject]:
+        if status and status.lower() not in _STATUS:
+            allowed = ", ".join(self.dialect.state(each).lower() for each in _STATUSES)
+            raise BadRequest(f"Only following active statuses are allowed: {allowed}")
+        wanted = _STATUS[status.lower()] if status else None
+        chosen = (app for app in apps if wanted in (None, app.state))
+        return [self._application_object(a) for a in sorted(chosen, key=lambda app: app.seq)]
+
+    def _application_object(self, app: Application) -> objects.ApplicationObject:
+        return application_object(app, self.scheduler.now, self.dialect)
+
+    # -- nodes -------------------------------------------------------------------------------------
+
+    def nodes(self, partition: str) -> list[objects.NodeObject]:
+        """In order of their ids."""
+        return node_objects(self._partition(partition))
+
+    def node(self, partition: str, node_id: str) -> objects.NodeObject:
+        found = self._partition(partition).nodes.get(node_id)
+        if found is None:
+            raise NotFound("Node not found")
+        return node_object(found)
+
+    def node_utilisations(self) -> list[objects.PartitionUtilisation]:
+        """Every partition and resource type."""
+        return [utilisation(partition) for partition in self.scheduler.partitions()]
+
+    def node_utilisation(self, partition: str = "default") -> objects.TypeUtilisation:
+        """One partition, and of its types the one of which most is allocated (YuniKorn's older form
+        of the question)."""
+        found = self._partition(partition)
+        return utilisation_of(found, dominant_type(found))
+
+    # -- users and groups --------------------------------------------------------------------------
+
+    def users(self, partition: str) -> list[objects.UserObject]:
+        return user_objects(self._partition(partition))
+
+    def user(self, partition: str, name: str) -> objects.UserObject:
+        found = self._partition(partition)
+        if not name:
+            raise BadRequest("User name is missing")
+        return _known(lambda: user_object(found, name), "User not found")
+
+    def groups(self, partition: str) -> list[objects.GroupObject]:
+        return group_objects(self._partition(partition))
+
+    def group(self, partition: str, name: str) -> objects.GroupObject:
+        found = self._partition(partition)
+        if not name:
+            raise BadRequest("Group name is missing")
+        return _known(lambda: group_object(found, name), "Group not found")
+
+    # -- configuration -----------------------------------------------------------------------------
+
+    def configuration(self, rm_id: str | None = None) -> dict[str, Any]:
+        """The running configuration of one resource manager, by default the first by rmID;
+        ``as_yaml`` makes it a text that could be loaded again."""
+        for rm in self.scheduler.resource_managers():
+            if rm_id in (None, rm.rm_id):
+                return configuration_object(rm)
+        return {"partitions": [], "checksum": "", "extra": {}}
+
+    @staticmethod
+    def validate_configuration(text: str) -> dict[str, Any]:
+        """Whether a configuration would be taken, and all reasons against it."""
+        try:
+            load(text)
+        except ConfigError as error:
+            return {"allowed": False, "reason": str(error)}
+        return {"allowed": True, "reason": ""}
+
+    # -- health, history, counters -----------------------------------------------------------------
+
+    def check_health(self, errors: int = 0) -> objects.HealthObject:
+        """Check now, and remember the result. ``errors`` are ``SchedulerService.failures``."""
+        self._health = check_health(self.scheduler.partitions(), errors)
+        return self.health()
+
+    def health(self) -> objects.HealthObject:
+        """The result of the last check."""
+        if self._health is None:
+            raise NotFound("Health check is not available")
+        last = self._health
+        checks: list[objects.CheckObject] = [each.copy() for each in last["HealthChecks"]]
+        return {"Healthy": last["Healthy"], "HealthChecks": checks}
+
+    def sample(self) -> None:
+        """Remember how much runs now."""
+        partitions = list(self.scheduler.partitions())
+        running = sum(partition.root.running for partition in partitions)
+        held = sum(map(containers_of, partitions))
+        self.history.add(Sample(self.scheduler.now, running, held))
+
+    def counters(self, errors: int = 0) -> SchedulerCounters:
+        """The numbers behind the scheduler's metrics (2.15)."""
+        return scheduler_counters(self.scheduler, errors)
+
+    def queue_counters(self, partition: str) -> list[QueueCounters]:
+        """The numbers behind the metrics of every queue, parents first."""
+        return queue_counters(self._partition(partition))
+
+    def partition_counters(self, partition: str) -> PartitionCounters:
+        """How much of everything there is."""
+        return partition_counters(self._partition(partition))
+
+    # -- everything --------------------------------------------------------------------------------
+
+    def state_dump(
+        self,
+        *,
+        diagnostics: Mapping[str, Any] | None = None,
+        log_level: str = "INFO",
+    ) -> dict[str, Any]:
+        """Everything at one moment (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` is what
+        the resource manager says of itself."""
+        partitions = list(self.scheduler.partitions())
+        return {
+            "timestamp": self.scheduler.now,
+            "partitions": [partition_object(each, self.dialect) for each in partitions],
+            "applications": [
+                self._application_object(app)
+                for each in partitions
+                for app in applications_of(each)
+            ],
+            "appHistory": self.history.applications(),
+            "nodes": [
+                {"partitionName": each.name, "nodesInfo": node_objects(each)} for each in partitions
+            ],
+            "clusterInfo": self.clusters(),
+            "containerHistory": self.history.containers(),
+            "queues": [queue_object(each.root, tree=True) for each in partitions],
+            "placementRules": [placement_object(each) for each in partitions],
+            "rmDiagnostics": dict(diagnostics if diagnostics is not None else NO_DIAGNOSTICS),
+            "logLevel": log_level,
+            "config": self.configuration(),
+            "eventStreams": [
+                {"name": stream.host, "createdAt": stream.opened}
+                for stream in self.scheduler.events.streams
+                if not stream.closed
+            ],
+        }
+
+    # -- looking up --------------------------------------------------------------------------------
+
+    def _partition(self, name: str) -> Partition:
+        if not name:
+            raise BadRequest("Missing parameters")
+        for partition in self.scheduler.partitions():
+            if name in (partition.name, partition.key):
+                return partition
+        raise NotFound("Partition not found")
+
+    @staticmethod
+    def _queue(partition: Partition, path: str) -> Queue:
+        if not path:
+            raise BadRequest("Missing parameters")
+        found = partition.queue(path)
+        if found is None:
+            raise NotFound("Queue not found")
+        return found
+
+
+def _known(look: Callable[[], Found], text: str) -> Found:
+    try:
+        return look()
+    except KeyError:
+        raise NotFound(text) from None

@@ -1,0 +1,61 @@
+"""What users and groups hold and may hold, as data (2.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core import limits
+from quadriga.core.views.quantities import amounts, sorted_amounts
+
+if TYPE_CHECKING:
+    from quadriga.core.model.account import Holding
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.views.objects import GroupObject, QueueUsage, UserObject
+
+__all__ = ["group_object", "group_objects", "user_object", "user_objects"]
+
+
+def user_objects(partition: Partition) -> list[UserObject]:
+    """Everybody who has an application here or a limit of his own, by name."""
+    return [user_object(partition, name) for name in limits.names(partition)]
+
+
+def user_object(partition: Partition, name: str) -> UserObject:
+    """One user. Raises ``KeyError`` for one that nobody knows."""
+    account = partition.users.get(name)
+    bound = limits.applications_by_group(account) if account is not None else ()
+    return {
+        "userName": name,
+        "groups": {app.app_id: group for app, group in bound if group},
+        "queues": _usage(partition, limits.holding(partition, name)),
+    }
+
+
+def group_objects(partition: Partition) -> list[GroupObject]:
+    """Every group that counts an application or has a limit, by name; ``*`` is all the others."""
+    return [group_object(partition, name) for name in limits.names(partition, groups=True)]
+
+
+def group_object(partition: Partition, name: str) -> GroupObject:
+    """One group. Raises ``KeyError`` for one that nobody knows."""
+    holding = limits.holding(partition, name, group=True)
+    return {
+        "groupName": name,
+        "applications": list(holding.running),
+        "queues": _usage(partition, holding),
+    }
+
+
+def _usage(partition: Partition, holding: Holding) -> QueueUsage:
+    found: QueueUsage = {
+        "queuePath": holding.path,
+        "resourceUsage": amounts(partition, holding.usage),
+        "runningApplications": list(holding.running),
+        "children": [_usage(partition, child) for child in holding.children],
+    }
+    if holding.limit is not None:
+        if holding.limit.max is not None:
+            found["maxResources"] = sorted_amounts(holding.limit.max)
+        if holding.limit.applications:
+            found["maxApplications"] = holding.limit.applications
+    return found

@@ -1,0 +1,181 @@
+"""A simulation in which things go wrong: either side starts again, nodes vanish and come back.
+
+After a restart both sides agree on the state anew (I7, I8): the resource manager registers, adds its
+applications, reports its nodes with what runs there, and asks again for what waits. Whatever the
+moment, nothing may be lost and nothing double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from quadriga.core import Output
+from quadriga.si import NodeInfo
+from quadriga.sim.errors import SimulationError
+from quadriga.sim.lifecycles import BOUND
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.outbox import RM_ID
+from quadriga.sim.simulation import Simulation
+from quadriga.sim.workload.model import NodeSpec, Workload
+
+__all__ = ["LOSE_NODE", "RESTART_MANAGER", "RESTART_SCHEDULER", "Fault", "World"]
+
+#: the scheduler is replaced by a new one, which knows nothing
+RESTART_SCHEDULER: Final = "restart of the scheduler"
+#: the resource manager registers anew with the same scheduler, and knows what its cluster shows
+RESTART_MANAGER: Final = "restart of the resource manager"
+#: a node goes with all that runs on it
+LOSE_NODE: Final = "loss of a node"
+
+_SECOND: Final = 1_000_000_000
+
+
+class Fault(NamedTuple):
+    """What goes wrong. With ``unheard`` the answers of that step get lost on top.
+
+    ``node`` is the node to lose; ``back_s`` is when it comes back, after so many seconds (0: never).
+    """
+
+    kind: str
+    unheard: bool = False
+    node: str = ""
+    back_s: int = 0
+
+
+class World(Simulation):
+    """``faults`` by number of step: every message to the scheduler, every round of decisions and
+    every look at its timers is one step, also those of a restart.
+
+    Nodes bring what runs on them. With ``by_request`` it is reported as a current shim does: nodes
+    come draining, then the allocations in a request of their own, and then the nodes are opened.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        options: SimulationOptions | None = None,
+        faults: Mapping[int, Fault] | None = None,
+        *,
+        by_request: bool = False,
+    ) -> None:
+        super().__init__(workload, options)
+        self.faults = dict(faults or {})
+        self.by_request = by_request
+        #: those that happened, by step
+        self.happened: dict[int, Fault] = {}
+        self.nodes: dict[str, NodeSpec] = {node.name: node for node in workload.nodes}
+        self._lost: dict[str, NodeSpec] = {}
+        self._era = 0
+        self._settled = False
+        #: the scheduler has been told of the nodes since the last restart
+        self._reported = True
+
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._settled = True
+
+    # -- what may go wrong -------------------------------------------------------------------------
+
+    def restart_scheduler(self) -> None:
+        """A new scheduler. The resource manager remembers what it was told."""
+        self.scheduler = self._new_scheduler()
+        self._agree(remembers=True)
+
+    def restart_manager(self) -> None:
+        """The resource manager starts again: what it was about to send or to bind is forgotten."""
+        self._agree(remembers=False)
+
+    def lose_node(self, name: str, back_s: int = 0) -> None:
+        """The node is gone, and its pods with it. An unknown or lost one is none to lose."""
+        node = self.nodes.pop(name, None)
+        if node is None:
+            return
+        self._lost[name] = node
+        self.manager.lose_node(name)
+        if back_s:
+            self.manager.clock.after(back_s * _SECOND, self._bring_back, name)
+        if self._reported:
+            self._say(self.manager.outbox.act(NodeInfo.DECOMISSION, [name]))
+
+    def _bring_back(self, name: str) -> None:
+        self.nodes[name] = self._lost.pop(name)
+        if self._reported:
+            self._say(self.manager.outbox.nodes([self.nodes[name]]))
+
+    def _agree(self, *, remembers: bool) -> None:
+        """The resource manager registers and reports everything anew. A restart in the middle of
+        that begins from the beginning."""
+        self._era += 1
+        era = self._era
+        self._reported = False
+        self.manager.restart(remembers)
+        self._register()
+        if self._era == era:
+            self._send(self.manager.requests())
+        if self._era == era:
+            self._reported = True
+            self._send(self._report())
+
+    def _report(self) -> Iterator[Any]:
+        """The nodes with all that runs there."""
+        outbox, pods = self.manager.outbox, self.manager.pods_on_nodes
+        if not self.by_request:
+            yield outbox.nodes(self.nodes.values(), pods())
+            return
+        names = list(self.nodes)
+        yield outbox.nodes(self.nodes.values(), draining=True)
+        yield outbox.existing(pods())
+        open_now = [name for name in names if name in self.nodes]  # not lost in between
+        yield outbox.act(NodeInfo.DRAIN_TO_SCHEDULABLE, open_now)
+
+    # -- steps -------------------------------------------------------------------------------------
+
+    def _send(self, requests: Iterable[Any]) -> None:
+        era = self._era
+        for request in requests:
+            if self._era == era:  # what was on its way is lost with the connection
+                self._say(request)
+
+    def _hear(self, outputs: Iterable[Output]) -> None:
+        step = self.steps + 1
+        fault = self.faults.pop(step, None) if self._settled else None
+        super()._hear(() if fault is not None and fault.unheard else outputs)
+        if fault is not None:
+            self.happened[step] = fault
+            if fault.kind == RESTART_SCHEDULER:
+                self.restart_scheduler()
+            elif fault.kind == RESTART_MANAGER:
+                self.restart_manager()
+            else:
+                self.lose_node(fault.node, fault.back_s)
+
+    # -- what must hold ----------------------------------------------------------------------------
+
+    def _instant(self, now: int, deadline: bool) -> None:
+        super()._instant(now, deadline)
+        if self.options.check:
+            self._compare()
+
+    def _compare(self) -> None:
+        """Both sides agree when all is said: every pod that runs has its allocation, on its node,
+        and no pod has two places or asks for another."""
+        partition = self.scheduler.partition(self.destinations.partition, RM_ID)
+        wrong = []
+        for app in partition.applications.values():
+            held = [a.ask.ask_key for a in (*app.allocations.values(), *app.placeholders.values())]
+            if len(set(held)) != len(held):
+                wrong.append(f"a pod of {app.app_id} has two places: {held}")
+            if both := sorted(set(held) & set(app.asks)):
+                wrong.append(f"pods of {app.app_id} have a place and ask for one: {both}")
+        for run in self.manager.runs.values():
+            for pod in run.pods.values():
+                if pod.state == BOUND:
+                    known = partition.applications.get(run.key)
+                    place = known and (
+                        known.allocations.get(pod.uuid) or known.placeholders.get(pod.uuid)
+                    )
+                    if not place or place.node.node_id != pod.node:
+                        wrong.append(f"pod {pod.key} runs and has no allocation {pod.uuid}")
+        if wrong:
+            raise SimulationError(f"the two sides differ at {self._at()}", wrong)

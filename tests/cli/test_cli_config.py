@@ -1,0 +1,174 @@
+"""``quadriga config check``: what people and programs are told, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.core.config import load
+
+GOOD = "partitions: [{queues: [{name: a}]}]\n"
+BAD = """\
+partitions:
+- queues:
+  - name: a!
+    resources: {guaranteed: {memory: 2G}, max: {memory: 1G}}
+    submitacl: a b c
+"""
+ODD = """\
+partitions:
+- queues:
+  - name: a
+    properties: {priority.offset: high}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.chdir(tmp_path)
+
+    def to(name: str, text: str | bytes) -> str:
+        data = text.encode() if isinstance(text, str) else text
+        (tmp_path / name).write_bytes(data)
+        return name
+
+    return to
+
+
+def test_a_valid_file(quadriga: Any, write: Any) -> None:
+    done = quadriga("config", "check", write("good.yaml", GOOD))
+    assert done == (0, "good.yaml: valid\n", "")
+
+
+def test_every_problem_is_a_line_with_file_line_path_and_reason(quadriga: Any, write: Any) -> None:
+    done = quadriga("config", "check", write("bad.yaml", BAD))
+    assert done.code == 1
+    assert done.err == ""
+    *problems, verdict = done.out.splitlines()
+    at = "partitions[0].queues[0]"
+    starts = (f"3: {at}.name: 'a!' is not", f"4: {at}.resources.guaranteed: ", f"5: {at}.submitacl")
+    assert len(problems) == 3
+    for line, start in zip(problems, starts, strict=True):
+        assert line.startswith(f"bad.yaml:{start}")
+    assert verdict == "bad.yaml: invalid (3 problems)"
+
+
+def test_warnings_are_apart_and_refuse_nothing(quadriga: Any, write: Any) -> None:
+    name = write("odd.yaml", ODD)
+    done = quadriga("config", "check", name)
+    assert done.code == 0
+    warning, verdict = done.out.splitlines()
+    path = "partitions[0].queues[0].properties.priority.offset"
+    assert warning.startswith(f"odd.yaml:4: warning: {path}: 'high' is not")
+    assert verdict == "odd.yaml: valid (1 warning)"
+    assert quadriga("config", "check", "--quiet", name) == (0, "", "")
+
+
+def test_strict_takes_warnings_for_problems(quadriga: Any, write: Any) -> None:
+    done = quadriga("config", "check", "--strict", write("odd.yaml", ODD))
+    assert done.code == 1
+    assert done.out.endswith("odd.yaml: invalid (1 warning)\n")
+
+
+def test_json_for_programs(quadriga: Any, write: Any) -> None:
+    names = [write("good.yaml", GOOD), write("bad.yaml", BAD), write("odd.yaml", ODD)]
+    done = quadriga("config", "check", "--json", *names)
+    assert done.code == 1
+    told = json.loads(done.out)
+    assert told["valid"] is False
+    assert [(each["file"], each["valid"]) for each in told["files"]] == [
+        ("good.yaml", True),
+        ("bad.yaml", False),
+        ("odd.yaml", True),
+    ]
+    good, bad, odd = told["files"]
+    assert len(good["checksum"]) == 64
+    assert [problem["line"] for problem in bad["problems"]] == [3, 4, 5]
+    assert set(bad["problems"][0]) == {"path", "line", "reason"}
+    assert (odd["problems"], len(odd["warnings"])) == ([], 1)
+
+
+def test_the_standard_input(quadriga: Any, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, code in ((GOOD, 0), (BAD, 1)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        done = quadriga("config", "check", "-")
+        assert done.code == code
+        assert done.out.startswith("standard input:")
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_checked(quadriga: Any, write: Any) -> None:
+    write("latin.yaml", b"partitions: [{name: \xe9}]")
+    write("bad.yaml", BAD)
+    done = quadriga("config", "check", "missing.yaml", "latin.yaml", "bad.yaml")
+    assert done.code == 2
+    assert done.err.splitlines() == [
+        "quadriga: missing.yaml: No such file or directory",
+        "quadriga: latin.yaml: not UTF-8 text",
+    ]
+    assert done.out.endswith("bad.yaml: invalid (3 problems)\n")
+    told = json.loads(quadriga("config", "check", "--json", "missing.yaml").out)
+    assert told["files"][0]["error"] == "No such file or directory"
+
+
+def test_text_that_is_not_yaml_is_a_problem_at_its_line(quadriga: Any, write: Any) -> None:
+    done = quadriga("config", "check", write("broken.yaml", "partitions:\n- {name: [}\n"))
+    assert done.code == 1
+    assert done.out.startswith("broken.yaml:2: not YAML: ")
+
+
+def test_a_text_that_begins_with_a_byte_order_mark(quadriga: Any, write: Any) -> None:
+    assert quadriga("config", "check", write("bom.yaml", "\ufeff" + GOOD)).code == 0
+
+
+@pytest.mark.parametrize("arguments", [(), ("check",), ("mend", "x.yaml")])
+def test_wrong_usage(quadriga: Any, arguments: tuple[str, ...]) -> None:
+    done = quadriga("config", *arguments)
+    assert done.code == 2
+    assert "usage: quadriga config" in done.err
+
+
+FULL = """\
+partitions:
+- limits: [{users: [ann, '*'], maxresources: {vcore: 4}}, {groups: [g], maxapplications: 3}]
+  nodesortpolicy: {type: binpacking, resourceweights: {gpu: 2.5}}
+  preemption: {enabled: false}
+  placementrules:
+  - {name: User, create: true, filter: {type: deny, users: [bob]}, parent: {name: fixed, value: a}}
+  queues:
+  - name: a
+    parent: true
+    adminacl: ' ops'
+    maxapplications: 7
+    properties: {application.sort.policy: fair, preemption.policy: disabled, x: "yes"}
+    childtemplate: {resources: {max: {vcore: 500m, memory: 1Gi}}, properties: {preemption.delay: 5s}}
+    queues:
+    - {name: B, submitacl: 'joe,sue dev', maxapplications: 2, resources: {guaranteed: {vcore: 1}}}
+    - {name: c, maxapplications: 1, parent: true}
+  - {name: "2012"}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_show_writes_out_what_a_configuration_means(
+    quadriga: Any, write: Any, options: tuple[str, ...]
+) -> None:
+    done = quadriga("config", "show", *options, write("full.yaml", FULL))
+    assert (done.code, done.err) == (0, "")
+    for words in ("root", "500m", "1073741824", "joe,sue dev"):
+        assert words in done.out
+    (before,), (after,) = (load(text).partitions for text in (FULL, done.out))
+    assert after == before
+    again = quadriga("config", "show", *options, write("again.yaml", done.out))
+    assert again == done
+
+
+def test_show_of_what_is_not_valid_says_why(quadriga: Any, write: Any) -> None:
+    done = quadriga("config", "show", write("bad.yaml", BAD))
+    assert (done.code, done.out) == (1, "")
+    assert done.err.endswith("bad.yaml: invalid (3 problems)\n")
+    assert quadriga("config", "show", "missing.yaml").code == 2

@@ -1,0 +1,39 @@
+"""Event records of a script's scheduler, spelled in one line each."""
+
+from __future__ import annotations
+
+from quadriga.core.events import message_of
+from quadriga.si import EventRecord
+from quadriga.sim.script import Script
+
+__all__ = ["Ear", "line"]
+
+
+def line(message: EventRecord) -> str:
+    """``NODE ADD NODE_ALLOC n1 k vcore=1000 (text)``; what is empty is left out."""
+    resources = message.resource.resources
+    parts = [
+        EventRecord.Type.Name(message.type),
+        EventRecord.ChangeType.Name(message.eventChangeType),
+        EventRecord.ChangeDetail.Name(message.eventChangeDetail),
+        message.objectID,
+        message.referenceID,
+        *(f"{name}={resources[name].value}" for name in sorted(resources)),
+        f"({message.message})" if message.message else "",
+    ]
+    return " ".join(part for part in parts if part and part != "DETAILS_NONE")
+
+
+class Ear:
+    """Hears what has happened since it last listened."""
+
+    def __init__(self, script: Script) -> None:
+        self._events = script.scheduler.events
+        self._heard = self._events.created
+
+    def heard(self, *kinds: str) -> list[str]:
+        """The lines since the last call; with ``kinds``, those that begin like one of them."""
+        batch = self._events.batch(self._heard, self._events.created - self._heard)
+        self._heard = self._events.created
+        lines = [line(message_of(record)) for record in batch.records]
+        return [each for each in lines if each.startswith(kinds or ("",))]

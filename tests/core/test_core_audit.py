@@ -1,0 +1,211 @@
+"""The incremental audit says what the full walk says, and finds what is broken on purpose."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from test_core_invariants import history
+
+from quadriga.core import Options, Scheduler
+from quadriga.core.model.partition import Partition
+from quadriga.sim import script as scripts
+from quadriga.sim.script import Script
+
+CONFIG = """
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: '*'
+    queues:
+    - name: a
+      queues:
+      - name: b
+        limits:
+        - {users: [ann, '*'], maxresources: {vcore: 90}}
+      - {name: c}
+    - name: d
+      maxapplications: 3
+"""
+
+
+def middle(every: int = 1000) -> Script:
+    """Halfway: running applications, a gang with a replacement in flight, asks that wait."""
+    script = Script(CONFIG, check=False, options=Options(journal_size=None, audit_every=every))
+    for name in ("n1", "n2"):
+        script.node(name, vcore=8000, memory=80)
+    for app, queue in (("one", "root.a.b"), ("two", "root.a.c"), ("three", "root.d")):
+        script.app(app, queue, user="ann")
+        script.ask(app, "x", "y", vcore=1000, memory=1)
+    script.app("gang", "root.a.b", user="bob", gang={"vcore": 4000})
+    script.ask("gang", "p", "q", group="g", placeholder=True, vcore=2000)
+    script.schedule()
+    script.ask("gang", "r", group="g", vcore=1000)
+    script.ask("two", "huge", vcore=90_000)
+    script.schedule()
+    assert script.outstanding
+    assert script.scheduler.audit() == script.scheduler.check() == []
+    return script
+
+
+def app(partition: Partition, name: str) -> Any:
+    return partition.applications[name]
+
+
+def bump(book: list[int]) -> None:
+    book[0] += 1
+
+
+def lose(partition: Partition) -> None:
+    allocation = app(partition, "one").allocations["x-0"]
+    del allocation.node.allocations[allocation]
+
+
+def forget_the_plan(partition: Partition) -> None:
+    app(partition, "gang").asks["r"].planned = None
+
+
+def another_node(partition: Partition) -> None:
+    allocation = app(partition, "one").allocations["x-0"]
+    allocation.node = next(n for n in partition.nodes.values() if n is not allocation.node)
+
+
+def double_reason(partition: Partition) -> None:
+    app(partition, "one").allocations["x-0"].reason = "timeout"
+
+
+def count_again(partition: Partition) -> None:
+    app(partition, "one").queue.parent.running += 1
+
+
+def group_of(partition: Partition) -> Any:
+    return app(partition, "gang").task_groups["g"]
+
+
+def wrong(name: str, value: Callable[[Any], Any]) -> Callable[[Any], None]:
+    def change(thing: Any) -> None:
+        setattr(thing, name, value(getattr(thing, name)))
+
+    return change
+
+
+def up(value: int) -> int:
+    return value + 1
+
+
+#: what is broken on purpose, and the application whose next step must show it
+BROKEN: dict[str, tuple[str, Callable[[Partition], None]]] = {
+    "leaf allocated": ("one", lambda p: bump(app(p, "one").queue.allocated)),
+    "parent allocated": ("two", lambda p: bump(app(p, "one").queue.parent.allocated)),
+    "root pending": ("three", lambda p: bump(p.root.pending)),
+    "leaf promised": ("gang", lambda p: bump(app(p, "gang").queue.promised)),
+    "root preempting": ("three", lambda p: bump(p.root.preempting)),
+    "parent running": ("two", count_again),
+    "application allocated": ("one", lambda p: bump(app(p, "one").allocated)),
+    "application pending": ("two", lambda p: bump(app(p, "two").pending)),
+    "placeholders": ("gang", lambda p: bump(app(p, "gang").allocated_placeholder)),
+    "user": ("one", lambda p: bump(app(p, "one").ledgers[0].usage)),
+    "user's applications": ("one", lambda p: app(p, "one").ledgers[0].running.clear()),
+    "capacity": ("one", lambda p: bump(p.capacity)),
+    "allocation on no node": ("one", lose),
+    "allocation on the wrong node": ("one", another_node),
+    "reason without a release": ("one", double_reason),
+    "parked for nothing": ("gang", forget_the_plan),
+    "task group pending": ("gang", lambda p: wrong("pending", up)(group_of(p))),
+    "task group count": ("gang", lambda p: wrong("count", up)(group_of(p))),
+    "application mask": ("two", lambda p: wrong("mask", lambda mask: 0)(app(p, "two"))),
+    "lane mask": ("two", lambda p: wrong("mask", lambda mask: mask | 1 << 40)(app(p, "two").above)),
+    "leaf mask": ("two", lambda p: wrong("mask", lambda mask: mask | 1 << 40)(app(p, "two").queue)),
+}
+
+
+def touch(script: Script, name: str) -> None:
+    """The application's next step, in which nothing that is broken gets right by chance."""
+    script.ask(name, "more", vcore=95_000)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_shows_in_the_next_step_that_comes_near(what: str) -> None:
+    script = middle()
+    near, break_it = BROKEN[what]
+    break_it(script.scheduler.partition())
+    touch(script, near)
+    found = script.scheduler.audit()
+    assert found
+    assert set(script.scheduler.check()) <= set(found)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_is_broken_elsewhere_shows_in_the_next_full_walk(what: str) -> None:
+    script = middle(every=6)
+    near, break_it = BROKEN[what]
+    break_it(script.scheduler.partition())
+    far = next(name for name in ("three", "two", "one") if name != near)
+    for number in range(6):
+        script.ask(far, f"more-{number}", vcore=95_000)
+        if found := script.scheduler.audit():
+            break
+    assert set(found) == set(script.scheduler.check())
+
+
+def test_a_node_is_looked_at_when_something_happens_on_it() -> None:
+    for break_it in (lambda n: bump(n.available), lambda n: bump(n.allocated)):
+        script = middle()
+        partition = script.scheduler.partition()
+        allocation = app(partition, "one").allocations["x-0"]
+        break_it(allocation.node)
+        script.release("one", "x-0")
+        found = script.scheduler.audit()
+        assert any("V2" in text and allocation.node.node_id in text for text in found)
+        assert set(script.scheduler.check()) <= set(found)
+
+
+def test_v8_an_application_that_ended_is_looked_at_once_more() -> None:
+    script = middle()
+    ending = app(script.scheduler.partition(), "one")
+    script.remove_app("one")
+    bump(ending.allocated)
+    assert any(text.startswith("[rm]default: V8") for text in script.scheduler.audit())
+
+
+def test_what_changes_without_a_trigger_is_a_doubt_and_no_violation() -> None:
+    script = middle()
+    audit: Any = script.scheduler._audit
+    before = audit.doubts
+    partition = script.scheduler.partition()
+    partition.registry.position("fpga")  # every book grows
+    touch(script, "one")
+    assert script.scheduler.audit() == []
+    bump(partition.capacity)
+    touch(script, "one")
+    assert script.scheduler.audit()
+    assert audit.doubts == before + 1
+
+
+def test_without_an_audit_there_is_the_plain_kernel() -> None:
+    plain = Scheduler()
+    assert type(plain._kernel).__name__ == "Kernel"
+    with pytest.raises(RuntimeError, match="audit_every"):
+        plain.audit()
+
+
+@pytest.mark.parametrize("seed", range(300, 308))
+def test_the_audit_agrees_with_the_full_walk_in_any_history(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Scheduler.check
+
+    def both(scheduler: Scheduler) -> list[str]:
+        found = scheduler.audit()
+        assert sorted(found) == sorted(full(scheduler))
+        return found
+
+    monkeypatch.setattr(Scheduler, "check", both)
+    monkeypatch.setattr(scripts, "Options", functools.partial(Options, audit_every=40))
+    life = history(seed)
+    audit: Any = life.script.scheduler._audit
+    assert audit.walks >= 2
+    assert audit.doubts <= 6  # configurations came, and wants changed without any trigger

@@ -1,0 +1,92 @@
+"""Applications with too many unschedulable asks are left alone for a while (2.2.2, +1.8)."""
+
+from __future__ import annotations
+
+from quadriga.sim.script import Script
+
+from .preemption_side import news
+
+CONFIG = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            properties:
+              application.unschedasks.backoff: '3'
+              application.unschedasks.backoff.delay: 10s
+          - name: b
+"""
+
+
+def waiting(asks: int, queue: str = "root.a") -> Script:
+    script = Script(CONFIG)
+    script.node("n1", vcore=2)
+    script.app("app", queue)
+    script.ask("app", *(f"k{n}" for n in range(asks)), vcore=4)
+    script.schedule()
+    return script
+
+
+def reasons(script: Script, key: str = "k0") -> str:
+    return "; ".join(script.scheduler.explain("app", key).reasons)
+
+
+def test_2_2_2_three_asks_that_find_no_place_are_enough() -> None:
+    script = waiting(3)
+    app = script.scheduler.application("app")
+    assert app.backoff_until == 10 * 10**9
+    assert "left alone for 10 s" in reasons(script)
+    script.node("n2", vcore=8)
+    assert script.schedule() == []
+    script.advance(9.9)
+    assert script.schedule() == []
+    script.advance(0.1)
+    assert app.backoff_until == 0
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+def test_2_2_2_two_are_not() -> None:
+    script = waiting(2)
+    assert script.scheduler.application("app").backoff_until == 0
+    script.node("n2", vcore=8)
+    assert news(script.schedule()) == ["app/k0-0 on n2", "app/k1-0 on n2"]
+
+
+def test_2_2_2_other_queues_are_not_concerned() -> None:
+    assert waiting(9, "root.b").scheduler.application("app").backoff_until == 0
+
+
+def test_2_2_2_asks_behind_them_are_not_looked_at() -> None:
+    script = Script(CONFIG)
+    script.node("n1", vcore=2)
+    script.app("app", "root.a")
+    script.ask("app", "k0", "k1", "k2", vcore=4)
+    script.ask("app", "small", vcore=1)
+    script.app("another", "root.a")
+    script.ask("another", "x", vcore=1)
+    assert news(script.schedule()) == ["another/x-0 on n1"]
+    script.advance(10)
+    assert script.schedule() == []
+    assert script.scheduler.application("app").backoff_until == 20 * 10**9
+
+
+def test_2_2_2_asks_before_them_are() -> None:
+    script = Script(CONFIG)
+    script.node("n1", vcore=2)
+    script.app("app", "root.a")
+    script.ask("app", "small", vcore=1)
+    script.ask("app", "k0", "k1", "k2", vcore=4)
+    assert news(script.schedule()) == ["app/small-0 on n1"]
+    assert script.scheduler.application("app").backoff_until
+
+
+def test_2_2_2_an_application_that_ends_meanwhile() -> None:
+    script = waiting(3)
+    script.remove_app("app")
+    assert script.advance(20) == []
+    script.app("app", "root.a")
+    script.ask("app", "small", vcore=1)
+    assert news(script.schedule()) == ["app/small-0 on n1"]

@@ -1,0 +1,81 @@
+"""What is recorded of preemption (2.16, since YuniKorn 1.7): who had to go, and for whom."""
+
+from __future__ import annotations
+
+from event_lines import Ear
+
+from quadriga.si import NodeInfo
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script
+
+QUEUES = """\
+partitions:
+  - name: default
+    preemption: {quotapreemptionenabled: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: low
+            properties: {preemption.quota.delay: 10s}
+            resources: {guaranteed: {vcore: 1}, max: {vcore: LIMIT}}
+          - name: high
+            properties: {preemption.delay: 1s}
+            resources: {guaranteed: {vcore: 3}}
+"""
+
+
+def full() -> tuple[Script, Ear]:
+    """Four vcores, all used by ``low``, of which one is guaranteed to it."""
+    script = Script(QUEUES.replace("LIMIT", "4"))
+    script.node("n1", vcore=4000)
+    script.app("low", "root.low")
+    script.app("high", "root.high")
+    script.ask("low", "a", "b", "c", "d", vcore=1000)
+    script.schedule()
+    return script, Ear(script)
+
+
+def test_2_16_a_victim_is_told_for_whom_it_goes_and_ends_as_preempted() -> None:
+    script, ear = full()
+    script.ask("high", "h", preempt=(True, True), vcore=1000)
+    script.advance(1)
+    script.schedule()
+    assert ear.heard("REQUEST NONE d", "NODE ADD") == [
+        "REQUEST NONE d low vcore=1000 (Preempted by h from application high in root.high)",
+        "NODE ADD NODE_RESERVATION n1 h vcore=1000",
+    ]
+    script.confirm()
+    assert ear.heard("APP") == ["APP REMOVE ALLOC_PREEMPT low d-0 vcore=1000"]
+    script.schedule()
+    assert ear.heard("NODE") == [
+        "NODE REMOVE NODE_RESERVATION n1 h vcore=1000",
+        "NODE ADD NODE_ALLOC n1 h vcore=1000",
+    ]
+
+
+def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
+    script, ear = full()
+    script.configure(QUEUES.replace("LIMIT", "3"))
+    ear.heard()
+    script.advance(10)
+    assert ear.heard() == [
+        "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)"
+    ]
+
+
+def test_2_16_an_ask_that_finds_no_victim_on_its_node_is_told() -> None:
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=9000)
+    script.node("n1", vcore=1000)
+    script.app("a")
+    script.ask("a", "first", priority=9, vcore=1000)
+    script.schedule()
+    ear = Ear(script)
+    script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1000)
+    script.schedule()
+    script.schedule()
+    assert ear.heard("REQUEST") == [
+        "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
+        "no preemption victim found)"
+    ]

@@ -1,0 +1,447 @@
+"""Every row of the table of event records (2.16): what happens, and what is recorded of it."""
+
+from __future__ import annotations
+
+import pytest
+from event_lines import Ear
+
+from quadriga.si import (
+    Allocation,
+    NodeInfo,
+    TerminationType,
+)
+from quadriga.sim.script import Script, resource
+
+TWO_QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+          - name: small
+            resources: {{{small}}}
+            {more}
+"""
+
+
+def queues(small: str = "max: {vcore: 2}", more: str = "") -> str:
+    return TWO_QUEUES.format(small=small, more=more)
+
+
+def running(**extra: object) -> tuple[Script, Ear]:
+    """One node, and the application ``a`` with one allocation on it."""
+    script = Script()
+    script.node("n1", vcore=4000, **extra)  # type: ignore[arg-type]
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    return script, Ear(script)
+
+
+# -- queues ------------------------------------------------------------------------------------------
+
+
+def test_2_16_configured_queues_are_recorded_parents_first() -> None:
+    script = Script(queues())
+    lines = Ear(script).heard()
+    assert lines == []  # nothing since
+    batch = script.scheduler.events.batch()
+    assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
+
+
+def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
+    script = Script(queues())
+    ear = Ear(script)
+    script.configure(queues("max: {vcore: 3}, guaranteed: {vcore: 1}"))
+    assert ear.heard() == [
+        "QUEUE SET QUEUE_MAX root.small vcore=3000",
+        "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
+    ]
+
+
+def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None:
+    script = Script(queues())
+    ear = Ear(script)
+    script.configure(queues() + "# the same\n")
+    assert ear.heard() == []
+
+
+def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
+    script = Script(queues())
+    ear = Ear(script)
+    script.configure(queues(more="queues: [{name: below}]"))
+    assert ear.heard() == [
+        "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
+        "QUEUE SET QUEUE_MAX root.small vcore=2000",
+        "QUEUE ADD root.small.below",
+    ]
+
+
+def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
+    script = Script(queues())
+    script.app("a", "root.small")
+    ear = Ear(script)
+    script.configure(queues().replace("small", "other"))
+    assert ear.heard("QUEUE") == ["QUEUE ADD root.other"]
+    script.remove_app("a")
+    script.advance(10)
+    assert ear.heard("QUEUE") == ["QUEUE REMOVE QUEUE_APP root.small a", "QUEUE REMOVE root.small"]
+
+
+def test_2_16_queues_made_by_placement_are_dynamic() -> None:
+    script = Script("""\
+partitions:
+  - name: default
+    placementrules: [{name: user, create: true}]
+    queues: [{name: root, submitacl: '*'}]
+""")
+    ear = Ear(script)
+    script.app("a", "", user="ann")
+    assert ear.heard() == [
+        "QUEUE ADD QUEUE_DYNAMIC root.ann",
+        "APP ADD a",
+        "QUEUE ADD QUEUE_APP root.ann a",
+    ]
+    script.remove_app("a")
+    script.advance(10)
+    assert ear.heard("QUEUE")[-1] == "QUEUE REMOVE QUEUE_DYNAMIC root.ann"
+
+
+def test_2_16_root_has_what_the_nodes_have_and_the_record_says_what_it_had() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    ear = Ear(script)
+    script.node("n2", vcore=1000)
+    assert ear.heard("QUEUE") == [
+        "QUEUE SET QUEUE_MAX root vcore=4000 "
+        "(max resources changed from map[vcore:4000] to map[vcore:5000])"
+    ]
+
+
+# -- nodes -------------------------------------------------------------------------------------------
+
+
+def test_2_16_the_life_of_a_node() -> None:
+    script = Script()
+    ear = Ear(script)
+    script.node("n1", vcore=4000)
+    assert ear.heard("NODE") == [
+        "NODE SET NODE_SCHEDULABLE n1 (schedulable: true)",
+        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
+    ]
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    assert ear.heard() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: false)"]
+    script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert ear.heard() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: true)"]
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert ear.heard("NODE") == [
+        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
+        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
+    ]
+
+
+def test_x7_a_node_created_draining_is_not_schedulable() -> None:
+    script = Script()
+    ear = Ear(script)
+    script.node("n1", NodeInfo.CREATE_DRAIN, vcore=4000)
+    assert "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)" in ear.heard()
+
+
+def test_2_16_capacity_occupied_and_ready_are_recorded_when_they_change() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    ear = Ear(script)
+    script.node("n1", NodeInfo.UPDATE, vcore=6000)
+    assert ear.heard("NODE") == ["NODE SET NODE_CAPACITY n1 vcore=6000"]
+    script.node("n1", NodeInfo.UPDATE, vcore=6000)
+    assert ear.heard() == []
+    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
+    assert ear.heard() == ["NODE SET NODE_OCCUPIED n1 vcore=500"]
+    script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
+    script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
+    assert ear.heard() == ["NODE SET NODE_READY n1 (ready: false)"]
+
+
+def test_i30_a_rejected_node_is_not_recorded_as_added() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    ear = Ear(script)
+    script.node("n1", vcore=4000)
+    assert ear.heard() == []
+
+
+def test_2_16_a_node_that_goes_takes_its_allocations_along() -> None:
+    script, ear = running()
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert ear.heard("NODE", "APP", "USER") == [
+        "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
+        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
+        "APP REMOVE ALLOC_NODEREMOVED a k-0 vcore=1000",
+        "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
+        "APP SET APP_COMPLETING a",
+    ]
+
+
+def test_2_7_reservations_come_and_go() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.node("n2", vcore=4000)
+    script.app("a")
+    script.ask("a", "k", "l", vcore=3000)
+    script.schedule()
+    script.ask("a", "wide", vcore=2000)
+    script.advance(3)
+    ear = Ear(script)
+    script.schedule()
+    assert ear.heard("NODE") == ["NODE ADD NODE_RESERVATION n1 wide vcore=2000"]
+    script.release("a", "k-0")
+    script.schedule()
+    assert [line for line in ear.heard("NODE") if "RESERVATION" in line] == [
+        "NODE REMOVE NODE_RESERVATION n1 wide vcore=2000"
+    ]
+
+
+# -- applications ------------------------------------------------------------------------------------
+
+
+def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    ear = Ear(script)
+    script.app("a")
+    assert ear.heard() == ["APP ADD a", "QUEUE ADD QUEUE_APP root.default a"]
+    script.ask("a", "k", vcore=1000)
+    assert ear.heard() == ["APP SET APP_ACCEPTED a", "APP ADD APP_REQUEST a k vcore=1000"]
+    script.schedule()
+    assert ear.heard() == [
+        "APP SET APP_RUNNING a vcore=1000",
+        "NODE ADD NODE_ALLOC n1 k vcore=1000",
+        "USERGROUP ADD UG_USER_RESOURCE user root.default vcore=1000",
+        "APP ADD APP_ALLOC a k-0 vcore=1000",
+    ]
+    script.release("a", "k-0")
+    assert ear.heard() == [
+        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
+        "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
+        "NODE REMOVE NODE_ALLOC n1 k vcore=1000",
+        "APP SET APP_COMPLETING a",
+    ]
+    script.advance(30)
+    assert ear.heard() == [
+        "APP SET APP_COMPLETED a",
+        "QUEUE REMOVE QUEUE_APP root.default a",
+        "APP REMOVE a",
+    ]
+    script.advance(72 * 3600)
+    assert ear.heard() == ["APP SET APP_EXPIRED a"]
+
+
+def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
+    script = Script(queues(small="", more="properties: {application.sort.policy: stateaware}"))
+    script.node("n1", vcore=4000)
+    script.app("a", "root.small")
+    script.ask("a", "k", vcore=1000)
+    ear = Ear(script)
+    script.schedule()
+    assert ear.heard("APP SET") == ["APP SET APP_STARTING a vcore=1000"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "partition", "user", "reason"),
+    [
+        ("root", "", "user", "no placement rule matched"),
+        ("root.small", "nowhere", "user", "does not exist"),
+        ("root.small", "", "", "empty user cannot resolve"),
+    ],
+)
+def test_2_16_a_rejected_application_is_recorded_with_the_reason(
+    queue: str, partition: str, user: str, reason: str
+) -> None:
+    small = "{name: root, submitacl: '*', queues: [{name: small}]}"
+    script = Script(f"partitions: [{{name: default, queues: [{small}]}}]\n")
+    ear = Ear(script)
+    script.app("a", queue, partition=partition, user=user)
+    arrived, rejected = ear.heard()
+    assert arrived == "APP ADD a"
+    assert rejected.startswith("APP SET APP_REJECT a (") and reason in rejected
+
+
+def test_x31_a_removed_application_leaves_nothing_behind() -> None:
+    script, ear = running()
+    script.ask("a", "more", vcore=9000)
+    ear.heard()
+    script.remove_app("a")
+    assert ear.heard() == [
+        "APP REMOVE REQUEST_CANCEL a more vcore=9000",
+        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
+        "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
+        "NODE REMOVE NODE_ALLOC n1 k vcore=1000",
+        "APP SET APP_COMPLETING a (application removed)",
+        "APP SET APP_COMPLETED a (application removed)",
+        "QUEUE REMOVE QUEUE_APP root.default a",
+        "APP REMOVE a",
+    ]
+
+
+# -- asks and allocations ------------------------------------------------------------------------------
+
+
+def test_i17_an_ask_that_changes_is_recorded_again() -> None:
+    script = Script()
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    ear = Ear(script)
+    script.ask("a", "k", vcore=2000)
+    assert ear.heard() == ["APP ADD APP_REQUEST a k vcore=2000"]
+
+
+def test_2_16_an_ask_that_the_resource_manager_takes_back_is_cancelled() -> None:
+    script = Script()
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    ear = Ear(script)
+    script.release_ask("a", "k")
+    assert ear.heard("APP REMOVE") == ["APP REMOVE REQUEST_CANCEL a k vcore=1000"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [
+        (TerminationType.UNKNOWN_TERMINATION_TYPE, "ALLOC_NODEREMOVED"),
+        (TerminationType.STOPPED_BY_RM, "ALLOC_CANCEL"),
+        (TerminationType.TIMEOUT, "ALLOC_TIMEOUT"),
+        (TerminationType.PREEMPTED_BY_SCHEDULER, "ALLOC_PREEMPT"),
+        (TerminationType.PLACEHOLDER_REPLACED, "ALLOC_REPLACED"),
+    ],
+)
+def test_2_16_the_end_of_an_allocation_says_how_its_release_was_terminated(
+    kind: TerminationType, detail: str
+) -> None:
+    script, ear = running()
+    script.release("a", "k-0", kind)
+    assert ear.heard("APP REMOVE") == [f"APP REMOVE {detail} a k-0 vcore=1000"]
+
+
+def test_x17_an_allocation_that_ran_for_too_long_timed_out() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("a")
+    script.ask("a", "k", vcore=1000, timeout_ms=5000)
+    script.schedule()
+    script.advance(5)
+    ear = Ear(script)
+    script.confirm()
+    assert ear.heard("APP REMOVE") == ["APP REMOVE ALLOC_TIMEOUT a k-0 vcore=1000"]
+
+
+def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
+    script = Script()
+    script.app("a")
+    ear = Ear(script)
+    there = Allocation(
+        applicationID="a",
+        allocationKey="k",
+        UUID="k-0",
+        nodeID="n1",
+        resourcePerAlloc=resource({"vcore": 1000}),
+    )
+    script.node("n1", existing=[there], vcore=4000)
+    lines = ear.heard("APP", "NODE ADD")
+    assert lines == [
+        "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
+        "APP SET APP_ACCEPTED a",
+        "NODE ADD NODE_ALLOC n1 k vcore=1000",
+        "APP ADD APP_ALLOC a k-0 vcore=1000",
+        "APP SET APP_RUNNING a vcore=1000",
+    ]
+
+
+# -- gangs -------------------------------------------------------------------------------------------
+
+
+def gang(style: str = "Soft", vcore: int = 1000) -> tuple[Script, Ear]:
+    """A gang of two that has both placeholders, of ``vcore`` each."""
+    script = Script()
+    script.node("n1", vcore=8000)
+    script.app("g", gang={"vcore": 2 * vcore}, style=style, timeout_ms=60_000)
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=vcore)
+    script.schedule()
+    return script, Ear(script)
+
+
+def test_g31_a_replacement_on_the_same_node_says_nothing_of_the_node() -> None:
+    script, ear = gang()
+    script.ask("g", "r0", group="tg", vcore=500)
+    script.schedule()
+    assert ear.heard() == ["APP ADD APP_REQUEST g r0 vcore=500"]
+    script.confirm()
+    assert ear.heard() == [
+        "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
+        "APP REMOVE ALLOC_REPLACED g p0-0 vcore=1000",
+        "USERGROUP ADD UG_USER_RESOURCE user root.default vcore=500",
+        "APP ADD APP_ALLOC g r0-0 vcore=500",
+    ]
+
+
+def test_x18_a_replacement_on_another_node_takes_that_node_at_once() -> None:
+    script, ear = gang()
+    script.node("n2", vcore=8000)
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: "not here" if (key, node) == ("r0", "n1") else None
+    )
+    ear.heard()
+    script.ask("g", "r0", group="tg", vcore=500)
+    script.schedule()
+    assert ear.heard("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]
+    script.confirm()
+    assert ear.heard("NODE") == ["NODE REMOVE NODE_ALLOC n1 p0 vcore=1000"]
+
+
+def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
+    script, ear = gang()
+    script.ask("g", "r0", group="tg", vcore=1500)
+    ear.heard()
+    script.schedule()
+    assert ear.heard("REQUEST")[0] == (
+        "REQUEST NONE p0 g vcore=1500 (Task group 'tg' in application 'g': allocation resources "
+        "'map[vcore:1500]' are not matching placeholder 'map[vcore:1000]' allocation with ID 'p0')"
+    )
+
+
+def test_g45_a_hard_timeout_is_recorded_with_its_reason() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("g", gang={"vcore": 2000}, style="Hard", timeout_ms=10_000)
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    ear = Ear(script)
+    script.advance(10)
+    assert ear.heard() == [
+        "APP SET APP_FAILING g (ResourceReservationTimeout)",
+        "APP REMOVE REQUEST_TIMEOUT g p1 vcore=1000",
+    ]
+    script.confirm()
+    assert ear.heard("APP", "NODE") == [
+        "APP REMOVE ALLOC_TIMEOUT g p0-0 vcore=1000",
+        "NODE REMOVE NODE_ALLOC n1 p0 vcore=1000",
+        "APP SET APP_FAILED g",
+        "APP REMOVE g",
+    ]
+
+
+def test_x2_a_soft_timeout_resumes() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("g", gang={"vcore": 2000}, timeout_ms=10_000)
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    ear = Ear(script)
+    script.advance(10)
+    script.confirm()
+    assert ear.heard("APP SET") == [
+        "APP SET APP_RESUMING g (ResourceReservationTimeout)",
+        "APP SET APP_ACCEPTED g",
+    ]

@@ -1,0 +1,276 @@
+"""The eleven health checks: what each of them finds, and that a busy cluster passes them (2.12)."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from test_core_invariants import Life
+
+from quadriga.core.health import CHECK_EVERY, check_health, check_interval
+from quadriga.core.views import Views
+from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
+from quadriga.sim.script import Script, resource
+
+#: names and descriptions, in order
+CHECKS = [
+    ("Scheduling errors", "Check for scheduling error entries in metrics"),
+    ("Failed nodes", "Check for failed nodes entries in metrics"),
+    ("Negative resources", "Check for negative resources in the partitions"),
+    ("Negative resources", "Check for negative resources in the nodes"),
+    (
+        "Consistency of data",
+        "Check if a partition's allocated resource <= total resource of the partition",
+    ),
+    (
+        "Consistency of data",
+        "Check if total partition resource == sum of the node resources from the partition",
+    ),
+    (
+        "Consistency of data",
+        "Check if node total resource = allocated resource + occupied resource + available "
+        "resource",
+    ),
+    ("Consistency of data", "Check if node capacity >= allocated resources on the node"),
+    ("Reservation check", "Check the reservation nr compared to the number of nodes"),
+    ("Orphan allocation on node check", "Check if there are orphan allocations on the nodes"),
+    ("Orphan allocation on app check", "Check if there are orphan allocations on the applications"),
+]
+
+
+def failing(script: Script, errors: int = 0) -> dict[int, str]:
+    """The checks that fail, by their place, with what they say."""
+    found = check_health(script.scheduler.partitions(), errors)
+    checks = found["HealthChecks"]
+    assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
+    wrong = {
+        at: check["DiagnosisMessage"] for at, check in enumerate(checks) if not check["Succeeded"]
+    }
+    assert found["Healthy"] == (not wrong)
+    return wrong
+
+
+def busy() -> Script:
+    """A gang half replaced, an ordinary application, a draining node, a reservation."""
+    script = Script()
+    for name in ("n1", "n2"):
+        script.node(name, vcore=2000, memory=10)
+    script.node("n3", NodeInfo.CREATE_DRAIN, occupied={"vcore": 1}, vcore=2000)
+    script.app("g", gang={"vcore": 2000})
+    script.ask("g", "p1", "p2", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.ask("g", "r", group="tg", vcore=1000)
+    script.app("big")
+    script.ask("big", "b", vcore=2000)
+    script.advance(3)
+    script.schedule()
+    return script
+
+
+def test_2_12_a_sound_cluster_is_healthy() -> None:
+    assert failing(Script()) == {}
+    script = busy()
+    assert failing(script) == {}
+    reservations = check_health(script.scheduler.partitions())["HealthChecks"][8]
+    assert reservations["DiagnosisMessage"] == "[rm]default: 1 reservations, 3 nodes"
+
+
+def test_2_12_nobody_is_registered() -> None:
+    script = Script()
+    script.scheduler.shutdown("rm", 0)
+    assert failing(script) == {}
+
+
+def test_2_12_errors_that_the_driver_has_met() -> None:
+    assert failing(Script(), errors=3) == {0: "scheduling errors so far: 3"}
+
+
+def test_2_12_a_node_that_could_not_be_taken_up() -> None:
+    script = Script()
+    lost = Allocation(
+        allocationKey="k", applicationID="gone", resourcePerAlloc=resource({"vcore": 1})
+    )
+    script.node("n1", vcore=1, existing=[lost])
+    assert failing(script) == {1: "nodes that could not be taken up: [rm]default/n1"}
+    script.node("n1", vcore=1)
+    assert failing(script) == {}
+
+
+def test_v2_a_node_that_lost_capacity_is_reported() -> None:
+    """Legal, nobody is evicted; and somebody should look at it, as in YuniKorn."""
+    script = Script()
+    script.node("n1", vcore=2000)
+    script.app("app")
+    script.ask("app", "k", vcore=2000)
+    script.schedule()
+    script.node("n1", NodeInfo.UPDATE, vcore=500)
+    assert failing(script) == {
+        3: "nodes with negative resources: [rm]default/n1 available vcore=-1500",
+        7: "nodes with more allocated than they have: [rm]default/n1 has vcore=500, "
+        "allocated is vcore=2000",
+    }
+    script.release("app")
+    assert failing(script) == {}
+
+
+def test_x18_a_replacement_on_another_node_is_no_inconsistency() -> None:
+    script = Script()
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
+    )
+    script.node("n1", vcore=1000)
+    script.app("g", gang={"vcore": 1000})
+    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.node("n2", vcore=1000)
+    script.ask("g", "r", group="tg", vcore=1000)
+    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
+    assert failing(script) == {}
+    script.confirm()
+    assert failing(script) == {}
+
+
+# -- books that are wrong --------------------------------------------------------------------------
+
+
+def parts(script: Script) -> Any:
+    """A partition and what is in it, to be broken."""
+    partition = script.scheduler.partition()
+    node = partition.nodes["n1"]
+    app = partition.applications["g"]
+    return SimpleNamespace(
+        partition=partition,
+        node=node,
+        app=app,
+        allocation=next(iter(node.allocations)),
+        vcore=partition.registry.index["vcore"],
+    )
+
+
+def less_allocated(at: Any) -> None:
+    at.partition.root.allocated[at.vcore] -= 1
+
+
+def less_than_nothing(at: Any) -> None:
+    at.partition.root.allocated[at.vcore] -= 10_000
+
+
+def capacity_forgotten(at: Any) -> None:
+    at.partition.capacity[at.vcore] += 5
+
+
+def room_out_of_nowhere(at: Any) -> None:
+    at.node.available[at.vcore] += 7
+
+
+def too_much_on_the_node(at: Any) -> None:
+    at.node.allocated[at.vcore] += 2000
+
+
+def capacity_below_nothing(at: Any) -> None:
+    at.node.total[at.vcore] = -1
+
+
+def unknown_to_its_application(at: Any) -> None:
+    at.app.placeholders.clear()
+
+
+def unknown_to_its_node(at: Any) -> None:
+    del at.node.allocations[at.allocation]
+
+
+def of_another_of_the_same_name(at: Any) -> None:
+    at.partition.applications["g"] = SimpleNamespace(
+        app_id="g", placeholders={}, allocations={}, asks={}
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "expected"),
+    [
+        (less_allocated, {4}),
+        (less_than_nothing, {2, 4}),
+        (capacity_forgotten, {5}),
+        (room_out_of_nowhere, {6}),
+        (too_much_on_the_node, {4, 6, 7}),
+        (capacity_below_nothing, {3, 5, 6, 7}),
+        (unknown_to_its_application, {9}),
+        (unknown_to_its_node, {6, 10}),
+        (of_another_of_the_same_name, {9}),
+    ],
+)
+def test_2_12_every_check_finds_its_fault(
+    damage: Callable[[Any], None], expected: set[int]
+) -> None:
+    script = busy()
+    damage(parts(script))
+    found = failing(script)
+    assert set(found) == expected
+    for text in found.values():
+        assert "none" not in text
+        assert "[rm]default" in text or "g/" in text
+
+
+# -- in the middle of it all -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(360, 368))
+def test_2_12_a_faulty_cluster_with_right_books_is_healthy(seed: int) -> None:
+    """After every step of a random run with lost and wrong confirmations, dying nodes, reloads and
+    restarts nothing is reported but what really is so: nodes that were shrunk below their use, and
+    nodes that brought what nobody knows."""
+    life = Life(random.Random(seed))
+    for _ in range(120):
+        life.step()
+        wrong = failing(life.script)
+        partition = life.script.scheduler.partition()
+        shrunk = any(min(node.available) < 0 for node in partition.nodes.values())
+        over = any(
+            used > whole
+            for node in partition.nodes.values()
+            for used, whole in zip(node.allocated, node.total, strict=True)
+        )
+        expected = {1} if partition.failed_nodes else set()
+        expected |= {3} if shrunk else set()
+        expected |= {7} if over else set()
+        assert set(wrong) == expected
+
+
+def test_i7_a_restart_of_the_resource_manager_leaves_nothing_behind() -> None:
+    script = busy()
+    script.send(RegisterResourceManagerRequest(rmID="rm"))
+    assert failing(script) == {}
+
+
+# -- for the driver --------------------------------------------------------------------------------
+
+
+def test_2_12_the_last_result_is_kept_until_the_next_check() -> None:
+    script = busy()
+    views = Views(script.scheduler)
+    assert views.check_health()["Healthy"]
+    parts(script).partition.capacity[0] += 1
+    assert views.health()["Healthy"]
+    assert not views.check_health()["Healthy"]
+    assert not views.health()["Healthy"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, CHECK_EVERY),
+        ("", CHECK_EVERY),
+        ("1m", 60 * 10**9),
+        ("0s", 0),
+        ("0", 0),
+        ("-5s", 0),
+        ("soon", CHECK_EVERY),
+    ],
+)
+def test_2_2_3_how_often_to_check(value: str | None, expected: int) -> None:
+    extra = {} if value is None else {"health.checkInterval": value}
+    assert check_interval(extra) == expected
+    assert CHECK_EVERY == 30 * 10**9

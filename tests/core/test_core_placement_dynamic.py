@@ -1,0 +1,384 @@
+"""Queues that placement makes, and how they and others go again (2.2, 2.4, 2.9)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.si import RequestError
+from quadriga.sim.script import Script
+
+RULES = """\
+partitions:
+  - name: default
+    placementrules:
+      - {name: tag, value: namespace, create: true, parent: {name: fixed, value: root.ns}}
+      - {name: provided, create: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+"""
+NAMESPACES = """\
+          - name: ns
+            parent: true
+            properties: {application.sort.priority: disabled, priority.offset: '5', own: 'no'}
+            childtemplate:
+              maxapplications: 3
+              properties: {application.sort.policy: fair, own: 'yes'}
+              resources: {guaranteed: {memory: 10}, max: {memory: 50, vcore: 2}}
+"""
+
+
+def cluster() -> Script:
+    return Script(RULES + NAMESPACES)
+
+
+def place(script: Script, app: str, namespace: str, **tags: str) -> None:
+    assert script.app(app, tags={"namespace": namespace, **tags}) == [f"accepted {app}"]
+
+
+def queue(script: Script, path: str) -> Queue:
+    found = script.scheduler.partition().queue(path)
+    assert found is not None, path
+    return found
+
+
+def paths(script: Script) -> list[str]:
+    return [queue.path for queue in script.scheduler.partition().queues()]
+
+
+def story(script: Script, path: str) -> list[str]:
+    records = script.scheduler.story(f"queue/{queue_key(script, path)}")
+    return [record.trigger for record in records]
+
+
+def queue_key(script: Script, path: str) -> str:
+    return f"{script.scheduler.partition().key}/{path}"
+
+
+# -- templates -------------------------------------------------------------------------------------
+
+
+def test_a_dynamic_leaf_is_made_after_the_template_of_its_parent() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    leaf = queue(script, "root.ns.dev")
+    assert isinstance(leaf, LeafQueue)
+    assert not leaf.managed
+    assert leaf.max == {"memory": 50, "vcore": 2000}
+    assert leaf.guaranteed == {"memory": 10}
+    assert leaf.max_applications == 3
+    assert leaf.fair
+    assert leaf.template is None
+
+
+def test_properties_come_down_with_the_template_over_them() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    leaf = queue(script, "root.ns.dev")
+    assert leaf.raw_properties == {
+        "application.sort.priority": "disabled",
+        "application.sort.policy": "fair",
+        "own": "yes",
+    }
+    assert not leaf.sorts_priority
+    assert leaf.properties.priority_offset == 0
+
+
+def test_a_template_reaches_leafs_below_dynamic_parents_but_not_those_parents() -> None:
+    script = cluster()
+    script.app("app", "root.ns.deep.er")
+    parent, leaf = queue(script, "root.ns.deep"), queue(script, "root.ns.deep.er")
+    assert (parent.managed, leaf.managed) == (False, False)
+    assert (parent.max, parent.max_applications) == (None, 0)
+    assert parent.template == queue(script, "root.ns").template
+    assert leaf.max == {"memory": 50, "vcore": 2000}
+
+
+def test_without_a_template_a_dynamic_leaf_is_unlimited() -> None:
+    script = cluster()
+    script.app("app", "root.made")
+    leaf = queue(script, "root.made")
+    assert (leaf.max, leaf.guaranteed, leaf.max_applications) == (None, None, 0)
+
+
+def test_the_quota_of_a_dynamic_leaf_is_kept() -> None:
+    script = cluster()
+    script.node("n", memory=100, vcore=10000)
+    place(script, "app", "dev")
+    script.ask("app", *(f"k{n}" for n in range(6)), memory=10)
+    assert sum(line.startswith("new") for line in script.schedule()) == 5
+    reasons = script.scheduler.explain("app", "k5").reasons
+    assert reasons == ("queue root.ns.dev: memory limit 50, used 50, asked 10, headroom 0",)
+
+
+def test_a_new_template_is_for_queues_made_later() -> None:
+    script = cluster()
+    place(script, "old", "old")
+    script.app("deep", "root.ns.deep.one")
+    script.configure(RULES + NAMESPACES.replace("memory: 50", "memory: 70"))
+    place(script, "new", "new")
+    script.app("deeper", "root.ns.deep.two")
+    assert [
+        (queue(script, f"root.ns.{name}").max or {})["memory"]
+        for name in ("old", "new", "deep.one", "deep.two")
+    ] == [50, 70, 50, 70]
+
+
+# -- tags of a namespace ---------------------------------------------------------------------------
+
+
+def resource_tag(**quantities: int) -> str:
+    return json.dumps({"resources": {n: {"value": v} for n, v in quantities.items()}})
+
+
+QUOTA, GUARANTEED, MAX_APPS = (
+    "namespace.resourcequota",
+    "namespace.resourceguaranteed",
+    "namespace.resourcemaxapps",
+)
+
+
+def test_tags_of_a_namespace_set_the_quotas_of_a_dynamic_queue() -> None:
+    script = cluster()
+    quotas = {
+        QUOTA: resource_tag(memory=20, pods=3),
+        GUARANTEED: resource_tag(memory=5),
+        MAX_APPS: "2",
+    }
+    place(script, "app", "dev", **quotas)
+    leaf = queue(script, "root.ns.dev")
+    assert leaf.max == {"memory": 20, "pods": 3}
+    assert leaf.guaranteed == {"memory": 5}
+    assert leaf.max_applications == 2
+
+
+def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays() -> None:
+    script = cluster()
+    script.node("n", memory=100)
+    place(script, "one", "dev", **{QUOTA: resource_tag(memory=20), MAX_APPS: "1"})
+    script.ask("one", *(f"k{n}" for n in range(4)), memory=10)
+    assert sum(line.startswith("new") for line in script.schedule()) == 2
+    place(script, "two", "dev", **{QUOTA.upper(): resource_tag(memory=40)})
+    assert sum(line.startswith("new") for line in script.schedule()) == 2
+    leaf = queue(script, "root.ns.dev")
+    assert (leaf.max, leaf.guaranteed) == ({"memory": 40}, {"memory": 10})
+    script.ask("two", "k", memory=1)
+    assert script.schedule() == []
+    place(script, "three", "dev", **{QUOTA: resource_tag(memory=41), MAX_APPS: "2"})
+    assert any(line.startswith("new two/k") for line in script.schedule())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "{",
+        "[]",
+        '{"resources": {"memory": {"value": "many"}}}',
+        resource_tag(memory=0),
+        resource_tag(memory=-1, vcore=5),
+        resource_tag(),
+    ],
+)
+def test_a_quota_that_is_not_more_than_zero_is_ignored(value: str) -> None:
+    script = cluster()
+    place(script, "app", "dev", **{QUOTA: value, MAX_APPS: "-1"})
+    leaf = queue(script, "root.ns.dev")
+    assert leaf.max == {"memory": 50, "vcore": 2000}
+    assert leaf.max_applications == 3
+
+
+def test_what_cannot_be_read_is_noted() -> None:
+    script = cluster()
+    place(script, "app", "dev", **{QUOTA: "{", MAX_APPS: "few"})
+    assert [text for _, text in script.scheduler.notes] == [
+        "tag namespace.resourcequota of application app cannot be read: ignored",
+        "tag namespace.resourcemaxapps of application app cannot be read: ignored",
+    ]
+
+
+def test_a_configured_queue_takes_no_quota_from_tags() -> None:
+    script = cluster()
+    script.app("app", "root.a", tags={QUOTA: resource_tag(memory=1), MAX_APPS: "1"})
+    leaf = queue(script, "root.a")
+    assert (leaf.max, leaf.max_applications) == (None, 0)
+
+
+def test_g6_a_gang_is_checked_against_the_quota_that_it_brings() -> None:
+    script = cluster()
+    said = script.app(
+        "gang",
+        "root.made",
+        gang={"memory": 30},
+        tags={QUOTA: resource_tag(memory=20)},
+    )
+    assert "larger than max queue allocation memory=20" in said[0]
+    assert "root.made" in paths(script)  # for the cleaner
+    script.advance(10)
+    assert "root.made" not in paths(script)
+
+
+# -- the cleaner -----------------------------------------------------------------------------------
+
+
+def test_an_empty_dynamic_queue_goes_at_the_next_tenth_second() -> None:
+    script = cluster()
+    script.advance(3)
+    script.app("app", "root.made.here")
+    assert script.scheduler.partition().clean_timer is None
+    script.remove_app("app")
+    script.advance(6.9)
+    assert "root.made.here" in paths(script)
+    script.advance(0.1)
+    assert paths(script) == ["root", "root.a", "root.ns"]
+    assert story(script, "root.made") == ["remove", "removed"]
+
+
+def test_a_dynamic_queue_that_is_in_use_again_stays() -> None:
+    script = cluster()
+    place(script, "one", "dev")
+    script.remove_app("one")
+    place(script, "two", "dev")
+    script.advance(30)
+    assert "root.ns.dev" in paths(script)
+    script.remove_app("two")
+    script.advance(10)
+    assert "root.ns.dev" not in paths(script)
+
+
+def test_the_cleaner_can_be_sent_at_once() -> None:
+    script = cluster()
+    place(script, "one", "dev")
+    script.app("two", "root.made.here")
+    for app in ("one", "two"):
+        script.remove_app(app)
+    script.app("three", "root.made.there")
+    script.scheduler.clean_queues(script.now)
+    assert paths(script) == ["root", "root.a", "root.made", "root.made.there", "root.ns"]
+
+
+def test_the_cleaner_sleeps_while_there_is_nothing_for_it() -> None:
+    script = cluster()
+    place(script, "one", "dev")
+    script.remove_app("one")
+    assert script.scheduler.partition().clean_timer is not None
+    script.advance(10)
+    assert script.scheduler.partition().clean_timer is None
+
+
+def test_a_queue_made_again_is_a_new_one() -> None:
+    script = cluster()
+    place(script, "one", "dev", **{QUOTA: resource_tag(memory=1)})
+    script.remove_app("one")
+    script.advance(10)
+    place(script, "two", "dev")
+    assert queue(script, "root.ns.dev").max == {"memory": 50, "vcore": 2000}
+
+
+# -- the configuration changes ---------------------------------------------------------------------
+
+
+def test_a_dynamic_queue_that_is_configured_becomes_managed() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    configured = NAMESPACES + (
+        "            queues:\n              - {name: dev, resources: {max: {memory: 7}}}\n"
+    )
+    assert script.configure(RULES + configured) == []
+    leaf = queue(script, "root.ns.dev")
+    assert leaf.managed
+    assert (leaf.max, leaf.max_applications, leaf.fair) == ({"memory": 7}, 0, False)
+    script.remove_app("app")
+    script.advance(20)
+    assert "root.ns.dev" in paths(script)
+
+
+def test_dynamic_queues_are_left_alone_by_a_reload() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    script.app("other", "root.made")
+    script.configure(RULES + NAMESPACES.replace("maxapplications: 3", "maxapplications: 4"))
+    for path in ("root.ns.dev", "root.made"):
+        assert queue(script, path).state == "Active"
+        assert not queue(script, path).managed
+    assert queue(script, "root.ns.dev").max_applications == 3
+
+
+def test_a_queue_that_is_configured_no_longer_drains_and_goes_when_empty() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    script.configure(RULES)
+    assert queue(script, "root.ns").state == "Draining"
+    assert queue(script, "root.ns.dev").state == "Active"
+    script.advance(30)
+    script.remove_app("app")
+    assert "root.ns.dev" in paths(script)
+    script.advance(10)
+    assert paths(script) == ["root", "root.a"]
+    assert story(script, "root.ns") == ["remove", "removed"]
+
+
+def test_an_empty_queue_that_is_configured_no_longer_drains_until_the_cleaner_comes() -> None:
+    script = cluster()
+    script.advance(1)
+    script.configure(RULES)
+    assert queue(script, "root.ns").state == "Draining"
+    script.advance(8.9)
+    assert "root.ns" in paths(script)
+    script.advance(0.1)
+    assert "root.ns" not in paths(script)
+
+
+def test_a_draining_queue_that_is_configured_again_is_restored() -> None:
+    script = cluster()
+    script.configure(RULES)
+    script.configure(RULES + NAMESPACES)
+    script.advance(20)
+    assert queue(script, "root.ns").state == "Active"
+    place(script, "app", "dev")
+    assert story(script, "root.ns") == ["remove", "restore"]
+
+
+def test_s27_the_branch_of_a_removed_queue_takes_no_new_application() -> None:
+    script = cluster()
+    place(script, "app", "dev")
+    script.configure(RULES.replace("      - {name: provided, create: true}\n", ""))
+    (said,) = script.app("late", tags={"namespace": "dev"})
+    assert "queue root.ns is Draining (X33)" in said
+    (said,) = script.app("later", tags={"namespace": "new"})
+    assert "queue root.ns is Draining (X33)" in said
+
+
+def test_a_queue_may_become_a_parent_when_it_is_idle() -> None:
+    script = cluster()
+    configured = RULES + "            parent: true\n"
+    script.configure(configured)
+    script.app("app", "root.a.b")
+    assert not queue(script, "root.a.b").managed
+    assert story(script, "root.a") == ["remove", "removed"]
+
+
+def test_a_queue_of_placement_in_use_cannot_change_its_kind() -> None:
+    script = cluster()
+    script.app("app", "root.made.dev")
+    before = paths(script)
+    leaf = RULES + NAMESPACES + "          - name: made\n"
+    with pytest.raises(RequestError, match=r"root\.made cannot be a leaf: root\.made\.dev has"):
+        script.configure(leaf)
+    assert paths(script) == before
+    script.remove_app("app")
+    script.configure(leaf)
+    assert paths(script) == ["root", "root.a", "root.made", "root.ns"]
+
+
+def test_a_removed_partition_is_not_cleaned_any_more() -> None:
+    script = Script(RULES + "  - name: other\n    queues: [{name: q}]\n")
+    other = script.scheduler.partition("other")
+    script.configure(RULES)
+    assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
+    assert other.clean_timer is None

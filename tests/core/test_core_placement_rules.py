@@ -1,0 +1,419 @@
+"""Placement rules: which queue an application goes to, and what it is told if none (2.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.si import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    UserGroupInformation,
+)
+from quadriga.sim.script import Script
+
+QUEUES = """\
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+          - name: team
+            queues:
+              - name: x
+"""
+
+
+def cluster(rules: str, queues: str = QUEUES) -> Script:
+    """A scheduler with these placement rules, each a YAML flow mapping on a line of its own."""
+    lines = "".join(f"      - {line.strip()}\n" for line in rules.strip().splitlines() if line)
+    text = "partitions:\n  - name: default\n"
+    return Script(text + (f"    placementrules:\n{lines}" if lines else "") + queues)
+
+
+def add(script: Script, queue: str = "", *, groups: tuple[str, ...] = (), **given: Any) -> str:
+    """Submit one application. Its queue, or why it was rejected."""
+    app_id = f"app-{script.scheduler.partition(rm_id=script.rm_id).submissions + 1}"
+    request = AddApplicationRequest(
+        applicationID=app_id,
+        queueName=queue,
+        ugi=UserGroupInformation(user=given.get("user", "joe"), groups=groups),
+        tags=given.get("tags", {}),
+    )
+    (line,) = script.send(ApplicationRequest(rmID=script.rm_id, new=[request]))
+    if line != f"accepted {app_id}":
+        return line.removeprefix(f"rejected {app_id}: ")
+    return script.scheduler.application(app_id, rm_id=script.rm_id).queue.path
+
+
+def paths(script: Script) -> list[str]:
+    return [queue.path for queue in script.scheduler.partition().queues()]
+
+
+NO_MATCH = "application rejected: no placement rule matched"
+
+
+# -- provided --------------------------------------------------------------------------------------
+
+
+def test_without_rules_the_queue_must_be_named_and_exist() -> None:
+    script = cluster("")
+    assert add(script, "root.a") == "root.a"
+    assert add(script, "a") == "root.a"
+    assert add(script, "ROOT.Team.X") == "root.team.x"
+    for queue in ("", "root", "root.nope", "nope", "root.team", "team.x"):
+        assert NO_MATCH in add(script, queue)
+
+
+def test_provided_makes_the_queue_where_it_may() -> None:
+    script = cluster("{name: provided, create: true}")
+    assert add(script, "root.team.new.deep") == "root.team.new.deep"
+    assert add(script, "Plain") == "root.plain"
+
+
+def test_a_name_that_is_not_a_path_is_one_level() -> None:
+    script = cluster("{name: provided, create: true}")
+    assert add(script, "b.c.d") == "root.b_dot_c_dot_d"
+
+
+def test_the_parent_rule_says_where_an_unqualified_queue_is() -> None:
+    script = cluster("{name: provided, create: true, parent: {name: user, create: true}}")
+    assert add(script, "b") == "root.joe.b"
+    assert add(script, "root.a") == "root.a"
+
+
+# -- fixed, user, tag ------------------------------------------------------------------------------
+
+
+def test_fixed_is_for_everybody() -> None:
+    script = cluster("{name: fixed, value: root.team.x}")
+    assert add(script, "root.a") == "root.team.x"
+
+
+def test_fixed_keeps_the_levels_of_its_value_below_the_parent_rule() -> None:
+    script = cluster(
+        "{name: fixed, value: in.out, create: true, parent: {name: fixed, value: team}}"
+    )
+    assert add(script) == "root.team.in.out"
+
+
+def test_user_makes_a_queue_for_each_user() -> None:
+    script = cluster("{name: user, create: true, parent: {name: fixed, value: root.team}}")
+    assert add(script, user="joe") == "root.team.joe"
+    assert add(script, user="j.doe@example.org") == "root.team.j_dot_doe@example_dot_org"
+    assert add(script, user="root") == "root.team.root"
+
+
+def test_tag_takes_the_value_of_an_application_tag_whatever_its_case() -> None:
+    script = cluster("{name: tag, value: NameSpace, create: true}")
+    assert add(script, tags={"Namespace": "dev"}) == "root.dev"
+    assert add(script, tags={"namespace": "v1.2"}) == "root.v1_dot_2"
+    assert "tag NameSpace): the application has no such tag" in add(script, tags={"name": "dev"})
+
+
+def test_a_qualified_tag_skips_the_parent_rule() -> None:
+    script = cluster(
+        "{name: tag, value: namespace, create: true, parent: {name: fixed, value: root.team}}"
+    )
+    assert add(script, tags={"namespace": "root.a"}) == "root.a"
+    assert add(script, tags={"namespace": "n"}) == "root.team.n"
+
+
+def test_rules_are_asked_in_order_until_one_answers() -> None:
+    script = cluster(
+        """
+        {name: tag, value: namespace}
+        {name: user}
+        {name: provided}
+        """
+    )
+    assert add(script, "root.a", tags={"namespace": "nope"}) == "root.a"
+    assert script.scheduler.application("app-1").placed_by == "rule 3 (provided)"
+    assert add(script, "root.a", user="a") == "root.a"
+    assert script.scheduler.application("app-2").placed_by == "rule 2 (user)"
+
+
+def test_a_rejection_says_what_every_rule_answered() -> None:
+    script = cluster(
+        """
+        {name: tag, value: namespace, filter: {users: [admin]}}
+        {name: user, parent: {name: fixed, value: nope}}
+        {name: provided}
+        """
+    )
+    said = add(script, "root.team", tags={"namespace": "a"})
+    assert said == (
+        "failed to place application app-1: application rejected: no placement rule matched: "
+        "rule 1 (tag namespace): its filter keeps user joe out; "
+        "rule 2 (user): parent rule fixed nope: queue root.nope does not exist, "
+        "and create is false; "
+        "rule 3 (provided): queue root.team is a parent; "
+        "root.default: does not exist"
+    )
+
+
+# -- parent rules ----------------------------------------------------------------------------------
+
+
+def test_a_parent_rule_without_answer_is_no_match() -> None:
+    script = cluster(
+        """
+        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
+        {name: provided}
+        """
+    )
+    assert add(script, "root.a") == "root.a"
+    assert add(script, "root.a", tags={"namespace": "n"}) == "root.n.joe"
+
+
+def test_a_parent_rule_that_answers_a_leaf_is_the_end() -> None:
+    script = cluster(
+        """
+        {name: user, create: true, parent: {name: tag, value: namespace, create: true}}
+        {name: provided}
+        """
+    )
+    said = add(script, "root.a", tags={"namespace": "a"})
+    assert "parent rule tag namespace returned a leaf queue: root.a" in said
+
+
+def test_parent_rules_nest_and_have_filters_of_their_own() -> None:
+    script = cluster(
+        "{name: provided, create: true, parent: {name: user, create: true, "
+        "filter: {users: [joe]}, parent: {name: fixed, value: root.team}}}"
+    )
+    assert add(script, "b") == "root.team.joe.b"
+    assert "parent rule user: its filter keeps user ann out" in add(script, "b", user="ann")
+
+
+# -- filters ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "user", "groups", "passes"),
+    [
+        ("{}", "joe", (), True),
+        ("{type: deny}", "joe", (), False),
+        ("{type: allow, users: [joe, ann]}", "joe", (), True),
+        ("{users: [joe, ann]}", "Joe", (), False),
+        ("{type: deny, users: [joe]}", "joe", (), False),
+        ("{type: deny, users: [joe]}", "ann", (), True),
+        ("{users: ['^j.*']}", "joe", (), True),
+        ("{users: ['^j.*']}", "xjoe", (), False),
+        ("{users: ['o+']}", "joe", (), True),
+        ("{users: [joe, '^a']}", "ann", (), False),  # only a single entry is an expression
+        ("{groups: [dev, ops]}", "joe", ("web", "ops"), True),
+        ("{groups: [dev, ops]}", "joe", ("web",), False),
+        ("{groups: ['^dev-[0-9]+$']}", "joe", ("dev-12",), True),
+        ("{type: deny, groups: [dev]}", "joe", ("dev",), False),
+        ("{type: deny, users: [ann], groups: [dev]}", "joe", ("web",), True),
+        ("{users: [ann], groups: [dev]}", "joe", ("dev",), True),
+    ],
+)
+def test_a_filter_says_whom_a_rule_is_for(
+    rule: str, user: str, groups: tuple[str, ...], passes: bool
+) -> None:
+    script = cluster(f"{{name: fixed, value: root.a, filter: {rule}}}")
+    said = add(script, user=user, groups=groups)
+    assert (said == "root.a") is passes, said
+
+
+# -- what can be used ------------------------------------------------------------------------------
+
+GUARDED = """\
+    queues:
+      - name: root
+        queues:
+          - name: open
+            submitacl: '*'
+          - name: team
+            parent: true
+            submitacl: 'joe dev'
+            adminacl: 'boss'
+            queues:
+              - name: x
+"""
+
+
+@pytest.mark.parametrize(
+    ("user", "groups", "queue"),
+    [
+        ("joe", (), "root.team.x"),
+        ("ann", ("dev",), "root.team.x"),
+        ("boss", (), "root.team.x"),  # who administers may submit (2.17)
+        ("ann", (), "root.open"),
+    ],
+)
+def test_access_comes_down_from_above_and_without_it_the_next_rule_is_asked(
+    user: str, groups: tuple[str, ...], queue: str
+) -> None:
+    script = cluster("{name: fixed, value: root.team.x}\n{name: fixed, value: root.open}", GUARDED)
+    assert add(script, user=user, groups=groups) == queue
+
+
+def test_for_a_new_queue_the_nearest_that_exists_says_who_may() -> None:
+    script = cluster("{name: provided, create: true}", GUARDED)
+    assert add(script, "root.team.new.deep") == "root.team.new.deep"
+    assert "user ann may not submit to root.team" in add(script, "root.team.more", user="ann")
+    assert "may not submit to root" in add(script, "root.new")
+    assert paths(script)[-2:] == ["root.team.new.deep", "root.team.x"]
+
+
+def test_nothing_is_made_below_a_leaf() -> None:
+    script = cluster("{name: provided, create: true}\n{name: fixed, value: root.team.x}")
+    assert "root.a.b cannot be created: root.a is a leaf" in add(script, "root.a.b")
+
+
+@pytest.mark.parametrize("queue", ["root.b!", "root..b", "root.b.", "b c", "root." + "b" * 65])
+def test_what_is_no_queue_name_is_refused(queue: str) -> None:
+    script = cluster("{name: provided, create: true}\n{name: fixed, value: root.a}")
+    assert "is not a queue name" in add(script, queue)
+    # where it would not be made, it is one that does not exist
+    script = cluster("{name: provided}\n{name: fixed, value: root.a}")
+    assert add(script, queue) == "root.a"
+
+
+def test_x33_a_draining_queue_is_skipped_and_so_is_all_below_it() -> None:
+    rules = "    placementrules:\n      - {name: provided, create: true}\n      - {name: fixed, value: root.a}\n"
+    script = Script("partitions:\n  - name: default\n" + rules + QUEUES)
+    assert add(script, "root.team.made") == "root.team.made"
+    without = QUEUES.split("          - name: team")[0]
+    script.configure("partitions:\n  - name: default\n" + rules + without)
+    for queue in ("root.team.x", "root.team.made", "root.team.new"):
+        assert add(script, queue) == "root.a"
+
+
+# -- the recovery queue, the default queue ---------------------------------------------------------
+
+FORCE = {"application.create.force": "true"}
+
+
+def test_what_runs_already_is_taken_in_whatever_the_rules_say() -> None:
+    script = cluster("{name: provided}\n{name: user, filter: {users: [ann]}}")
+    assert add(script, "root.nope", tags=FORCE) == "root.@recovery@"
+    assert add(script, "root.a", tags=FORCE) == "root.a"
+    assert add(script, "root.a!", tags={"Application.Create.Force": "TRUE"}) == "root.@recovery@"
+    assert NO_MATCH in add(script, "root.nope", tags={"application.create.force": "no"})
+    recovery = script.scheduler.partition().queue("root.@recovery@")
+    assert recovery is not None
+    assert not recovery.managed
+
+
+def test_no_user_may_submit_to_the_recovery_queue() -> None:
+    script = cluster("{name: provided, create: true}")
+    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
+    assert add(script, "root.!", tags=FORCE) == "root.@recovery@"
+    assert "no user may submit to root.@recovery@" in add(script, "root.@recovery@")
+    assert "no user may submit" in add(script, "root.@recovery@.x")
+
+
+def test_the_recovery_queue_has_no_template_and_takes_no_quota() -> None:
+    queues = QUEUES + (
+        "        properties: {application.sort.policy: fair}\n"
+        "        childtemplate: {maxapplications: 2, resources: {max: {memory: 10}}}\n"
+    )
+    script = cluster("", queues)
+    quota = '{"resources": {"memory": {"value": 5}}}'
+    assert add(script, "nope", tags={**FORCE, "namespace.resourcequota": quota})
+    recovery = script.scheduler.partition().queue("root.@recovery@")
+    assert recovery is not None
+    assert recovery.max is None
+    assert recovery.max_applications == 0
+    assert not recovery.fair
+
+
+def test_without_a_user_only_what_runs_already_is_taken_in() -> None:
+    script = cluster("")
+    assert add(script, "root.a", user="") == "empty user cannot resolve"
+    assert add(script, "root.a", user="", tags=FORCE) == "root.a"
+    app = script.scheduler.application("app-2")
+    assert (app.user, app.groups_of_user) == ("nobody", ("nogroup",))
+
+
+def test_root_default_takes_whom_no_rule_placed() -> None:
+    queues = QUEUES + "          - name: default\n"
+    script = cluster("{name: tag, value: namespace, create: true}", queues)
+    assert add(script, tags={"namespace": "n"}) == "root.n"
+    assert add(script, "root.a") == "root.default"
+    assert script.scheduler.application("app-2").placed_by == "no rule: the default queue"
+
+
+def test_root_default_too_has_to_be_a_leaf_and_open_to_the_user() -> None:
+    guarded = GUARDED + "          - name: default\n            submitacl: ann\n"
+    script = cluster("", guarded)
+    assert add(script, "root.nope", user="ann") == "root.default"
+    assert "root.default: user joe may not submit to root.default" in add(script, "root.nope")
+    parent = QUEUES + "          - name: default\n            parent: true\n"
+    assert "root.default: queue root.default is a parent" in add(cluster("", parent))
+
+
+# -- configurations --------------------------------------------------------------------------------
+
+
+def test_without_a_configuration_a_namespace_is_a_queue() -> None:
+    script = Script("")
+    assert add(script, tags={"namespace": "dev"}) == "root.dev"
+    assert NO_MATCH in add(script, "root.dev")
+
+
+def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
+    script = cluster("{name: primarygroup}\n{name: tag}\n{name: user, parent: {name: fixed}}")
+    notes = [text for _, text in script.scheduler.notes]
+    assert notes == [
+        "partition default: placement rule 1 (primarygroup) never matches: there is no such rule",
+        "partition default: placement rule 2 (tag) never matches: it has no value",
+        "partition default: placement rule 3 (user) never matches: "
+        "parent rule fixed: it has no value",
+    ]
+    assert "rule 1 (primarygroup): there is no such rule" in add(script, "root.a")
+
+
+def test_rules_are_taken_over_from_a_new_configuration() -> None:
+    script = cluster("{name: provided}")
+    assert add(script, "root.a") == "root.a"
+    text = "partitions:\n  - name: default\n    placementrules:\n"
+    script.configure(text + "      - {name: fixed, value: root.team.x}\n" + QUEUES)
+    assert add(script, "root.a") == "root.team.x"
+    script.configure("partitions:\n  - name: default\n" + QUEUES)
+    assert add(script, "root.a") == "root.a"
+
+
+def test_placement_is_part_of_the_explanation() -> None:
+    script = cluster("{name: user, create: true}")
+    add(script, "root.a")
+    script.ask("app-1", "k", vcore=1)
+    checks = script.scheduler.explain("app-1", "k").checks
+    texts = [check.text for check in checks if check.about == "placement"]
+    assert texts == ["queue root.joe by rule 1 (user) ('root.a' was asked for)"]
+
+
+def test_a_rejected_application_is_kept_with_the_reason() -> None:
+    script = cluster("{name: provided}")
+    for queue, user in (("root.nope", "joe"), ("root.a", "")):
+        add(script, queue, user=user)
+    add(script, "root.a")
+    assert "already existed" in script.app("app-3", "root.a")[0]
+    ended = [(app.app_id, app.queue_asked, app.state) for app in script.scheduler.partition().ended]
+    assert ended == [
+        ("app-1", "root.nope", "Rejected"),
+        ("app-2", "root.a", "Rejected"),
+        ("app-3", "root.a", "Rejected"),
+    ]
+    assert script.scheduler.application("app-3").state == "New"
+
+
+def test_an_unregistered_partition_is_named_in_the_rejection() -> None:
+    script = cluster("")
+    assert "does not exist" in script.app("x", "root.a", partition="nope")[0]
+    with pytest.raises(KeyError):
+        script.scheduler.application("x")
+
+
+def test_two_resource_managers_place_by_their_own_rules() -> None:
+    one = cluster("{name: user, create: true}")
+    other = Script("", rm_id="other", scheduler=one.scheduler)
+    assert add(one) == "root.joe"
+    other.app("n", tags={"namespace": "n"})
+    found = other.scheduler.application("n", rm_id="other")
+    assert found.queue.path == "root.n"

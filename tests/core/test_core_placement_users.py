@@ -1,0 +1,175 @@
+"""Users and their groups: whom a request does not name, somebody looks up (I24, 2.4, 2.10)."""
+
+from __future__ import annotations
+
+import getpass
+import os
+
+import pytest
+
+from quadriga.core import Scheduler
+from quadriga.core.os_groups import OsGroups, groups_of_system
+from quadriga.core.service import SchedulerService
+from quadriga.si import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    NullCallback,
+    RegisterResourceManagerRequest,
+    UserGroupInformation,
+)
+from quadriga.sim.script import Script
+
+GUARDED = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: a
+            submitacl: ' dev'
+"""
+
+SECOND = 10**9
+
+
+def submit(script: Script, app_id: str, user: str, *groups: str) -> list[str]:
+    request = AddApplicationRequest(
+        applicationID=app_id,
+        queueName="root.a",
+        ugi=UserGroupInformation(user=user, groups=groups),
+    )
+    return script.send(ApplicationRequest(rmID="rm", new=[request]))
+
+
+def test_i24_groups_that_are_not_named_are_looked_up() -> None:
+    script = Script(GUARDED)
+    asked: list[str] = []
+
+    def groups_of(user: str) -> tuple[str, ...]:
+        asked.append(user)
+        return ("dev", "ops") if user == "joe" else ()
+
+    script.scheduler.set_group_resolver(groups_of)
+    assert submit(script, "one", "joe") == ["accepted one"]
+    assert script.scheduler.application("one").groups_of_user == ("dev", "ops")
+    (said,) = submit(script, "two", "ann")
+    assert "user ann may not submit to root.a" in said
+    assert submit(script, "three", "ann", "dev") == ["accepted three"]
+    assert asked == ["joe", "ann"]
+
+
+def test_i24_without_a_resolver_there_are_no_groups() -> None:
+    script = Script(GUARDED)
+    assert submit(script, "one", "joe")[0].startswith("rejected one")
+    script.scheduler.set_group_resolver(lambda user: ("dev",))
+    assert submit(script, "two", "joe") == ["accepted two"]
+    script.scheduler.set_group_resolver(None)
+    assert submit(script, "three", "joe")[0].startswith("rejected three")
+
+
+def test_groups_that_are_named_are_believed() -> None:
+    script = Script(GUARDED)
+    script.scheduler.set_group_resolver(lambda user: ("dev",))
+    assert submit(script, "one", "joe", "web")[0].startswith("rejected one")
+
+
+# -- the resolver of the service -------------------------------------------------------------------
+
+
+class System:
+    """A user database that counts the questions, and a clock."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.asked: list[str] = []
+        self.groups = {"joe": ("dev",)}
+
+    def look_up(self, user: str) -> tuple[str, ...]:
+        self.asked.append(user)
+        return self.groups[user]
+
+    def resolver(self) -> OsGroups:
+        return OsGroups(lambda: self.now, self.look_up)
+
+
+def test_2_10_an_answer_is_kept_for_five_minutes() -> None:
+    system = System()
+    resolver = system.resolver()
+    assert resolver("joe") == ("dev",)
+    system.groups["joe"] = ("ops",)
+    system.now = 300 * SECOND - 1
+    assert resolver("joe") == ("dev",)
+    system.now += 1
+    assert resolver("joe") == ("ops",)
+    assert system.asked == ["joe", "joe"]
+
+
+def test_2_10_that_there_is_none_is_kept_for_half_a_minute() -> None:
+    system = System()
+    resolver = system.resolver()
+    assert resolver("ann") == ()
+    system.groups["ann"] = ("dev",)
+    system.now = 30 * SECOND - 1
+    assert resolver("ann") == ()
+    system.now += 1
+    assert resolver("ann") == ("dev",)
+
+
+def test_answers_that_are_over_are_forgotten() -> None:
+    system = System()
+    resolver = system.resolver()
+    for number in range(3000):
+        system.now += SECOND
+        resolver(f"user-{number}")
+    assert len(resolver._answers) <= 1024
+
+
+@pytest.mark.parametrize("failure", [KeyError("joe"), OSError("database is away"), ValueError()])
+def test_a_failure_to_look_up_is_no_groups(failure: Exception) -> None:
+    def look_up(user: str) -> tuple[str, ...]:
+        raise failure
+
+    assert OsGroups(lambda: 0, look_up)("joe") == ()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the user database of POSIX")
+def test_the_system_knows_the_groups_of_its_users() -> None:
+    import grp
+    import pwd
+
+    me = pwd.getpwuid(os.getuid())
+    groups = groups_of_system(me.pw_name)
+    assert groups[0] == grp.getgrgid(me.pw_gid).gr_name
+    assert list(groups[1:]) == sorted(set(groups[1:]) - {groups[0]})
+    with pytest.raises(LookupError):
+        groups_of_system("no such user: 7")
+    assert OsGroups(lambda: 0)("no such user: 7") == ()
+
+
+def service_says(service: SchedulerService, user: str) -> str:
+    """The queue of an application that a user submits in-process."""
+    service.register_resource_manager(
+        RegisterResourceManagerRequest(rmID="rm", config=GUARDED), NullCallback()
+    )
+    request = AddApplicationRequest(
+        applicationID="app", queueName="root.a", ugi=UserGroupInformation(user=user)
+    )
+    service.update_application(ApplicationRequest(rmID="rm", new=[request]))
+
+    def groups(core: Scheduler) -> tuple[str, ...]:
+        return core.application("app").groups_of_user
+
+    found: tuple[str, ...] = service.read(groups)
+    return " ".join(found)
+
+
+def test_the_service_asks_whom_it_is_told_to_ask() -> None:
+    with SchedulerService(manual=True, groups_of=lambda user: ("dev",)) as service:
+        assert service_says(service, "joe") == "dev"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the user database of POSIX")
+def test_the_service_asks_the_operating_system_otherwise() -> None:
+    user = getpass.getuser()
+    with SchedulerService(manual=True, clock=lambda: SECOND) as service:
+        assert service_says(service, user) == " ".join(OsGroups(lambda: 0)(user))

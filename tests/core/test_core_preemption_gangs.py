@@ -1,0 +1,222 @@
+"""Victims are chosen with the gang in mind (docs/preemption.md)."""
+
+from __future__ import annotations
+
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script
+
+from .preemption_side import TWO_QUEUES, ask, news, preempted, reserved
+
+PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+REPLACED = TerminationType.PLACEHOLDER_REPLACED
+
+LOW_ONE = TWO_QUEUES.replace("vcore: 2m", "vcore: 1m")
+
+
+def cluster(nodes: int = 1, size: int = 4, config: str = LOW_ONE) -> Script:
+    script = Script(config)
+    for number in range(1, nodes + 1):
+        script.node(f"n{number}", vcore=size)
+    script.app("high", "root.high")
+    return script
+
+
+def gang(script: Script, name: str, members: int, style: str = "Soft", *, whole: int = 0) -> None:
+    """A gang of ``members`` placeholders of one vcore, or more announced (``whole``)."""
+    script.app(name, "root.low", gang={"vcore": whole or members}, style=style)
+    keys = [f"{name}-p{n}" for n in range(members)]
+    script.ask(name, *keys, group="g", placeholder=True, vcore=1)
+    script.schedule()
+
+
+def start(script: Script, name: str, members: int) -> None:
+    """All its placeholders are replaced by real allocations."""
+    script.ask(name, *(f"{name}-r{n}" for n in range(members)), group="g", vcore=1)
+    script.schedule()
+    script.confirm(REPLACED)
+
+
+def high_ask(script: Script, key: str = "h", vcore: int = 1) -> list[str]:
+    ask(script, "high", key, vcore=vcore)
+    script.advance(1)
+    return preempted(script.schedule())
+
+
+def test_a_gang_that_still_starts_is_left_alone() -> None:
+    """It has three of four placeholders: to take one would make it begin anew."""
+    script = cluster()
+    script.app("old", "root.low")
+    script.ask("old", "o", vcore=1)
+    script.schedule()
+    gang(script, "g", 3, whole=4)
+    assert high_ask(script) == ["old/o-0"]
+    script.confirm(PREEMPTED)
+    script.schedule()
+    assert high_ask(script, "h2") == []  # nobody else may go
+    assert script.scheduler.application("g").state == "Accepted"
+
+
+def test_placeholders_of_a_gang_that_runs_may_go() -> None:
+    script = cluster()
+    gang(script, "g", 4)
+    assert script.scheduler.application("g").state == "Running"
+    assert high_ask(script) == ["g/g-p3-0"]
+    script.confirm(PREEMPTED)
+    assert news(script.schedule()) == ["high/h-0 on n1"]
+    group = script.scheduler.application("g").task_groups["g"]
+    assert (group.allocated, group.timed_out) == (3, 1)  # V4
+
+
+def test_the_surplus_of_a_gang_goes_before_anything_else() -> None:
+    """Newer than the surplus are an ordinary allocation and the gang's own members."""
+    script = cluster(size=5)
+    gang(script, "g", 2)
+    script.ask("g", "more", vcore=1)
+    script.schedule()
+    start(script, "g", 2)
+    script.app("plain", "root.low")
+    script.ask("plain", "p", "q", vcore=1)
+    script.schedule()
+    assert high_ask(script) == ["g/more-0"]
+
+
+def test_ordinary_allocations_go_before_members_of_gangs() -> None:
+    script = cluster()
+    script.app("plain", "root.low")
+    script.ask("plain", "p", vcore=1)
+    script.schedule()
+    gang(script, "g", 3)
+    start(script, "g", 3)
+    assert high_ask(script) == ["plain/p-0"]
+
+
+def test_one_gang_ends_rather_than_two_limp() -> None:
+    """Newest first would take one of each; so the gang that has lost a member loses the next."""
+    script = cluster(size=4)
+    gang(script, "a", 2)
+    gang(script, "b", 2)
+    script.ask("a", "a-r0", group="g", vcore=1)
+    script.ask("b", "b-r0", group="g", vcore=1)
+    script.ask("b", "b-r1", group="g", vcore=1)
+    script.ask("a", "a-r1", group="g", vcore=1)
+    script.schedule()
+    script.confirm(REPLACED)
+    assert high_ask(script, vcore=2) == ["b/b-r1-0", "b/b-r0-0"]
+
+
+def test_the_members_of_a_gang_that_lost_one_are_next() -> None:
+    script = cluster(nodes=2, size=2)
+    gang(script, "a", 2)  # one on each node
+    gang(script, "b", 2)
+    for name in ("a", "b"):
+        start(script, name, 2)
+    assert len({n.node_id for n in script.scheduler.partition().nodes.values()}) == 2
+    first = high_ask(script, "h1")
+    assert first == ["b/b-r0-0"] or first == ["b/b-r1-0"]
+    second = high_ask(script, "h2")
+    assert len(second) == 1 and second[0].startswith("b/")
+
+
+def test_of_nodes_alike_the_one_where_no_gang_is_broken() -> None:
+    script = cluster(nodes=2, size=1)
+    gang(script, "g", 1)
+    start(script, "g", 1)
+    script.app("plain", "root.low")
+    script.ask("plain", "p", vcore=1)
+    script.schedule()
+    assert reserved(script) == {}
+    where = {a.node.node_id for a in script.scheduler.application("g").allocations.values()}
+    assert where == {"n1"}  # the first by name, which would be chosen otherwise
+    assert high_ask(script) == ["plain/p-0"]
+
+
+def test_g45_a_hard_gang_that_lost_a_placeholder_waits_for_its_timer() -> None:
+    script = cluster()
+    gang(script, "g", 4, "Hard")
+    assert high_ask(script) == ["g/g-p3-0"]
+    script.confirm(PREEMPTED)
+    assert script.scheduler.application("g").state == "Running"
+
+
+def test_a_placeholder_that_is_being_replaced_does_not_go() -> None:
+    script = cluster(size=2)
+    gang(script, "g", 2)
+    script.ask("g", "g-r0", group="g", vcore=1)
+    script.schedule()  # asked back, not confirmed
+    (going,) = [r.allocationKey for r in script.outstanding]
+    assert high_ask(script) == [f"g/{key}-0" for key in ("g-p0", "g-p1") if key != going]
+
+
+def test_a_placeholder_that_was_preempted_is_not_replaced() -> None:
+    script = cluster(size=2)
+    gang(script, "g", 2)
+    assert high_ask(script) == ["g/g-p1-0"]
+    script.ask("g", "g-r0", "g-r1", group="g", vcore=1)
+    script.schedule()
+    assert [r.allocationKey for r in script.outstanding] == ["g-p1", "g-p0"]
+    script.confirm()
+    script.schedule()
+    assert "g-r0-0" in script.scheduler.application("g").allocations
+
+
+def test_after_a_soft_timeout_it_is_an_ordinary_application() -> None:
+    script = cluster(size=3)
+    script.app("g", "root.low", gang={"vcore": 4}, timeout_ms=1000)
+    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
+    script.schedule()
+    script.advance(1)
+    script.confirm()
+    script.ask("g", "x", "y", "z", vcore=1)
+    script.schedule()
+    assert high_ask(script) == ["g/z-0"]
+
+
+def test_after_a_restart_the_oldest_of_its_task_groups_are_the_gang() -> None:
+    script = cluster(size=4, config=LOW_ONE)
+    script.app("g", "root.low", gang={"vcore": 2})
+    ask(script, "g", "r0", "r1", others=False, group="g", vcore=1)
+    ask(script, "g", "s", others=False, vcore=1)
+    partition = script.scheduler.partition()
+    partition.applications["g"].gang_over = True  # as after a restart: nobody is held
+    partition.refresh(partition.applications["g"])
+    script.schedule()
+    partition.applications["g"].gang_over = False
+    script.app("plain", "root.low")
+    script.ask("plain", "p", vcore=1)
+    script.schedule()
+    assert high_ask(script) == ["g/s-0"]
+
+
+def test_required_node_preemption_has_gangs_in_mind_too() -> None:
+    script = cluster(size=3)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    gang(script, "g", 2)
+    start(script, "g", 2)
+    script.app("plain", "root.low")
+    script.ask("plain", "p", vcore=1)
+    script.schedule()
+    gang(script, "starts", 1, whole=2)
+    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
+    assert preempted(script.schedule()) == ["plain/p-0", "g/g-r1-0"]
+
+
+def test_quota_preemption_has_gangs_in_mind_too() -> None:
+    text = LOW_ONE.replace(
+        "    queues:\n      - name: root",
+        "    preemption: {quotapreemptionenabled: true}\n    queues:\n      - name: root",
+    ).replace(
+        "            resources: {guaranteed: {vcore: 1m}}",
+        "            properties: {preemption.quota.delay: 1s}\n"
+        "            resources: {guaranteed: {vcore: 1m}, max: {vcore: MAXm}}",
+    )
+    script = cluster(size=8, config=text.replace("MAX", "8"))
+    gang(script, "g", 2)
+    script.ask("g", "more", vcore=1)
+    script.schedule()
+    start(script, "g", 2)
+    script.app("plain", "root.low")
+    script.ask("plain", "p", vcore=1)
+    script.schedule()
+    script.configure(text.replace("MAX", "1"))
+    assert preempted(script.advance(1)) == ["g/more-0", "plain/p-0", "g/g-r1-0"]

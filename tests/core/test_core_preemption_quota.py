@@ -1,0 +1,184 @@
+"""Preemption for a lowered quota (2.8, +1.8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.core.preemption.quota import part_of
+from quadriga.si import TerminationType
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script
+
+from .preemption_side import ask, news, preempted, preempting
+
+PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+
+ONE = """\
+partitions:
+  - name: default
+    preemption: {quotapreemptionenabled: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            properties: {preemption.quota.delay: 10s}
+            resources: {max: {vcore: MAXm}GUARANTEED}
+          - name: b
+"""
+
+
+def config(most: int, guaranteed: int = 0) -> str:
+    said = f", guaranteed: {{vcore: {guaranteed}m}}" if guaranteed else ""
+    return ONE.replace("MAX", str(most)).replace("GUARANTEED", said)
+
+
+def using(text: str, *keys: str, **queues: int) -> Script:
+    """A cluster of sixteen vcores; an application in each queue holds as many single ones."""
+    script = Script(text)
+    script.node("n1", vcore=16)
+    for name, number in (queues or {"a": len(keys)}).items():
+        script.app(name, f"root.{name.replace('_', '.')}")
+        script.ask(name, *(keys or [f"{name}{n}" for n in range(number)]), vcore=1)
+        script.schedule()
+    return script
+
+
+def test_2_8_what_is_above_the_new_max_is_asked_back_after_the_delay() -> None:
+    script = using(config(8), a=6)
+    script.configure(config(4))
+    assert script.advance(9.9) == []
+    heard = script.advance(0.1)
+    assert preempted(heard) == ["a/a5-0", "a/a4-0"]
+    text = "preempting allocations to enforce new max quota for queue : root.a"
+    assert {r.message for r in script.messages[-1].message.released} == {text}
+    assert preempting(script, "root.a") == {"vcore": 2}
+    script.confirm(PREEMPTED)
+    root = script.scheduler.partition().root
+    assert sum(root.allocated) == 4
+    assert preempting(script, "root.a") == {}
+    assert script.advance(100) == []
+
+
+def test_2_8_only_where_the_partition_and_the_queue_say_so() -> None:
+    for text in (
+        config(4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
+        config(4).replace("delay: 10s", "delay: 0s"),
+    ):
+        script = using(config(8), a=6)
+        script.configure(text)
+        assert script.advance(100) == []
+
+
+def test_2_8_a_max_that_is_raised_again_in_time() -> None:
+    script = using(config(8), a=6)
+    script.configure(config(4))
+    script.advance(5)
+    script.configure(config(6))
+    assert script.advance(100) == []
+
+
+def test_2_8_what_has_come_back_by_itself_is_not_asked_for() -> None:
+    script = using(config(8), a=6)
+    script.configure(config(4))
+    script.release("a", "a0-0")
+    assert preempted(script.advance(10)) == ["a/a5-0"]
+
+
+def test_2_8_what_is_still_above_is_looked_at_again() -> None:
+    """Nothing but allocations that require their node: nobody may be taken."""
+    script = Script(config(8))
+    script.node("n1", vcore=16)
+    script.app("a", "root.a")
+    script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
+    script.schedule()
+    script.configure(config(2))
+    assert script.advance(10) == []
+    script.release("a", "d1-0")
+    script.ask("a", "more", vcore=1)
+    assert news(script.schedule()) == []
+    assert script.advance(30) == []
+
+
+def test_2_8_in_the_order_of_kinds() -> None:
+    script = Script(config(8))
+    script.node("n1", vcore=16)
+    script.app("a", "root.a")
+    ask(script, "a", "driver", originator=True, vcore=1)
+    ask(script, "a", "opted", itself=False, vcore=1)
+    ask(script, "a", "urgent", priority=5, vcore=1)
+    ask(script, "a", "plain", vcore=1)
+    script.schedule()
+    script.configure(config(1))
+    assert preempted(script.advance(10)) == ["a/plain-0", "a/urgent-0", "a/opted-0"]
+
+
+def test_2_8_never_below_what_is_guaranteed() -> None:
+    script = Script(config(8))
+    script.node("n1", vcore=16)
+    script.app("a", "root.a")
+    script.ask("a", "one", vcore=1)
+    script.ask("a", "big", vcore=4)
+    script.ask("a", "big2", vcore=3)
+    script.schedule()
+    script.configure(config(5, guaranteed=5))
+    assert preempted(script.advance(10)) == ["a/big2-0"]
+
+
+PARENT = """\
+partitions:
+  - name: default
+    preemption: {quotapreemptionenabled: true}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: p
+            parent: true
+            properties: {preemption.quota.delay: 10s}
+            resources: {max: {vcore: MAXm}}
+            queues:
+              - name: x
+                resources: {guaranteed: {vcore: 2m}}
+              - name: y
+              - name: z
+                resources: {guaranteed: {vcore: 2m}}
+"""
+
+
+def test_2_8_a_parent_shares_out_by_usage_above_the_guarantee() -> None:
+    script = using(PARENT.replace("MAX", "16"), p_x=6, p_y=4, p_z=2)
+    script.configure(PARENT.replace("MAX", "8"))
+    heard = preempted(script.advance(10))
+    # x and y are four above what is guaranteed to them, z is at its guarantee
+    assert heard == ["p_x/p_x5-0", "p_x/p_x4-0", "p_y/p_y3-0", "p_y/p_y2-0"]
+
+
+def test_2_8_what_rounding_leaves_is_taken_all_the_same() -> None:
+    script = using(PARENT.replace("MAX", "16"), p_x=3, p_y=1, p_z=3)
+    script.configure(PARENT.replace("MAX", "6"))
+    assert len(preempted(script.advance(10))) == 1
+
+
+def test_2_8_the_parent_first_then_its_children() -> None:
+    both = PARENT.replace(
+        "              - name: y\n",
+        "              - name: y\n"
+        "                properties: {preemption.quota.delay: 10s}\n"
+        "                resources: {max: {vcore: YMAXm}}\n",
+    )
+    script = using(both.replace("YMAX", "8").replace("MAX", "16"), p_x=2, p_y=6, p_z=2)
+    script.configure(both.replace("YMAX", "3").replace("MAX", "8"))
+    heard = script.advance(10)
+    assert preempted(heard) == ["p_y/p_y5-0", "p_y/p_y4-0", "p_y/p_y3-0"]
+    released = [r for _, message in script.messages for r in getattr(message, "released", ())]
+    texts = [release.message.rpartition(" ")[2] for release in released]
+    assert texts == ["root.p", "root.p", "root.p.y"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "share", "whole", "part"),
+    [(1, 1, 2, 0), (3, 1, 2, 2), (5, 1, 2, 2), (7, 1, 2, 4), (10, 1, 3, 3), (10, 2, 3, 7)],
+)
+def test_2_8_half_to_even(amount: int, share: int, whole: int, part: int) -> None:
+    assert part_of(amount, share, whole) == part

@@ -1,0 +1,249 @@
+"""Preemption on a required node (2.8), and what else required nodes change (5.6, 5.8)."""
+
+from __future__ import annotations
+
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script
+
+from .preemption_side import ask, news, preempted, preempting, reserved
+
+PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
+
+
+def node_of(size: int = 4, **asks: dict[str, object]) -> Script:
+    """Node n1 with one allocation of one vcore of application ``others`` for each ask, in order.
+
+    A draining node is there so that the cluster as a whole (root's max) is not what is short.
+    """
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100, memory=100)
+    script.app("others")
+    script.app("app")
+    script.node("n1", vcore=size)
+    for key, said in asks.items():
+        ask(script, "others", key, **{"vcore": 1, "others": False, **said})  # type: ignore[arg-type]
+        script.schedule()
+    return script
+
+
+def require(script: Script, *keys: str, node: str = "n1", **more: object) -> None:
+    ask(script, "app", *keys, tags={TAG_REQUIRED_NODE: node}, **{"vcore": 1, **more})  # type: ignore[arg-type]
+
+
+def explained(script: Script, key: str) -> str:
+    checks = script.scheduler.explain("app", key).checks
+    return next(check.text for check in checks if check.about == "preemption")
+
+
+def test_2_8_it_reserves_its_node_and_in_the_next_round_others_go() -> None:
+    script = node_of(2, a={}, b={})
+    require(script, "daemon")
+    assert script.schedule(1) == []
+    assert reserved(script) == {"n1": "app/daemon"}
+    assert preempted(script.schedule(1)) == ["others/b-0"]
+    released = script.messages[-1].message.released[0]
+    text = "preempting allocations to free up resources to run daemon set ask: daemon"
+    assert released.message == text
+    assert preempting(script, "root.default") == {"vcore": 1}
+    script.confirm(PREEMPTED)
+    assert news(script.schedule()) == ["app/daemon-0 on n1"]
+    assert preempting(script, "root") == {}
+
+
+def test_2_8_whatever_is_guaranteed_and_whether_it_may_preempt_others() -> None:
+    script = node_of(1, a={})
+    require(script, "daemon", others=False)
+    assert preempted(script.schedule()) == ["others/a-0"]
+
+
+def test_2_8_regular_then_opted_out_then_originators() -> None:
+    script = node_of(
+        5,
+        driver={"originator": True},
+        opted={"itself": False},
+        both={"itself": False, "originator": True},
+        plain={},
+        late={"originator": True},
+    )
+    require(script, "daemon", vcore=5)
+    order = ["plain", "opted", "late", "both", "driver"]
+    assert preempted(script.schedule()) == [f"others/{key}-0" for key in order]
+
+
+def test_2_8_then_lowest_priority_then_newest() -> None:
+    script = node_of(4, a={"priority": 2}, b={"priority": 1}, c={"priority": 2}, d={"priority": 1})
+    require(script, "daemon", priority=2, vcore=4)
+    order = ["d", "b", "c", "a"]
+    assert preempted(script.schedule()) == [f"others/{key}-0" for key in order]
+
+
+def test_2_8_nobody_of_higher_priority_and_nobody_that_requires_the_node() -> None:
+    script = node_of(3, a={"priority": 1}, b={}, c={"tags": {TAG_REQUIRED_NODE: "n1"}})
+    require(script, "daemon")
+    assert preempted(script.schedule()) == ["others/b-0"]
+
+
+def test_2_8_only_those_with_something_of_what_is_asked_for() -> None:
+    script = node_of()
+    script.node("n1", NodeInfo.UPDATE, vcore=2, memory=10)
+    script.ask("others", "a", vcore=2)
+    script.ask("others", "b", memory=10)
+    script.schedule()
+    require(script, "daemon", vcore=1)
+    assert preempted(script.schedule()) == ["others/a-0"]
+
+
+def test_2_8_victims_are_counted_against_the_whole_ask() -> None:
+    """As in the reference: one more goes than the free room would need."""
+    script = node_of(3, a={}, b={})
+    require(script, "daemon", vcore=2)
+    assert preempted(script.schedule()) == ["others/b-0", "others/a-0"]
+
+
+def test_2_8_with_what_is_free_they_may_be_enough() -> None:
+    script = node_of(4, a={}, b={})
+    script.ask("others", "up", priority=9, vcore=1)
+    script.schedule()
+    require(script, "daemon", vcore=3)
+    assert preempted(script.schedule()) == ["others/b-0", "others/a-0"]
+
+
+def test_2_8_nobody_goes_in_vain() -> None:
+    script = node_of(3, a={"priority": 1}, b={"priority": 1}, c={})
+    require(script, "daemon", vcore=2)
+    assert script.schedule() == []
+    assert reserved(script) == {"n1": "app/daemon"}
+    assert "hold too little" in explained(script, "daemon")
+
+
+def test_2_8_it_tries_again_when_its_node_changes() -> None:
+    script = node_of(3, a={"priority": 1}, b={"priority": 1}, c={})
+    require(script, "daemon", vcore=2)
+    script.schedule()
+    script.release("others", "a-0")
+    assert preempted(script.schedule()) == ["others/c-0"]
+
+
+def test_2_8_once_for_each_ask() -> None:
+    script = node_of(2, a={}, b={})
+    require(script, "daemon")
+    assert preempted(script.schedule()) == ["others/b-0"]
+    script.node("n1", NodeInfo.UPDATE, vcore=1)  # what comes free is not enough any more
+    script.confirm(PREEMPTED)
+    for _ in range(3):
+        script.advance(20)
+        assert script.schedule() == []
+    script.release("others", "a-0")
+    assert news(script.schedule()) == ["app/daemon-0 on n1"]
+
+
+def test_2_8_not_while_a_quota_has_no_room() -> None:
+    script = Script(QUOTA)
+    script.app("others", "root.b")
+    script.app("app", "root.a")
+    script.node("n1", vcore=4)
+    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=4)
+    script.ask("others", "x", vcore=4)
+    script.schedule()
+    require(script, "daemon", node="n1", vcore=2)
+    script.schedule(1)
+    assert reserved(script) == {"n1": "app/daemon"}
+    script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    script.ask("app", "full", priority=9, vcore=1)
+    script.configure(QUOTA.replace("vcore: 2m", "vcore: 1m"))
+    script.schedule()
+    assert preempted(script.log) == []
+    script.configure(QUOTA)
+    script.release("app", "full-0")
+    assert preempted(script.schedule()) == ["others/x-0"]
+
+
+QUOTA = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            resources: {max: {vcore: 2m}}
+          - name: b
+"""
+
+
+# -- required nodes and others ---------------------------------------------------------------------
+
+
+def test_5_6_later_asks_of_the_application_do_not_wait_behind_it() -> None:
+    """In 1.5.2 they do, since 1.7 they do not: nobody need wait for a node that he does not want."""
+    script = node_of(1, a={"priority": 1})
+    script.node("n2", vcore=4)
+    require(script, "daemon")
+    script.ask("app", "plain", vcore=1)
+    assert news(script.schedule()) == ["app/plain-0 on n2"]
+    assert reserved(script) == {"n1": "app/daemon"}
+
+
+def test_2_7_several_asks_may_require_the_same_node() -> None:
+    """Each has its reservation, preempts, and is served as soon as it fits (+1.7)."""
+    script = node_of(2, a={"priority": 1}, b={})
+    require(script, "d1", vcore=2)  # there is too little that may go for it
+    require(script, "d2", vcore=1)
+    script.schedule()
+    node = script.scheduler.partition().nodes["n1"]
+    assert node.reservation is not None and node.reservation.ask.key == "app/d1"
+    assert [kept.ask.key for kept in node.also_reserved] == ["app/d2"]
+    assert preempted(script.log) == ["others/b-0"]
+    script.confirm(PREEMPTED)
+    assert news(script.schedule()) == ["app/d2-0 on n1"]
+    script.release("others", "a-0")
+    script.release("app", "d2-0")
+    assert news(script.schedule()) == ["app/d1-0 on n1"]
+    assert reserved(script) == {}
+
+
+def test_2_7_the_next_one_moves_up_when_the_first_is_taken_back() -> None:
+    script = node_of(1, a={"priority": 1})
+    require(script, "d1", "d2", "d3")
+    script.schedule()
+    script.release_ask("app", "d1")
+    assert reserved(script) == {"n1": "app/d2"}
+    script.release_ask("app", "d3")
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert reserved(script) == {}
+    assert script.scheduler.application("app").reservations == {}
+
+
+def test_5_6_it_pushes_out_the_reservation_of_another_even_if_it_fits() -> None:
+    script = node_of(4, a={"priority": 1}, b={"priority": 1})
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.ask("others", "big", vcore=4)
+    script.advance(2)
+    script.schedule()
+    assert reserved(script) == {"n1": "others/big"}
+    require(script, "daemon")
+    assert news(script.schedule(1)) == ["app/daemon-0 on n1"]
+
+
+def test_5_6_the_node_that_another_one_requires_is_reserved_before_it_is_used() -> None:
+    """It has room for the second, but that one comes behind the first in a round of its own."""
+    script = node_of(2, a={"priority": 1})
+    require(script, "first", vcore=2)
+    script.schedule()
+    script.app("later")
+    ask(script, "later", "second", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    assert script.schedule(1) == []
+    assert news(script.schedule(1)) == ["later/second-0 on n1"]
+    script.release("others", "a-0")
+    script.release("later", "second-0")
+    assert news(script.schedule()) == ["app/first-0 on n1"]
+
+
+def test_i32_a_reserved_required_node_that_drains_is_still_used() -> None:
+    script = node_of(1, a={"priority": 1})
+    require(script, "daemon")
+    script.schedule()
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    script.release("others", "a-0")
+    assert news(script.schedule()) == ["app/daemon-0 on n1"]

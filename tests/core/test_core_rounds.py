@@ -1,0 +1,221 @@
+"""What a round is (5.2), and the order in which those with reservations are served (5.8)."""
+
+from __future__ import annotations
+
+from quadriga.si import NodeInfo
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import ONE_QUEUE, Script
+
+from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
+
+
+def full(
+    *nodes: str, size: int = 2, config: str = ONE_QUEUE, queue: str = "root.default"
+) -> Script:
+    """Nodes filled with single vcores of application ``other``; root's quota is never short."""
+    script = Script(config)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.app("other", queue)
+    for node in nodes:
+        script.node(node, vcore=size)
+        script.ask("other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
+        script.schedule()
+    return script
+
+
+# -- a round ---------------------------------------------------------------------------------------
+
+
+def test_5_2_a_round_makes_one_allocation() -> None:
+    script = Script()
+    script.node("n1", vcore=9)
+    script.app("app")
+    script.ask("app", *"abc", vcore=1)
+    assert news(script.schedule(1)) == ["app/a-0 on n1"]
+    assert news(script.schedule(2)) == ["app/b-0 on n1", "app/c-0 on n1"]
+
+
+def test_5_2_or_one_reservation() -> None:
+    script = full("n1", "n2")
+    script.app("app")
+    script.ask("app", *"abc", vcore=1)
+    script.advance(2)
+    assert script.schedule(1) == []
+    assert list(reserved(script).values()) == ["app/a"]
+    script.schedule(1)
+    assert sorted(reserved(script).values()) == ["app/a", "app/b"]
+
+
+def test_5_2_what_comes_later_in_order_waits_for_the_next_round() -> None:
+    script = full("n1")
+    script.app("app")
+    script.ask("app", "big", vcore=2)
+    script.advance(2)
+    script.node("n2", vcore=1)
+    script.ask("app", "small", vcore=1)
+    assert script.schedule(1) == []
+    assert reserved(script) == {"n1": "app/big"}
+    assert news(script.schedule(1)) == ["app/small-0 on n2"]
+
+
+def test_5_2_or_one_preemption() -> None:
+    script = filled(TWO_QUEUES.replace("vcore: 2m", "vcore: 1m"), nodes=2, size=2)
+    ask(script, "high", "a", "b", vcore=1)
+    script.advance(1)
+    assert preempted(script.schedule(1)) == ["low/n1-1-0"]
+    assert preempted(script.schedule(1)) == ["low/n2-1-0"]
+    assert script.schedule(1) == []
+
+
+def test_5_2_an_unlimited_call_goes_on_over_all_of_them() -> None:
+    script = full("n1", "n2")
+    script.app("app")
+    script.ask("app", *"abc", vcore=2)
+    script.advance(2)
+    script.node("n3", vcore=2)
+    assert news(script.schedule()) == ["app/a-0 on n3"]
+    assert sorted(reserved(script).values()) == ["app/b", "app/c"]
+
+
+def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
+    """It happens on the way to the others, as in the reference."""
+    script = full("n1")
+    script.app("app")
+    script.ask("app", "d", priority=9, tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    script.schedule(1)
+    script.app("more")
+    script.node("n2", vcore=1)
+    script.ask("more", "m", vcore=1)
+    heard = script.schedule(1)
+    assert (preempted(heard), news(heard)) == (["other/n1-1-0"], ["more/m-0 on n2"])
+
+
+def test_each_partition_has_a_round_of_its_own() -> None:
+    two = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("default", "second", 1)
+    script = Script(two)
+    script.node("n1", vcore=4)
+    script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
+    script.app("a")
+    script.app("b", partition="second")
+    script.ask("a", "x", "y", vcore=1)
+    script.ask("b", "x", "y", partition="second", vcore=1)
+    assert news(script.schedule(1)) == ["a/x-0 on n1", "b/x-0 on n2"]
+
+
+def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
+    script = full("n1", "n2", "n3")
+    script.app("app")
+    script.ask("app", *"abc", vcore=1)
+    script.advance(2)
+    script.schedule(2)
+    assert script.scheduler.unfinished
+    script.schedule(2)
+    assert not script.scheduler.unfinished
+    assert len(reserved(script)) == 3
+
+
+# -- those with reservations -----------------------------------------------------------------------
+
+
+def test_5_8_a_reserved_ask_takes_another_node_before_anybody_else_may() -> None:
+    script = full("n1", "n2")
+    script.app("app")
+    script.ask("app", "big", vcore=2)
+    script.advance(2)
+    script.schedule()
+    (kept,) = reserved(script)
+    other = "n2" if kept == "n1" else "n1"
+    script.app("first")
+    script.ask("first", "small", priority=50, vcore=1)
+    script.release("other", f"{other}-0-0")
+    script.release("other", f"{other}-1-0")
+    heard = news(script.schedule())
+    assert heard == [f"app/big-0 on {other}"]
+    assert reserved(script) == {}
+
+
+def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
+    """Two applications of one queue may both use the same node: the older one does."""
+    script = full("n1", "n2", "n3")
+    script.app("old")
+    script.app("new")
+    script.ask("old", "o", vcore=2)
+    script.ask("new", "n", priority=5, vcore=2)
+    script.advance(2)
+    script.schedule()
+    kept = set(reserved(script))
+    assert len(kept) == 2
+    (left,) = {"n1", "n2", "n3"} - kept
+    script.release("other", f"{left}-0-0")
+    script.release("other", f"{left}-1-0")
+    assert news(script.schedule()) == [f"old/o-0 on {left}"]
+
+
+def test_5_8_its_own_node_before_another() -> None:
+    script = full("n1", "n2")
+    script.app("app")
+    script.ask("app", "big", vcore=2)
+    script.advance(2)
+    script.schedule()
+    (kept,) = reserved(script)
+    for node in ("n1", "n2"):
+        script.release("other", f"{node}-0-0")
+        script.release("other", f"{node}-1-0")
+    assert news(script.schedule()) == [f"app/big-0 on {kept}"]
+
+
+def test_5_8_a_quota_without_room_stops_it_elsewhere_too() -> None:
+    config = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            resources: {max: {vcore: 2m}}
+          - name: b
+"""
+    script = full("n1", "n2", config=config, queue="root.b")
+    script.app("app", "root.a")
+    script.ask("app", "big", vcore=2)
+    script.advance(2)
+    script.schedule()
+    (kept,) = reserved(script)
+    other = "n2" if kept == "n1" else "n1"
+    script.node("n3", vcore=1)
+    script.ask("app", "small", priority=50, vcore=1)
+    assert news(script.schedule()) == ["app/small-0 on n3"]
+    script.release("other", f"{other}-0-0")
+    script.release("other", f"{other}-1-0")
+    assert script.schedule() == []
+    script.release("app", "small-0")
+    assert news(script.schedule()) == [f"app/big-0 on {other}"]
+
+
+def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
+    """The first of one shape has reserved already; the next in order is of the other."""
+    script = full("n1", "n2", "n3")
+    script.app("app")
+    script.ask("app", "a1", vcore=1)
+    script.ask("app", "b1", vcore=2)
+    script.ask("app", "a2", vcore=1)
+    script.advance(2)
+    for expected in (["a1"], ["a1", "b1"], ["a1", "a2", "b1"]):
+        script.schedule(1)
+        assert sorted(key.partition("/")[2] for key in reserved(script).values()) == expected
+
+
+def test_5_8_predicates_that_refused_the_reserved_node_are_asked_again() -> None:
+    script = full("n1")
+    script.app("app")
+    script.ask("app", "big", vcore=2)
+    script.advance(2)
+    script.schedule()
+    answer: list[str | None] = ["taint"]
+    script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: answer[0])
+    script.release("other", "n1-0-0")
+    script.release("other", "n1-1-0")
+    assert script.schedule() == []
+    answer[0] = None
+    assert news(script.schedule()) == ["app/big-0 on n1"]

@@ -1,0 +1,267 @@
+"""Everything at one moment, as JSON (2.13).
+
+``golden/state_dump.json`` is the dump of a small gang cluster. With QUADRIGA_GOLDEN=write in the
+environment it is written anew; read it before keeping it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_core_invariants import Life
+from views_fields import flaws
+
+from quadriga.core import SchedulerService
+from quadriga.core.dialect import Dialect
+from quadriga.core.views import Views, as_text, diagnostics_of
+from quadriga.si import NodeInfo, NullCallback, RegisterResourceManagerRequest
+from quadriga.sim.script import Script
+
+GOLDEN = Path(__file__).parent / "golden" / "state_dump.json"
+
+PARTS = [
+    "timestamp",
+    "partitions",
+    "applications",
+    "appHistory",
+    "nodes",
+    "clusterInfo",
+    "containerHistory",
+    "queues",
+    "placementRules",
+    "rmDiagnostics",
+    "logLevel",
+    "config",
+    "eventStreams",
+]
+
+CLUSTER = """\
+partitions:
+  - name: default
+    placementrules:
+      - {name: provided}
+      - {name: fixed, value: root.batch}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: gangs
+            maxapplications: 5
+            resources: {guaranteed: {vcore: 2}, max: {vcore: 6, memory: 60}}
+            properties: {application.sort.policy: fifo, gang.hold: "true"}
+          - name: batch
+            properties: {priority.offset: "5"}
+"""
+
+
+def small_gang_cluster() -> Script:
+    """Three members, one of them replaced and one on its way; a job that waits with a node reserved;
+    one that is done, one that was rejected; a node that drains."""
+    script = Script(CLUSTER)
+    script.advance(60)
+    script.node("n1", attributes={"si/hostname": "one", "si/rackname": "r"}, vcore=4000, memory=40)
+    script.node("n2", attributes={"si/instance-type": "m5"}, vcore=4000, memory=40)
+    script.node("n3", NodeInfo.CREATE_DRAIN, occupied={"vcore": 100}, vcore=1000)
+    script.app("done", "root.batch", user="ann")
+    script.ask("done", "d", vcore=500)
+    script.schedule()
+    script.release("done")
+    script.app("gang", "root.gangs", user="ann", gang={"vcore": 4500, "memory": 30})
+    script.ask("gang", "p1", "p2", "p3", group="worker", placeholder=True, vcore=1500, memory=10)
+    script.schedule()
+    script.advance(31)
+    script.ask("gang", "w1", "w2", group="worker", priority=1, vcore=1500, memory=10)
+    script.schedule(1)
+    script.confirm()
+    script.schedule(1)
+    script.app("wide", "root.batch", user="bob", tags={"a": "b"})
+    script.ask("wide", "k", tags={"kubernetes.io/meta/podName": "pod"}, vcore=3000, memory=5)
+    script.app("bad", "root.gangs", gang={"vcore": 7000})
+    script.advance(3)
+    script.schedule()
+    return script
+
+
+def test_2_13_a_small_gang_cluster() -> None:
+    script = small_gang_cluster()
+    views = Views(script.scheduler, start_time=1)
+    views.sample()
+    text = as_text(views.state_dump(log_level="DEBUG"))
+    if os.environ.get("QUADRIGA_GOLDEN") == "write":
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_2_13_all_parts_in_order() -> None:
+    dump = Views(small_gang_cluster().scheduler).state_dump()
+    assert list(dump) == PARTS
+    assert flaws(dump, "StateDump", "dump") == []
+    text = as_text(dump)
+    assert json.loads(text) == dump
+    assert text.startswith('{\n  "timestamp": 94000000000,\n')
+    assert text.endswith("}\n")
+
+
+def test_2_13_all_applications_are_in_it_living_or_not() -> None:
+    dump = Views(small_gang_cluster().scheduler, Dialect.QUADRIGA).state_dump()
+    states = {app["applicationID"]: app["applicationState"] for app in dump["applications"]}
+    assert states == {
+        "gang": "Running",
+        "wide": "Accepted",
+        "done": "Completed",
+        "bad": "Rejected",
+    }
+
+
+def test_2_13_the_parts_are_what_the_single_views_say() -> None:
+    views = Views(small_gang_cluster().scheduler)
+    views.sample()
+    dump = views.state_dump()
+    assert dump["partitions"] == views.partitions()
+    assert dump["queues"] == [views.queues("default")]
+    assert dump["nodes"] == [{"partitionName": "default", "nodesInfo": views.nodes("default")}]
+    assert dump["clusterInfo"] == views.clusters()
+    assert dump["placementRules"] == [views.placement_rules("default")]
+    assert dump["config"] == views.configuration()
+    assert dump["appHistory"] == views.history.applications()
+    for app in dump["applications"]:
+        assert app == views.application("default", app["applicationID"])
+
+
+# -- what the resource manager adds ----------------------------------------------------------------
+
+
+class Plugin:
+    """A ``StateDumpPlugin`` that says this, or raises it."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        self.answer = answer
+
+    def get_state_dump(self) -> str:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def test_2_13_nobody_registered_a_plugin() -> None:
+    dump = Views(Script().scheduler).state_dump()
+    assert dump["rmDiagnostics"] == {"empty": "Resource Manager did not register callback"}
+    assert diagnostics_of({"rm": NullCallback()}) == dump["rmDiagnostics"]
+    assert diagnostics_of({}) == dump["rmDiagnostics"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ('{"cache": {"pods": 3}}', {"cache": {"pods": 3}}),
+        ("{}", {}),
+        ("[1]", {"error": "state dump of the resource manager is not a JSON object"}),
+    ],
+)
+def test_i4_the_resource_managers_own_dump(answer: str, expected: dict[str, Any]) -> None:
+    said = diagnostics_of({"rm": Plugin(answer), "mute": NullCallback()})
+    assert said == expected
+    dump = Views(Script().scheduler).state_dump(diagnostics=said)
+    assert dump["rmDiagnostics"] == expected
+
+
+@pytest.mark.parametrize("answer", ["not json", RuntimeError("lost the cache")])
+def test_i4_a_plugin_that_fails_does_not_end_the_dump(answer: str | Exception) -> None:
+    said = diagnostics_of({"rm": Plugin(answer)})
+    assert list(said) == ["error"]
+    if isinstance(answer, Exception):
+        assert "lost the cache" in said["error"]
+
+
+def test_i4_several_resource_managers_each_under_its_name() -> None:
+    plugins = {"b": Plugin('{"x": 1}'), "a": Plugin("{}")}
+    assert diagnostics_of(plugins) == {"a": {}, "b": {"x": 1}}
+
+
+def test_2_13_a_service_makes_the_dump_between_two_steps() -> None:
+    class Manager(NullCallback):
+        def get_state_dump(self) -> str:
+            return '{"pods": 3}'
+
+    with SchedulerService() as service:
+        request = RegisterResourceManagerRequest(rmID="rm")
+        service.register_resource_manager(request, Manager())
+        views = Views(service.scheduler)
+        dump = json.loads(service.state_dump(views, log_level="WARN"))
+    assert dump["rmDiagnostics"] == {"pods": 3}
+    assert dump["logLevel"] == "WARN"
+    assert [each["name"] for each in dump["partitions"]] == ["default"]
+
+
+def test_2_13_open_event_streams_are_named() -> None:
+    script = Script()
+    views = Views(script.scheduler)
+    script.advance(1)
+    stream = script.scheduler.events.open_stream("here")
+    assert views.state_dump()["eventStreams"] == [{"name": "here", "createdAt": 10**9}]
+    stream.close()
+    assert views.state_dump()["eventStreams"] == []
+
+
+# -- in the middle of it all -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(380, 384))
+def test_2_13_sums_agree_in_every_dump_of_a_faulty_run(seed: int) -> None:
+    """What the dump says of queues, applications and nodes adds up (V1, V2), within one dump."""
+    life = Life(random.Random(seed))
+    views = Views(life.script.scheduler)
+    for _ in range(100):
+        life.step()
+        dump = views.state_dump()
+        (root,) = dump["queues"]
+        on_nodes: dict[str, int] = {}
+        for node in dump["nodes"][0]["nodesInfo"]:
+            of_node = total(each["resource"] for each in node["allocations"])
+            assert nonzero(node["allocated"]) == of_node
+            for name, whole in node["capacity"].items():
+                split = node["allocated"][name] + node["occupied"][name] + node["available"][name]
+                assert whole == split
+            on_nodes = total([on_nodes, of_node])
+        living = [app for app in dump["applications"] if "finishedTime" not in app]
+        held = total(each["resource"] for app in living for each in app["allocations"])
+        assert nonzero(root["allocatedResource"]) == held
+        planned = {name: on_nodes.get(name, 0) - held.get(name, 0) for name in on_nodes}
+        assert all(value >= 0 for value in planned.values())  # X18
+        assert nonzero(root["pendingResource"]) == total(a["pendingResource"] for a in living)
+        asked = total(
+            {name: value * ask["pendingCount"] for name, value in ask["resource"].items()}
+            for app in living
+            for ask in app["requests"]
+        )
+        assert nonzero(root["pendingResource"]) == asked
+        check_tree(root)
+
+
+def check_tree(queue: dict[str, Any]) -> None:
+    if queue["children"]:
+        for field in ("allocatedResource", "pendingResource", "preemptingResource"):
+            below = total(child[field] for child in queue["children"])
+            assert nonzero(queue[field]) == below
+        assert queue["runningApps"] == sum(child["runningApps"] for child in queue["children"])
+    assert queue["childrenNames"] == [child["queuename"] for child in queue["children"]]
+    for child in queue["children"]:
+        assert child["parent"] == queue["queuename"]
+        check_tree(child)
+
+
+def nonzero(amounts: dict[str, int]) -> dict[str, int]:
+    return {name: value for name, value in sorted(amounts.items()) if value}
+
+
+def total(many: Any) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for amounts in many:
+        for name, value in amounts.items():
+            found[name] = found.get(name, 0) + value
+    return nonzero(found)

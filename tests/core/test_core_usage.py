@@ -1,0 +1,212 @@
+"""What applications have used, and the summary when they end (2.18)."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+
+from quadriga.core import usage
+from quadriga.core.preemption.taking import take
+from quadriga.core.service import SchedulerService
+from quadriga.si import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NullCallback,
+    RegisterResourceManagerRequest,
+    RemoveApplicationRequest,
+    TerminationType,
+    UserGroupInformation,
+)
+from quadriga.si.constants import INSTANCE_TYPE
+from quadriga.sim.script import ONE_QUEUE, Script
+
+SECOND = 10**9
+
+
+def cluster() -> Script:
+    """A node of a named machine type, and one that does not say."""
+    script = Script()
+    script.node("n1", attributes={INSTANCE_TYPE: "m5"}, vcore=2000, memory=100)
+    return script
+
+
+def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
+    script = cluster()
+    script.app("a")
+    script.ask("a", "k", vcore=1000, memory=7)
+    script.schedule()
+    script.advance(10.9)
+    script.release("a", "k-0")
+    used = usage.live(script.scheduler.application("a"), script.now)
+    assert used.used == {"m5": {"vcore": 10_000, "memory": 70}}
+    assert used.preempted == used.placeholder == {}
+
+
+def test_2_18_a_node_that_names_no_type_is_unknown() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.advance(2)
+    script.release("a", "k-0")
+    used = usage.live(script.scheduler.application("a"), script.now)
+    assert used.used == {usage.UNKNOWN_INSTANCE: {"vcore": 2000}}
+
+
+def test_2_18_machine_types_are_apart_and_add_up_over_allocations() -> None:
+    script = cluster()
+    script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000)
+    script.app("a")
+    script.ask("a", "k0", "k1", "k2", vcore=1000)
+    script.schedule()
+    script.advance(5)
+    script.release("a")
+    used = usage.live(script.scheduler.application("a"), script.now)
+    assert used.used == {"c4": {"vcore": 5000}, "m5": {"vcore": 10_000}}
+
+
+def test_2_18_the_live_view_adds_what_runs() -> None:
+    script = cluster()
+    script.app("a")
+    script.ask("a", "k0", "k1", vcore=1000)
+    script.schedule()
+    script.advance(3)
+    script.release("a", "k0-0")
+    script.advance(4)
+    app = script.scheduler.application("a")
+    assert usage.live(app, script.now).used == {"m5": {"vcore": 3000 + 7000}}
+    assert usage.live(app, script.now + SECOND).used == {"m5": {"vcore": 3000 + 8000}}
+    assert usage.live(app, script.now).used == {
+        "m5": {"vcore": 3000 + 7000}
+    }  # looking counts nothing
+
+
+def test_2_18_placeholders_have_an_account_of_their_own() -> None:
+    script = cluster()
+    script.app("g", gang={"vcore": 2000})
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.ask("g", "r0", group="tg", vcore=500)
+    script.schedule()
+    script.advance(6)
+    script.confirm()  # r0 takes the place of p0, and is bound from now on
+    script.advance(4)
+    used = usage.live(script.scheduler.application("g"), script.now)
+    assert used.placeholder == {"m5": {"vcore": 6 * 1000 + 10 * 1000}}
+    assert used.used == {"m5": {"vcore": 4 * 500}}
+
+
+def test_2_18_what_was_preempted_is_counted_apart() -> None:
+    script = cluster()
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.advance(8)
+    app = script.scheduler.application("a")
+    victim = app.allocations["k-0"]
+    take(script.scheduler._kernel, [victim], "for another", victim.ask)
+    script.advance(1)
+    script.release("a", "k-0", TerminationType.PREEMPTED_BY_SCHEDULER)
+    assert usage.live(app, script.now).preempted == {"m5": {"vcore": 9000}}
+    assert usage.live(app, script.now).used == {}
+
+
+def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
+    script = cluster()
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.advance(2)
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.advance(5)
+    app = script.scheduler.application("a")
+    assert usage.live(app, script.now).used == {"m5": {"vcore": 2000}}
+
+
+def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
+    script = cluster()
+    script.advance(1)
+    script.app("a", user="ann")
+    script.ask("a", "k", vcore=1000)
+    script.advance(2)
+    script.schedule()
+    script.advance(3)
+    script.release("a", "k-0")
+    app = script.scheduler.application("a")
+    assert app.summary is None
+    script.advance(30)
+    (summary,) = script.scheduler.take_summaries()
+    assert summary is app.summary
+    assert summary.fields() == {
+        "ApplicationID": "a",
+        "SubmissionTime": 1000,
+        "StartTime": 3000,
+        "FinishTime": 36_000,
+        "User": "ann",
+        "Queue": "root.default",
+        "State": "Completed",
+        "RmID": "rm",
+        "ResourceUsage": {"m5": {"vcore": 3000}},
+        "PreemptedResource": {},
+        "PlaceholderResource": {},
+    }
+    assert script.scheduler.take_summaries() == []
+    assert usage.live(app, script.now + 100 * SECOND) is summary.usage  # closed for good
+
+
+def test_2_1_a_killed_application_has_a_summary() -> None:
+    script = cluster()
+    script.app("g", gang={"vcore": 9000}, style="Hard", timeout_ms=5000)
+    script.ask("g", *[f"p{at}" for at in range(9)], group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.advance(5)
+    script.confirm()
+    (summary,) = script.scheduler.take_summaries()
+    assert (summary.state, summary.started) == ("Killed", 0)
+    assert summary.usage.placeholder == {"m5": {"vcore": 2 * 5000}}
+
+
+def test_x31_an_application_that_is_removed_has_a_summary() -> None:
+    script = cluster()
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.advance(2)
+    script.remove_app("a")
+    (summary,) = script.scheduler.take_summaries()
+    assert summary.usage.used == {"m5": {"vcore": 2000}}
+
+
+def test_2_4_a_rejected_application_has_none() -> None:
+    script = cluster()
+    script.app("a", "root")
+    script.app("a", partition="nowhere")
+    assert script.scheduler.take_summaries() == []
+
+
+def test_nobody_has_to_take_summaries() -> None:
+    script = Script(check=False)
+    for at in range(1100):
+        script.app(f"app-{at}")
+        script.remove_app(f"app-{at}")
+    summaries = script.scheduler.take_summaries()
+    assert [each.application_id for each in summaries] == [f"app-{at}" for at in range(100, 1100)]
+
+
+def test_2_18_the_service_logs_a_summary(caplog: pytest.LogCaptureFixture) -> None:
+    service = SchedulerService(manual=True, clock=lambda: SECOND)
+    request = RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE)
+    service.register_resource_manager(request, NullCallback())
+    ugi = UserGroupInformation(user="ann")
+    new = AddApplicationRequest(applicationID="a", queueName="root.default", ugi=ugi)
+    removal = RemoveApplicationRequest(applicationID="a")
+    with caplog.at_level(logging.INFO, "quadriga.applications"):
+        service.update_application(ApplicationRequest(rmID="rm", new=[new], remove=[removal]))
+    (record,) = caplog.records
+    text, _, fields = record.getMessage().partition(": ")
+    assert text == "YK_APP_SUMMARY"
+    assert json.loads(fields)["ApplicationID"] == "a"

@@ -1,0 +1,261 @@
+"""What views say of asks, allocations, gangs and victims, field by field (2.14)."""
+
+from __future__ import annotations
+
+from views_side import TREE, app_of, ask_of, log_of, views_of
+
+from quadriga.si import AllocationAsk, AllocationRequest, PreemptionPolicy
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script, resource
+
+# -- asks ------------------------------------------------------------------------------------------
+
+
+def test_2_14_an_ask_says_what_was_asked() -> None:
+    script = Script()
+    script.app("app")
+    script.ask(
+        "app",
+        "k",
+        repeat=3,
+        priority=-4,
+        timeout_ms=1500,
+        originator=True,
+        tags={TAG_REQUIRED_NODE: "n9", "a": "b"},
+        vcore=500,
+    )
+    (ask,) = app_of(script, "app")["requests"]
+    assert ask == {
+        "allocationKey": "k",
+        "allocationTags": {"a": "b", TAG_REQUIRED_NODE: "n9"},
+        "requestTime": 0,
+        "resource": {"vcore": 500},
+        "pendingCount": 3,
+        "priority": "-4",
+        "requiredNodeId": "n9",
+        "applicationId": "app",
+        "partition": "default",
+        "placeholder": False,
+        "placeholderTimeout": 1_500_000_000,
+        "taskGroupName": "",
+        "allocationLog": [],
+        "triggeredPreemption": False,
+        "originator": True,
+        "schedulingAttempted": False,
+        "triggeredScaleUp": False,
+    }
+
+
+def test_2_14_the_log_of_an_ask_says_what_is_in_its_way_now() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=8000, memory=100)
+    script.node("n2", vcore=8000, memory=100)
+    script.app("app", "root.prod.web")
+    script.app("dev", "root.dev")
+    script.ask("app", "big", vcore=1000, memory=41)
+    script.ask("dev", "wide", vcore=9000)
+    assert not ask_of(script, "app", "big")["schedulingAttempted"]
+    script.schedule()
+    assert log_of(script, "app", "big") == ["Not enough queue quota"]
+    assert log_of(script, "dev", "wide") == ["No node has room"]
+    for app, key in (("app", "big"), ("dev", "wide")):
+        assert ask_of(script, app, key)["schedulingAttempted"]
+    assert not ask_of(script, "dev", "wide")["triggeredScaleUp"]
+    script.advance(2)
+    assert ask_of(script, "dev", "wide")["triggeredScaleUp"]
+    entry = ask_of(script, "app", "big")["allocationLog"][0]
+    assert (entry["lastOccurrence"], entry["count"]) == (2 * 10**9, 1)
+    script.node("n3", vcore=9000, memory=10)
+    script.schedule()
+    assert app_of(script, "dev")["requests"] == []
+
+
+def test_2_14_an_ask_that_predicates_refuse() -> None:
+    script = Script()
+    script.scheduler.set_predicate("rm", lambda key, node, allocate: "no")
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "k", vcore=1000)
+    script.schedule()
+    assert log_of(script, "app", "k") == ["Predicate failed on every node"]
+
+
+def test_x9_x16_g29_the_log_knows_the_gang() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=8000, memory=80)
+    script.app("first", "root.prod.batch", gang={"vcore": 4000})
+    script.ask("first", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
+    script.ask("first", "real", group="tg", vcore=1000)
+    script.app("second", "root.prod.batch", gang={"vcore": 4000})
+    script.ask("second", "q1", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    assert log_of(script, "first", "real") == ["Held until the gang is complete"]
+    assert log_of(script, "second", "q1") == ["Not enough queue quota for the whole gang"]
+    script.ask("first", "p4", group="tg", placeholder=True, vcore=1000)
+    script.schedule(1)  # the last placeholder
+    assert log_of(script, "first", "real") == ["Waiting for a placeholder of its task group"]
+    script.schedule(1)
+    assert log_of(script, "first", "real") == ["Waiting for the placeholder to be released"]
+    parked = ask_of(script, "first", "real")
+    assert (parked["pendingCount"], parked["schedulingAttempted"]) == (0, True)
+
+
+PREEMPTING = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - {name: low, resources: {guaranteed: {vcore: 500m}}}
+          - {name: high, resources: {guaranteed: {vcore: 2}}}
+"""
+
+
+def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
+    script = Script(PREEMPTING)
+    script.node("n1", vcore=2000)
+    script.app("low", "root.low")
+    script.ask("low", "v", repeat=2, vcore=1000)
+    script.schedule()
+    script.app("high", "root.high")
+    wish = AllocationAsk(
+        allocationKey="h",
+        applicationID="high",
+        partitionName="default",
+        resourceAsk=resource({"vcore": 1000}),
+        maxAllocations=1,
+        preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True, allowPreemptOther=True),
+    )
+    script.send(AllocationRequest(rmID="rm", asks=[wish]))
+    script.schedule()
+    assert not ask_of(script, "high", "h")["triggeredPreemption"]
+    script.advance(31)
+    script.schedule()
+    assert ask_of(script, "high", "h")["triggeredPreemption"]
+    preempted = [a["uuid"] for a in app_of(script, "low")["allocations"] if a["preempted"]]
+    assert len(preempted) == 1
+    views = views_of(script)
+    for path in ("root", "root.low"):
+        assert views.queue("default", path)["preemptingResource"] == {"vcore": 1000}
+    assert views.queue("default", "root.high")["preemptingResource"] == {}
+    script.confirm()
+    assert views.queues("default")["preemptingResource"] == {}
+    history = app_of(script, "low")["resourceHistory"]
+    assert history["preemptedResource"] == {"UNKNOWN": {"vcore": 31_000}}
+
+
+def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a, "
+        "properties: {application.unschedasks.backoff: '1', "
+        "application.unschedasks.backoff.delay: 10s}}]}]}]"
+    )
+    script.node("n1", vcore=1000)
+    script.app("app", "root.a")
+    script.ask("app", "k", "l", vcore=600)
+    assert "backoffDeadline" not in app_of(script, "app")
+    script.schedule()
+    assert app_of(script, "app")["backoffDeadline"] == 10 * 10**9
+    assert log_of(script, "app", "l")[-1].startswith("Application is left alone")
+    script.advance(11)
+    assert "backoffDeadline" not in app_of(script, "app")
+
+
+# -- allocations, gangs ----------------------------------------------------------------------------
+
+
+def test_2_14_an_allocation_says_where_and_when() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("app")
+    script.advance(1)
+    script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
+    script.advance(2)
+    script.schedule()
+    (allocation,) = app_of(script, "app")["allocations"]
+    assert allocation == {
+        "allocationKey": "k",
+        "allocationTags": {"a": "b"},
+        "requestTime": 1 * 10**9,
+        "allocationTime": 3 * 10**9,
+        "allocationDelay": 2 * 10**9,
+        "uuid": "k-0",
+        "allocationID": "k-0",
+        "resource": {"vcore": 1000},
+        "priority": "3",
+        "nodeId": "n1",
+        "applicationId": "app",
+        "partition": "default",
+        "placeholder": False,
+        "placeholderUsed": False,
+        "taskGroupName": "",
+        "preempted": False,
+        "originator": True,
+    }
+    assert views_of(script).node("default", "n1")["allocations"] == [allocation]
+
+
+def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("g", gang={"vcore": 2000})
+    script.ask("g", "p1", "p2", group="tg", placeholder=True, vcore=1000)
+    script.advance(1)
+    script.schedule()
+    script.advance(1)
+    script.ask("g", "r1", group="tg", vcore=1000)
+    script.schedule()
+    placed = {a["uuid"]: a for a in app_of(script, "g")["allocations"]}
+    assert set(placed) == {"p1-0", "p2-0"}  # the real one is announced on confirmation (G33)
+    script.advance(3)
+    script.confirm()
+    placed = {a["uuid"]: a for a in app_of(script, "g")["allocations"]}
+    assert set(placed) == {"p2-0", "r1-0"}
+    real = placed["r1-0"]
+    assert (real["placeholder"], real["placeholderUsed"]) == (False, True)
+    assert (real["requestTime"], real["allocationTime"]) == (1 * 10**9, 5 * 10**9)
+    assert real["allocationDelay"] == 4 * 10**9
+    assert (placed["p2-0"]["placeholder"], placed["p2-0"]["placeholderUsed"]) == (True, False)
+
+
+def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
+    script = Script()
+    script.node("n1", vcore=8000)
+    script.app("g", gang={"vcore": 5000}, timeout_ms=10_000)
+    script.ask("g", "b1", "b2", group="beta", placeholder=True, vcore=1000)
+    script.ask("g", "a1", "a2", "a3", group="alpha", placeholder=True, vcore=1000)
+    script.schedule()
+    script.ask("g", "r1", group="alpha", vcore=1000)
+    script.schedule()
+    script.confirm()
+
+    def data() -> list[tuple[str, int, int, int]]:
+        return [
+            (each["taskGroupName"], each["count"], each["replaced"], each["timedout"])
+            for each in app_of(script, "g")["placeholderData"]
+        ]
+
+    assert data() == [("alpha", 3, 1, 0), ("beta", 2, 0, 0)]
+    script.advance(11)
+    script.confirm()
+    assert data() == [("alpha", 3, 1, 2), ("beta", 2, 0, 2)]
+    (alpha, _) = app_of(script, "g")["placeholderData"]
+    assert alpha["minResource"] == {"vcore": 1000}
+
+
+def test_2_7_reservations_are_named_on_both_sides() -> None:
+    script = Script()
+    for name in ("n1", "n2"):
+        script.node(name, vcore=2000)
+    script.app("small")
+    script.ask("small", "s", repeat=2, vcore=1000)
+    script.schedule()
+    script.app("big")
+    script.ask("big", "b", vcore=2000)
+    script.advance(3)
+    script.schedule()
+    big, node = app_of(script, "big"), views_of(script).node("default", "n1")
+    assert (big["hasReserved"], big["reservations"]) == (True, ["n1|b"])
+    assert (node["isReserved"], node["reservations"]) == (True, ["big|b"])
+    assert not app_of(script, "small")["hasReserved"]

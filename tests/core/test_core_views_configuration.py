@@ -1,0 +1,307 @@
+"""The running configuration, placement rules, users and groups as data (2.14)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quadriga.core.config import ConfigError, load, parse_duration, render_duration
+from quadriga.core.views import Views, as_yaml
+from quadriga.core.views.configuration import configuration_object
+from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
+from quadriga.sim.script import Script
+
+RICH = """\
+# a comment that nobody keeps
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: Namespace
+        create: true
+        filter: {type: deny, users: [mallory], groups: ['tmp.*']}
+        parent: {name: fixed, value: root.users, create: true}
+      - name: user
+        parent: {name: fixed, value: teams}
+    limits:
+      - limit: everybody
+        users: [ann, '*']
+        maxresources: {vcore: 8, memory: 64Gi}
+        maxapplications: 9
+      - limit: developers
+        groups: [dev, '*']
+        maxapplications: 20
+    preemption: {enabled: false, quotapreemptionenabled: true}
+    nodesortpolicy: {type: binpacking, resourceweights: {vcore: 2.5, memory: 0}}
+    queues:
+      - name: root
+        submitacl: '*'
+        adminacl: 'ann,bob ops'
+        properties: {application.sort.policy: fair, "quoted": "true", number: "10"}
+        queues:
+          - name: Users
+            parent: true
+            maxapplications: 12
+            resources: {guaranteed: {vcore: 500m, memory: 1Gi}, max: {vcore: 10, gpu: 4}}
+            properties: {application.sort.policy: fifo, priority.offset: "-3"}
+            childtemplate:
+              maxapplications: 3
+              properties: {preemption.policy: disabled}
+              resources: {guaranteed: {vcore: 1}, max: {memory: 10M}}
+            queues: [{name: kid, parent: true, maxapplications: 12}]
+          - name: leaf
+            submitacl: ' staff'
+            properties: {application.sort.policy: fair, own: 'yes'}
+            limits:
+              - limit: ""
+                users: [ann]
+                maxresources: {memory: 1Gi}
+  - name: gpu
+    queues: [{name: default}]
+"""
+
+
+def running(text: str) -> Views:
+    return Views(Script(text, extra={"b": "2", "a": "1"}).scheduler)
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
+    """It says the same as the text it came from, in YAML and in JSON."""
+    found = running(RICH).configuration()
+    assert found["checksum"] == load(RICH).checksum
+    assert found["extra"] == {"a": "1", "b": "2"}
+    again = {name: found[name] for name in ("partitions", "checksum")}
+    text = as_yaml(again) if form == "yaml" else json.dumps(again)
+    assert load(text).partitions == load(RICH).partitions
+
+
+def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
+    default, gpu = running(RICH).configuration()["partitions"]
+    (root,) = default["queues"]
+    users, leaf = root["queues"]
+    assert users["properties"] == {"application.sort.policy": "fifo", "priority.offset": "-3"}
+    assert leaf["properties"] == {"own": "yes"}
+    assert "childtemplate" not in users["queues"][0]
+    assert root["adminacl"] == "ann,bob ops"
+    assert leaf["submitacl"] == " staff"
+    assert users["resources"]["guaranteed"] == {"memory": "1073741824", "vcore": "500m"}
+    assert gpu == {
+        "name": "gpu",
+        "queues": [{"name": "root", "parent": True, "queues": [{"name": "default"}]}],
+        "preemption": {"enabled": True, "quotapreemptionenabled": False},
+        "nodesortpolicy": {"type": "fair", "resourceweights": {"memory": 1.0, "vcore": 1.0}},
+    }
+
+
+def test_2_14_a_partition_that_drains_is_configured_no_more() -> None:
+    script = Script(RICH)
+    script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
+    script.configure(RICH[: RICH.index("  - name: gpu")])
+    views = Views(script.scheduler)
+    assert [p["name"] for p in views.partitions()] == ["default", "gpu"]
+    assert [p["name"] for p in views.configuration()["partitions"]] == ["default"]
+
+
+def test_2_14_nobody_is_registered() -> None:
+    script = Script()
+    script.scheduler.shutdown("rm", script.now)
+    assert Views(script.scheduler).configuration()["partitions"] == []
+    assert Views(script.scheduler).configuration("other") == {
+        "partitions": [],
+        "checksum": "",
+        "extra": {},
+    }
+
+
+def test_2_14_every_shared_configuration_survives_the_round_trip(shared: Path) -> None:
+    """All that are valid, of people who run YuniKorn."""
+    folder = shared / "data" / "queue-configs"
+    tried = 0
+    for path in sorted(folder.rglob("*.yaml")):
+        try:
+            wanted = load(path.read_text(encoding="utf-8"))
+        except (ConfigError, UnicodeDecodeError):
+            continue
+        script = Script("partitions: [{name: default, queues: [{name: root}]}]")
+        (rm,) = script.scheduler.resource_managers()
+        for config in wanted.partitions:
+            known = rm.partitions.setdefault(config.name, script.scheduler.partition())
+            known.config = config
+            found = configuration_object(rm)["partitions"][0]
+            assert load(as_yaml({"partitions": [found]})).partitions == (config,), path
+            rm.partitions = {"default": known}
+            tried += 1
+    assert tried > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed", "reason"),
+    [
+        (RICH, True, ""),
+        ("partitions: [{name: default}]", False, "queue config is not set"),
+        ("partitions: {", False, ""),
+    ],
+)
+def test_2_14_validation_says_yes_or_why_not(text: str, allowed: bool, reason: str) -> None:
+    found = Views.validate_configuration(text)
+    assert found["allowed"] is allowed
+    assert reason in found["reason"]
+    assert bool(found["reason"]) != allowed
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1_500, "1.5\u00b5s"),
+        (2_000_000, "2ms"),
+        (1_100_000_000, "1.1s"),
+        (30_000_000_000, "30s"),
+        (90_000_000_000, "1m30s"),
+        (3_600_000_000_000, "1h0m0s"),
+        (90_061_000_000_001, "25h1m1.000000001s"),
+        (-30_000_000_000, "-30s"),
+    ],
+)
+def test_2_14_durations_as_go_prints_them(ns: int, text: str) -> None:
+    assert render_duration(ns) == text
+    assert parse_duration(text) == ns
+
+
+# -- placement rules -------------------------------------------------------------------------------
+
+
+def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
+    found = running(RICH).placement_rules("default")
+    assert found == {
+        "partition": "default",
+        "rules": [
+            {
+                "name": "tag",
+                "parameters": {"create": "true", "tagName": "namespace"},
+                "filter": {
+                    "type": "deny",
+                    "userList": ["mallory"],
+                    "groupList": [],
+                    "userExp": "",
+                    "groupExp": "tmp.*",
+                },
+                "parentRule": {
+                    "name": "fixed",
+                    "parameters": {"create": "true", "qualified": "true", "queue": "root.users"},
+                },
+            },
+            {
+                "name": "user",
+                "parameters": {"create": "false"},
+                "parentRule": {
+                    "name": "fixed",
+                    "parameters": {"create": "false", "qualified": "false", "queue": "teams"},
+                },
+            },
+            {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
+        ],
+    }
+
+
+def test_2_3_without_rules_the_provided_queue_is_taken() -> None:
+    assert Views(Script().scheduler).placement_rules("default")["rules"] == [
+        {"name": "provided", "parameters": {"create": "false"}},
+        {"name": "recovery", "parameters": {"queue": "root.@recovery@"}},
+    ]
+
+
+# -- users and groups ------------------------------------------------------------------------------
+
+LIMITED = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        limits:
+          - {limit: a, users: [ann], maxresources: {vcore: 6}}
+          - {limit: g, groups: [dev], maxapplications: 5}
+          - {limit: all, users: ['*'], maxapplications: 2}
+        queues:
+          - name: p
+            queues:
+              - name: a
+                limits: [{limit: x, users: [ann], maxresources: {vcore: 4}, maxapplications: 1}]
+              - name: b
+"""
+
+
+def test_2_5_what_a_user_holds_and_may_hold() -> None:
+    script = Script(LIMITED)
+    script.node("n1", vcore=8000)
+    for name, queue in (("one", "a"), ("two", "b")):
+        script.app(name, f"root.p.{queue}", user="ann")
+        script.ask(name, "k", repeat=2, vcore=1000)
+    script.app("three", "root.p.b", user="bob")
+    script.schedule()
+    views = Views(script.scheduler)
+    assert [user["userName"] for user in views.users("default")] == ["ann", "bob"]
+    ann = views.user("default", "ann")
+    root = ann["queues"]
+    assert root["queuePath"] == "root"
+    assert root["resourceUsage"] == {"vcore": 4000}
+    assert root["runningApplications"] == ["one", "two"]
+    assert root["maxResources"] == {"vcore": 6000}
+    assert "maxApplications" not in root
+    (p,) = root["children"]
+    assert "maxResources" not in p
+    a, b = p["children"]
+    assert (a["queuePath"], a["maxResources"], a["maxApplications"]) == (
+        "root.p.a",
+        {"vcore": 4000},
+        1,
+    )
+    assert (b["queuePath"], b["resourceUsage"], b["children"]) == ("root.p.b", {"vcore": 2000}, [])
+    bob = views.user("default", "bob")
+    assert bob["queues"]["maxApplications"] == 2  # the wildcard's
+    assert bob["queues"]["resourceUsage"] == {}
+    assert views.group("default", "dev")["queues"]["maxApplications"] == 5
+    assert views.group("default", "dev")["applications"] == []
+
+
+def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:
+    script = Script(LIMITED)
+    script.node("n1", vcore=80_000)
+    script.app("one", "root.p.a", user="ann")
+    script.ask("one", "k", repeat=5, vcore=1000)
+    script.schedule()
+    views = Views(script.scheduler)
+    (ask,) = views.application("default", "one")["requests"]
+    assert ask["pendingCount"] == 1
+    assert [entry["message"] for entry in ask["allocationLog"]] == ["Not enough user quota"]
+    assert views.user("default", "ann")["queues"]["resourceUsage"] == {"vcore": 4000}
+
+
+def test_2_5_the_groups_of_a_user_say_for_which_one_an_application_counts() -> None:
+    script = Script(LIMITED)
+    script.node("n1", vcore=8000)
+    script.send(
+        ApplicationRequest(
+            rmID="rm",
+            new=[
+                AddApplicationRequest(
+                    applicationID="app",
+                    queueName="root.p.b",
+                    ugi=UserGroupInformation(user="cem", groups=["ops", "dev"]),
+                )
+            ],
+        )
+    )
+    script.ask("app", "k", vcore=1000)
+    script.schedule()
+    views = Views(script.scheduler)
+    assert views.user("default", "cem")["groups"] == {"app": "dev"}
+    dev = views.group("default", "dev")
+    assert dev["applications"] == ["app"]
+    assert dev["queues"]["resourceUsage"] == {"vcore": 1000}
+    assert views.application("default", "app")["groups"] == ["ops", "dev"]

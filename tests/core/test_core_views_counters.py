@@ -1,0 +1,239 @@
+"""Numbers for metrics, node utilisation and histories (2.10, 2.14, 2.15)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from test_core_invariants import Life
+
+from quadriga.core.views import History, Sample, Views
+from quadriga.core.views.nodes import BUCKETS, bucket_of
+from quadriga.si import Allocation, AllocationResponse, NodeInfo
+from quadriga.sim.script import Script, resource
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: p
+            queues: [{name: a, resources: {guaranteed: {vcore: 1}, max: {vcore: 3}}}, {name: b}]
+"""
+
+
+# -- node utilisation ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("used", "whole", "bucket"),
+    [(0, 1000, 0), (100, 1000, 0), (101, 1000, 1), (1000, 1000, 9), (1300, 1000, 9), (-5, 10, 0)],
+)
+def test_5_13_utilisation_bucket(used: int, whole: int, bucket: int) -> None:
+    assert bucket_of(used, whole) == bucket
+
+
+def test_5_13_buckets_are_exact_where_floats_are_not() -> None:
+    most = 2**62
+    assert bucket_of(most // 10 + 1, most) == 1
+    assert bucket_of(most // 10, most) == 0
+
+
+def test_2_14_the_ten_buckets() -> None:
+    assert BUCKETS[0] == "0-10%"
+    assert BUCKETS[9] == "90-100%"
+    assert len(BUCKETS) == 10
+
+
+def test_2_14_nodes_by_how_full_they_are_of_each_type() -> None:
+    script = Script()
+    script.node("empty", vcore=1000, memory=100)
+    script.node("full", vcore=1000)
+    script.node("gpus", gpu=4)
+    script.app("app")
+    script.ask("app", "k", vcore=1000, tags={"yunikorn.apache.org/requiredNode": "full"})
+    script.schedule()
+    views = Views(script.scheduler)
+    (partition,) = views.node_utilisations()
+    assert (partition["clusterId"], partition["partition"]) == ("rm", "default")
+    by_type = {
+        each["type"]: {
+            b["bucketName"]: b["nodeNames"] for b in each["utilization"] if b["numOfNodes"]
+        }
+        for each in partition["utilizations"]
+    }
+    assert by_type == {
+        "gpu": {"0-10%": ["gpus"]},
+        "memory": {"0-10%": ["empty"]},
+        "vcore": {"0-10%": ["empty"], "90-100%": ["full"]},
+    }
+    for each in partition["utilizations"]:
+        assert [bucket["bucketName"] for bucket in each["utilization"]] == list(BUCKETS)
+        for bucket in each["utilization"]:
+            assert bucket["numOfNodes"] == len(bucket["nodeNames"])
+    assert views.node_utilisation()["type"] == "vcore"  # half of it is allocated, of others nothing
+
+
+def test_2_14_the_older_question_without_nodes_and_with_nothing_allocated() -> None:
+    script = Script()
+    found = Views(script.scheduler).node_utilisation()
+    assert found["type"] == ""
+    assert [bucket["numOfNodes"] for bucket in found["utilization"]] == [0] * 10
+    script.node("n1", vcore=1, memory=1)
+    assert Views(script.scheduler).node_utilisation()["type"] == "memory"  # the first name
+
+
+# -- counters --------------------------------------------------------------------------------------
+
+
+def test_2_15_everything_is_counted_once() -> None:
+    script = Script(QUEUES)
+    views = Views(script.scheduler)
+    script.node("n1", vcore=4000)
+    script.node("n2", NodeInfo.CREATE_DRAIN, attributes={"ready": "false"}, vcore=4000)
+    script.node("n3", vcore=1)
+    script.node("n3", NodeInfo.DECOMISSION)
+    for name in ("app", "done", "odd"):
+        script.app(name, "root.p.a")
+    script.app("bad", "root.nowhere")
+    script.app("app", "root.p.a")
+    script.ask("app", "k", repeat=3, vcore=1000)
+    script.ask("nobody", "k", vcore=1)
+    script.ask("done", "d", vcore=1)
+    script.schedule()
+    script.release("app", "k-0")
+    script.schedule()
+    script.release("done")
+    script.advance(31)
+    found = views.counters(errors=2)
+    assert found["containers"] == {"allocated": 4, "released": 2, "rejected": 1, "error": 2}
+    assert found["submissions"] == {"new": 5, "accepted": 3, "rejected": 2}
+    assert found["applications"] == {"Completed": 1, "New": 1, "Rejected": 2, "Running": 1}
+    assert found["nodes"] == {
+        "active": 1,
+        "draining": 1,
+        "decommissioned": 1,
+        "unhealthy": 1,
+        "failed": 0,
+    }
+    assert found["node_usage"]["vcore"] == [1, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
+    script = Script(QUEUES)
+    script.node("n1", vcore=8000)
+    for name, queue in (("one", "a"), ("two", "b")):
+        script.app(name, f"root.p.{queue}")
+        script.ask(name, "k", repeat=2, vcore=1000)
+    script.schedule()
+    script.release("one")
+    script.advance(31)
+    by_path = {each["queue"]: each for each in Views(script.scheduler).queue_counters("default")}
+    assert list(by_path) == ["root", "root.p", "root.p.a", "root.p.b"]
+    assert by_path["root.p.a"]["containers"] == {"allocated": 2, "released": 2}
+    assert by_path["root.p.b"]["containers"] == {"allocated": 2, "released": 0}
+    assert by_path["root"]["containers"] == {"allocated": 4, "released": 2}
+    assert by_path["root.p.a"]["applications"] == {"Completed": 1}
+    assert by_path["root.p"]["applications"] == {"Completed": 1, "Running": 1}
+    assert by_path["root.p.a"]["guaranteed"] == {"vcore": 1000}
+    assert by_path["root.p.a"]["max"] == {"vcore": 3000}
+    assert by_path["root"]["max"] == {"vcore": 8000}
+    assert by_path["root"]["allocated"] == {"vcore": 2000}
+
+
+def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("g", gang={"vcore": 1000})
+    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.ask("g", "r", group="tg", vcore=1000)
+    script.schedule()
+    views = Views(script.scheduler)
+    assert views.partition_counters("default")["placeholderAllocations"] == 1
+    script.confirm()
+    assert views.counters()["containers"]["allocated"] == 2
+    assert views.counters()["containers"]["released"] == 1
+    assert views.partition_counters("default") == {
+        "allocations": 1,
+        "applications": 1,
+        "completedApplications": 0,
+        "placeholderAllocations": 0,
+        "rejectedApplications": 0,
+        "reservations": 0,
+    }
+
+
+def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:
+    script = Script()
+    lost = Allocation(
+        allocationKey="k", applicationID="gone", resourcePerAlloc=resource({"vcore": 1})
+    )
+    script.node("n1", vcore=1, existing=[lost])
+    views = Views(script.scheduler)
+    assert views.counters()["nodes"]["failed"] == 1
+    script.node("n1", vcore=1)
+    assert views.counters()["nodes"]["failed"] == 0
+
+
+@pytest.mark.parametrize("seed", range(320, 324))
+def test_2_15_what_was_announced_is_what_was_counted(seed: int) -> None:
+    """In a faulty run: allocations heard of, or reported by a node, against the counters."""
+    life = Life(random.Random(seed))
+    views = Views(life.script.scheduler)
+    for _ in range(100):
+        name = life.rng.choice([name for name, _ in life.STEPS])
+        getattr(life, name)()
+        life.look()
+        containers = views.counters()["containers"]
+        held = views.partition_counters("default")["allocations"]
+        assert containers["allocated"] == len(life.announced)
+        assert containers["allocated"] - containers["released"] == held
+        root, *_ = views.queue_counters("default")
+        assert root["containers"]["allocated"] == containers["allocated"]
+    rejected = sum(
+        len(message.rejected) + len(message.rejectedAllocations)
+        for _, message in life.script.messages
+        if isinstance(message, AllocationResponse)
+    )
+    assert views.counters()["containers"]["rejected"] == rejected
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def test_2_14_history_is_empty_before_the_first_sample() -> None:
+    views = Views(Script().scheduler)
+    assert (views.history.applications(), views.history.containers()) == ([], [])
+
+
+def test_2_14_history_remembers_what_ran_minute_by_minute() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    views = Views(script.scheduler)
+    views.sample()
+    script.app("app")
+    script.ask("app", "k", repeat=3, vcore=1000)
+    script.app("idle")
+    script.schedule()
+    script.advance(60)
+    views.sample()
+    minute = 60 * 10**9
+    assert views.history.applications() == [
+        {"timestamp": 0, "totalApplications": "0"},
+        {"timestamp": minute, "totalApplications": "1"},
+    ]
+    assert views.history.containers() == [
+        {"timestamp": 0, "totalContainers": "0"},
+        {"timestamp": minute, "totalContainers": "3"},
+    ]
+
+
+def test_2_10_history_keeps_a_day() -> None:
+    history = History()
+    for minute in range(2000):
+        history.add(Sample(minute, minute, 0))
+    assert len(history) == 1440
+    assert history.applications()[0] == {"timestamp": 560, "totalApplications": "560"}

@@ -1,0 +1,117 @@
+"""Every object of every view has the fields and types of 2.14, whatever the cluster goes through."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, NotRequired, get_origin, get_type_hints
+
+import pytest
+from test_core_invariants import Life
+from views_fields import FIELDS, flaws
+
+from quadriga.core.views import NotFound, Views, objects
+from quadriga.sim.script import Script
+
+
+def everything(views: Views, partition: str = "default") -> list[tuple[str, Any]]:
+    """All that can be asked, with the name of what it must be."""
+    ended = ("rejected", "completed")
+    found: list[tuple[str, Any]] = [
+        ("[Cluster]", views.clusters()),
+        ("[Partition]", views.partitions()),
+        ("Queue", views.queues(partition)),
+        ("Queue", views.queue(partition, "root")),
+        ("[Node]", views.nodes(partition)),
+        ("[User]", views.users(partition)),
+        ("[Group]", views.groups(partition)),
+        ("Placement", views.placement_rules(partition)),
+        ("[PartitionUtilisation]", views.node_utilisations()),
+        ("TypeUtilisation", views.node_utilisation(partition)),
+        ("Configuration", views.configuration()),
+        ("Health", views.check_health()),
+        ("Health", views.health()),
+        ("StateDump", views.state_dump()),
+        *(("[Application]", views.applications(partition, state)) for state in ("active", *ended)),
+    ]
+    for node in views.nodes(partition):
+        found.append(("Node", views.node(partition, node["nodeID"])))
+    for user in views.users(partition):
+        found.append(("User", views.user(partition, user["userName"])))
+    for group in views.groups(partition):
+        found.append(("Group", views.group(partition, group["groupName"])))
+    for app in views.applications(partition, "active"):
+        name, queue = app["applicationID"], app["queueName"]
+        found.append(("Application", views.application(partition, name)))
+        found.append(("Application", views.application(partition, name, queue)))
+        found.append(("[Application]", views.queue_applications(partition, queue)))
+    return found
+
+
+def check(views: Views) -> None:
+    for kind, value in everything(views):
+        wrong = flaws(value, kind, kind)
+        assert not wrong, "\n".join(wrong[:20])
+        json.dumps(value, allow_nan=False)  # nothing that JSON has no word for
+
+
+def test_2_14_an_empty_scheduler() -> None:
+    views = Views(Script().scheduler)
+    check(views)
+    assert views.applications("default", "active") == []
+    assert views.nodes("default") == []
+
+
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
+    """Gangs, lost and wrong confirmations, dying nodes, reloads, restarts: no null, no odd type."""
+    life = Life(random.Random(seed))
+    views = Views(life.script.scheduler)
+    for at in range(120):
+        life.step()
+        if at % 10 == 0:
+            views.sample()
+            check(views)
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS))
+def test_the_types_for_readers_agree_with_the_table(name: str) -> None:
+    """``views.objects`` is what a type checker of a reader sees."""
+    kind = getattr(objects, _CLASSES.get(name, f"{name}Object"), None)
+    if kind is None:
+        assert name in ("Configuration", "StateDump")  # of many parts, plain dicts
+        return
+    full = get_type_hints(kind, include_extras=True)
+    spelled = {f"{n}?" if get_origin(hint) is NotRequired else n for n, hint in full.items()}
+    assert spelled == set(FIELDS[name])
+    hints = get_type_hints(kind)
+    for field, wanted in FIELDS[name].items():
+        hint = hints[field.rstrip("?")]
+        assert (getattr(hint, "__origin__", hint) is list) == wanted.startswith("["), field
+        if wanted in _SIMPLE:
+            assert hint is _SIMPLE[wanted], field
+
+
+_SIMPLE = {"int": int, "str": str, "bool": bool}
+
+_CLASSES = {
+    "AskLog": "AskLogEntry",
+    "State": "StateEntry",
+    "Capacity": "Capacity",
+    "NodeSortingPolicy": "NodeSortingPolicy",
+    "ResourceHistory": "ResourceHistory",
+    "PartitionNodes": "PartitionNodes",
+    "PartitionUtilisation": "PartitionUtilisation",
+    "TypeUtilisation": "TypeUtilisation",
+    "Bucket": "Bucket",
+    "QueueUsage": "QueueUsage",
+    "Filter": "RuleFilter",
+    "ApplicationSample": "ApplicationSample",
+    "ContainerSample": "ContainerSample",
+}
+
+
+def test_2_14_health_before_the_first_check() -> None:
+    views = Views(Script().scheduler)
+    with pytest.raises(NotFound, match="Health check is not available"):
+        views.health()

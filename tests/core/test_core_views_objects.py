@@ -1,0 +1,393 @@
+"""What views say of queues, applications, nodes and partitions, field by field (2.14)."""
+
+from __future__ import annotations
+
+import pytest
+from views_side import TREE, app_of, views_of
+
+from quadriga.core.dialect import Dialect
+from quadriga.core.views import Views
+from quadriga.core.views.quantities import percent, percentages
+from quadriga.si import Allocation, AllocationRequest, NodeInfo, RegisterResourceManagerRequest
+from quadriga.si.constants import FOREIGN_STATIC, TAG_FOREIGN
+from quadriga.sim.script import Script, resource
+
+# -- queues ----------------------------------------------------------------------------------------
+
+
+def test_2_14_a_queue_says_what_is_configured() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=8000, memory=80)
+    views = views_of(script)
+    web = views.queue("default", "root.prod.web")
+    assert web["queuename"] == "root.prod.web"
+    assert web["parent"] == "root.prod"
+    assert (web["isLeaf"], web["isManaged"], web["status"]) == (True, True, "Active")
+    assert web["partition"] == ""
+    assert web["maxResource"] == {"memory": 40}
+    assert web["guaranteedResource"] == {}
+    assert web["maxRunningApps"] == 3
+    assert web["sortingPolicy"] == "fifo"
+    assert web["prioritySorting"] is False
+    assert web["preemptionDelay"] == "1m30s"
+    assert web["quotaPreemptionDelay"] == "0s"
+    assert web["properties"] == {
+        "application.sort.policy": "fifo",
+        "application.sort.priority": "disabled",
+        "colour": "blue",
+        "preemption.delay": "90s",
+    }
+    assert "template" not in web
+    prod = views.queue("default", "ROOT.Prod")
+    assert prod["guaranteedResource"] == {"memory": 20, "vcore": 2000}
+    assert (prod["isLeaf"], prod["sortingPolicy"]) == (False, "fair")
+    assert (prod["isPreemptionFence"], prod["preemptionEnabled"]) == (True, True)
+    assert (prod["isPriorityFence"], prod["priorityOffset"]) == (False, 10)
+    assert prod["template"] == {
+        "maxApplications": 2,
+        "maxResource": {"vcore": 1000},
+        "guaranteedResource": {},
+        "properties": {"application.sort.policy": "fair"},
+    }
+    assert views.queue("default", "root.prod.batch")["isPriorityFence"] is True
+
+
+def test_2_14_root_has_what_the_nodes_have_and_names_its_partition() -> None:
+    script = Script(TREE)
+    views = views_of(script)
+    assert views.queues("default")["maxResource"] == {}
+    assert views.queues("default")["headroom"] == {}
+    script.node("n1", vcore=8000, memory=80)
+    script.node("n2", vcore=2000, gpu=2)
+    root = views.queues("default")
+    assert root["maxResource"] == {"gpu": 2, "memory": 80, "vcore": 10000}
+    assert root["partition"] == "default"
+    assert root["parent"] == ""
+
+
+def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> None:
+    views = views_of(Script(TREE))
+    alone = views.queue("default", "root.prod")
+    names = ["root.prod.batch", "root.prod.web"]
+    assert alone["children"] == []
+    assert alone["childrenNames"] == alone["childNames"] == names
+    tree = views.queue("default", "root.prod", subtree=True)
+    assert [child["queuename"] for child in tree["children"]] == names
+    whole = views.queues("default")
+    assert [child["queuename"] for child in whole["children"]] == ["root.dev", "root.prod"]
+    assert whole["children"][1] == tree
+
+
+def test_5_3_headroom_is_the_least_that_any_queue_above_leaves() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=8000, memory=80)
+    script.app("app", "root.prod.web")
+    script.ask("app", "k", repeat=3, vcore=1000, memory=10)
+    script.schedule()
+    views = views_of(script)
+    web = views.queue("default", "root.prod.web")
+    assert web["allocatedResource"] == {"memory": 30, "vcore": 3000}
+    assert web["headroom"] == {"memory": 10, "vcore": 3000}  # its own memory, prod's vcore
+    assert web["absUsedCapacity"] == {"memory": 75}
+    assert views.queue("default", "root.dev")["headroom"] == {"memory": 50, "vcore": 5000}
+    assert views.queue("default", "root.prod")["absUsedCapacity"] == {"memory": 50, "vcore": 50}
+
+
+def test_5_4_the_priority_of_a_queue_is_the_one_its_parent_knows() -> None:
+    script = Script(TREE)
+    for queue in ("web", "batch"):
+        script.app(queue, f"root.prod.{queue}")
+    views = views_of(script)
+    assert views.queue("default", "root.prod")["currentPriority"] == -(2**31)
+    script.ask("batch", "k", priority=50, vcore=1)
+    assert views.queue("default", "root.prod.batch")["currentPriority"] == 3  # a fence
+    assert views.queue("default", "root.prod")["currentPriority"] == 13
+    script.ask("web", "k", priority=5, vcore=1)
+    assert views.queue("default", "root.prod")["currentPriority"] == 15
+    assert app_of(script, "web")["maxRequestPriority"] == 5
+
+
+def test_2_9_running_and_gathering_applications_are_counted() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=2000, memory=80)
+    script.app("gang", "root.prod.batch", gang={"vcore": 3000})
+    script.ask("gang", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
+    script.app("plain", "root.dev")
+    script.ask("plain", "k", memory=1)
+    script.schedule()
+    views = views_of(script)
+    batch = views.queue("default", "root.prod.batch")
+    assert batch["allocatingAcceptedApps"] == ["gang"]
+    assert batch["runningApps"] == 0
+    assert batch["pendingResource"] == {"memory": 0, "vcore": 1000}
+    assert views.queues("default")["runningApps"] == 1
+    assert views.queues("default")["allocatingAcceptedApps"] == ["gang"]
+
+
+def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
+    script = Script(TREE)
+    script.app("app", "root.dev")
+    script.ask("app", "k", vcore=1)
+    script.configure(TREE.replace("          - name: dev\n", ""))
+    assert views_of(script).queue("default", "root.dev")["status"] == "Draining"
+
+
+@pytest.mark.parametrize(
+    ("used", "whole", "expected"), [(1, 3, 33), (5, 0, 100), (-1, 3, 0), (0, 0, 0), (7, 5, 140)]
+)
+def test_5_13_abs_used_capacity(used: int, whole: int, expected: int) -> None:
+    assert percent(used, whole) == expected
+
+
+def test_2_14_abs_used_leaves_out_types_that_one_side_lacks() -> None:
+    assert percentages({"a": 1, "b": 1}, {"b": 2, "c": 2}) == {"b": 50}
+
+
+def test_2_9_a_queue_that_placement_made_is_not_managed() -> None:
+    script = Script(
+        "partitions: [{name: default, placementrules: [{name: user, create: true}], "
+        "queues: [{name: root, submitacl: '*', childtemplate: {resources: {max: {vcore: 3}}}}]}]"
+    )
+    script.app("app", "", user="ann")
+    views = views_of(script)
+    made = views.queue("default", "root.ann")
+    assert (made["isManaged"], made["isLeaf"]) == (False, True)
+    assert made["maxResource"] == {"vcore": 3000}
+    assert "template" not in made
+    assert views.queues("default")["isManaged"] is True
+    assert app_of(script, "app")["queueName"] == "root.ann"
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+def test_2_14_an_application_from_submission_to_its_end() -> None:
+    script = Script(extra={"si.stateNames": "quadriga"})
+    script.node("n1", vcore=4000)
+    script.advance(5)
+    script.app("app", tags={"kind": "x"})
+    new = app_of(script, "app")
+    assert new["applicationState"] == "New"
+    assert new["submissionTime"] == 5 * 10**9
+    assert (new["stateLog"], new["requests"], new["allocations"]) == ([], [], [])
+    assert new["maxRequestPriority"] == -(2**31)
+    assert "startTime" not in new
+    assert "finishedTime" not in new
+    script.ask("app", "k", repeat=2, priority=7, vcore=3000)
+    script.advance(1)
+    script.schedule()
+    running = app_of(script, "app")
+    assert running["usedResource"] == running["maxUsedResource"] == {"vcore": 3000}
+    assert running["pendingResource"] == {"vcore": 3000}
+    assert running["startTime"] == 6 * 10**9
+    assert running["maxRequestPriority"] == 7
+    script.release_ask("app", "k")
+    script.advance(2)
+    script.release("app", "k-0")
+    waiting = app_of(script, "app")
+    assert waiting["applicationState"] == "Completing"
+    assert (waiting["usedResource"], waiting["maxUsedResource"]) == ({}, {"vcore": 3000})
+    script.advance(31)
+    ended = app_of(script, "app")
+    assert ended["finishedTime"] == 38 * 10**9
+    assert ended["stateLog"] == [
+        {"time": 5 * 10**9, "applicationState": "Accepted"},
+        {"time": 6 * 10**9, "applicationState": "Running"},
+        {"time": 8 * 10**9, "applicationState": "Completing"},
+        {"time": 38 * 10**9, "applicationState": "Completed"},
+    ]
+    assert ended["queueName"] == "root.default"
+    assert ended["resourceHistory"]["resourceUsage"] == {"UNKNOWN": {"vcore": 6000}}
+
+
+def test_x1_the_dialect_names_the_states() -> None:
+    script = Script()
+    script.app("app")
+    script.ask("app", "k", vcore=1)
+    script.release_ask("app", "k")
+    ours = Views(script.scheduler, Dialect.QUADRIGA)
+    assert ours.application("default", "app")["applicationState"] == "Waiting"
+    assert ours.application("default", "app")["stateLog"][-1]["applicationState"] == "Waiting"
+    assert ours.partitions()[0]["applications"] == {"Waiting": 1, "total": 1}
+    theirs = views_of(script)
+    assert theirs.application("default", "app")["applicationState"] == "Completing"
+    assert theirs.partitions()[0]["applications"] == {"Completing": 1, "total": 1}
+
+
+def test_2_14_a_rejected_application_says_why_and_where_it_wanted_to_go() -> None:
+    script = Script(TREE)
+    script.app("app", "root.nowhere")
+    found = app_of(script, "app")
+    assert found["applicationState"] == "Rejected"
+    assert "no placement rule matched" in found["rejectedMessage"]
+    assert found["queueName"] == "root.nowhere"
+    assert found["finishedTime"] == 0
+    assert found["stateLog"] == [{"time": 0, "applicationState": "Rejected"}]
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def test_2_14_a_node_with_what_others_use() -> None:
+    script = Script()
+    script.node(
+        "n1",
+        attributes={"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"},
+        occupied={"vcore": 500},
+        vcore=4000,
+        memory=100,
+    )
+    script.app("app")
+    script.ask("app", "k", vcore=1390)
+    script.schedule()
+    node = views_of(script).node("default", "n1")
+    assert (node["hostName"], node["rackName"]) == ("host-1", "rack-1")
+    assert node["attributes"] == {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
+    assert node["capacity"] == {"memory": 100, "vcore": 4000}
+    assert node["allocated"] == {"memory": 0, "vcore": 1390}
+    assert node["occupied"] == {"memory": 0, "vcore": 500}
+    assert node["available"] == {"memory": 100, "vcore": 2110}
+    assert node["utilized"] == {"memory": 0, "vcore": 34}
+    assert (node["schedulable"], node["isReserved"]) == (True, False)
+    script.node("n1", NodeInfo.DRAIN_NODE)
+    assert views_of(script).node("default", "n1")["schedulable"] is False
+
+
+def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
+    """Placed elsewhere than its placeholder: the node has given the place away already."""
+    script = Script()
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
+    )
+    script.node("n1", vcore=1000)
+    script.app("g", gang={"vcore": 1000})
+    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
+    script.schedule()
+    script.node("n2", vcore=1000)
+    script.ask("g", "r", group="tg", vcore=1000)
+    script.schedule()
+    views = views_of(script)
+    assert [a["uuid"] for a in views.node("default", "n2")["allocations"]] == ["r-0"]
+    assert views.node("default", "n2")["allocated"] == {"vcore": 1000}
+    assert [a["uuid"] for a in app_of(script, "g")["allocations"]] == ["p-0"]
+    assert views.queues("default")["allocatedResource"] == {"vcore": 1000}
+
+
+def test_2_14_recovered_allocations_look_like_all_others() -> None:
+    script = Script()
+    script.app("app")
+    running = Allocation(
+        allocationKey="k",
+        UUID="some-uuid",
+        applicationID="app",
+        partitionName="default",
+        resourcePerAlloc=resource({"vcore": 1000}),
+        priority=2,
+        nodeID="n1",
+    )
+    script.node("n1", vcore=4000, existing=[running])
+    (allocation,) = app_of(script, "app")["allocations"]
+    assert (allocation["uuid"], allocation["priority"]) == ("some-uuid", "2")
+    assert app_of(script, "app")["applicationState"] == "Running"
+
+
+def test_x19_foreign_allocations_are_listed_with_what_they_are() -> None:
+    script = Script()
+    script.node("n1", occupied={"memory": 5}, vcore=4000, memory=10)
+    foreign = Allocation(
+        allocationKey="daemon",
+        nodeID="n1",
+        priority=9,
+        allocationTags={TAG_FOREIGN: FOREIGN_STATIC},
+        resourcePerAlloc=resource({"vcore": 100}),
+    )
+    script.advance(3)
+    script.send(AllocationRequest(rmID="rm", allocations=[foreign]))
+    node = views_of(script).node("default", "n1")
+    assert node["foreignAllocations"] == [
+        {
+            "allocationKey": "daemon",
+            "allocationTags": {TAG_FOREIGN: FOREIGN_STATIC},
+            "allocationTime": 3 * 10**9,
+            "resource": {"vcore": 100},
+            "priority": "9",
+            "nodeId": "n1",
+            "preemptable": False,
+        }
+    ]
+    assert node["occupied"] == {"memory": 5, "vcore": 100}
+    assert node["allocations"] == []
+
+
+# -- partitions, clusters --------------------------------------------------------------------------
+
+
+def test_2_14_a_partition_in_numbers() -> None:
+    script = Script(TREE)
+    script.node("n1", vcore=4000, memory=30)
+    script.node("n2", vcore=2000)
+    script.app("app", "root.dev")
+    script.ask("app", "k", repeat=2, vcore=1000, memory=5)
+    script.app("idle", "root.dev")
+    script.app("bad", "root.nowhere")
+    script.schedule()
+    (partition,) = views_of(script).partitions()
+    assert partition == {
+        "clusterId": "rm",
+        "name": "default",
+        "capacity": {
+            "capacity": {"memory": 30, "vcore": 6000},
+            "usedCapacity": {"memory": 10, "vcore": 2000},
+            "utilization": {"memory": 33, "vcore": 33},
+        },
+        "nodeSortingPolicy": {
+            "type": "binpacking",
+            "resourceWeights": {"gpu": 1.0, "vcore": 2.5},
+        },
+        "totalNodes": 2,
+        "applications": {"New": 1, "Rejected": 1, "Running": 1, "total": 3},
+        "totalContainers": 2,
+        "state": "Active",
+        "lastStateTransitionTime": 0,
+        "preemptionEnabled": False,
+        "quotaPreemptionEnabled": False,
+    }
+
+
+def test_2_14_a_partition_knows_when_it_last_changed_its_state() -> None:
+    script = Script("partitions: [{name: default, queues: [{name: a}]}, {name: gpu, queues: []}]")
+    script.node("n1", attributes={"si/node-partition": "gpu"}, vcore=1)
+    script.advance(7)
+    script.configure("partitions: [{name: default, queues: [{name: a}]}]")
+    script.advance(1)
+    states = {p["name"]: p for p in views_of(script).partitions()}
+    assert (states["gpu"]["state"], states["gpu"]["lastStateTransitionTime"]) == (
+        "Draining",
+        7 * 10**9,
+    )
+    assert states["default"]["lastStateTransitionTime"] == 0
+
+
+def test_2_14_clusters_say_who_the_resource_manager_is() -> None:
+    script = Script()
+    script.send(
+        RegisterResourceManagerRequest(
+            rmID="rm-2", buildInfo={"buildVersion": "1.5", "buildDate": "today", "rmId": "rm-2"}
+        )
+    )
+    views = Views(script.scheduler, start_time=77)
+    assert (
+        views.clusters()
+        == [
+            {
+                "partition": "default",
+                "clusterName": "kubernetes",
+                "startTime": 77,
+                "rmBuildInformation": [
+                    {"buildDate": "today", "buildVersion": "1.5", "rmId": "rm-2"},
+                ],
+            }
+        ]
+        * 2
+    )
+    assert views_of(Script()).clusters() == [{"partition": "default", "clusterName": "kubernetes"}]

@@ -1,0 +1,101 @@
+"""Whoever reads changes nothing, and holds nothing that changes."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import random
+
+import pytest
+from test_core_invariants import Life
+from test_core_views_fields import everything
+
+from quadriga.core import SchedulerService
+from quadriga.core.views import Views, as_text
+from quadriga.sim.script import Script
+
+
+def digest(seed: int, *, read: bool) -> str:
+    """Everything that is said in a random run, with its stories; every view read after each step."""
+    life = Life(random.Random(seed))
+    views = Views(life.script.scheduler)
+    for _ in range(100):
+        life.step()
+        if read:
+            everything(views)
+            views.counters()
+            views.queue_counters("default")
+    said = hashlib.sha256()
+    for rm_id, message in life.script.messages:
+        said.update(rm_id.encode() + message.SerializeToString(deterministic=True))
+    for record in life.script.scheduler.journal:
+        said.update(str(record).encode())
+    return said.hexdigest()
+
+
+@pytest.mark.parametrize("seed", [340, 341, 342])
+def test_v10_reading_changes_no_byte_of_what_follows(seed: int) -> None:
+    assert digest(seed, read=True) == digest(seed, read=False)
+
+
+def test_what_was_read_stays_as_it_was() -> None:
+    life = Life(random.Random(343))
+    views = Views(life.script.scheduler)
+    for _ in range(60):
+        life.step()
+    views.sample()
+    views.check_health()
+    before = everything(views)
+    kept = copy.deepcopy(before)
+    for _ in range(60):
+        life.step()
+        views.sample()
+        views.check_health()
+    assert before == kept
+
+
+def test_what_a_reader_does_to_his_copy_is_his_own_business() -> None:
+    script = Script()
+    script.node("n1", attributes={"a": "b"}, vcore=4000)
+    script.app("app", tags={"t": "v"})
+    script.ask("app", "k", tags={"x": "y"}, repeat=2, vcore=3000)
+    script.schedule()
+    views = Views(script.scheduler)
+    views.check_health()
+    untouched = as_text(views.state_dump())
+    health = views.health()
+
+    def spoil(value: object) -> None:
+        if isinstance(value, dict):
+            for each in value.values():
+                spoil(each)
+            value.clear()
+        elif isinstance(value, list):
+            for each in value:
+                spoil(each)
+            value.clear()
+
+    for _, value in everything(views):
+        spoil(value)
+    assert as_text(views.state_dump()) == untouched
+    assert views.health() == health
+
+
+def test_the_same_history_reads_the_same() -> None:
+    """Byte for byte, in every order of keys and lists."""
+
+    def dump() -> str:
+        life = Life(random.Random(344))
+        for _ in range(120):
+            life.step()
+        views = Views(life.script.scheduler)
+        views.sample()
+        return as_text(views.state_dump())
+
+    assert dump() == dump()
+
+
+def test_a_service_is_read_between_two_steps() -> None:
+    with SchedulerService() as service:
+        views = Views(service.scheduler)
+        assert service.read(lambda core: views.partitions()) == []

@@ -1,0 +1,65 @@
+"""``python -m tests.oracle DIR``: does our core do what the Go core was seen to do?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from tests.oracle.comparison import judge
+from tests.oracle.events import Event, events_apart
+from tests.oracle.report import as_data, lines_of, ours, summary
+from tests.oracle.scenario import V15, V18, scenarios
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.oracle",
+        description="Play scenarios on our core and compare with what the Go core answered. "
+        "The exit status is 0 if every difference is a deliberate one (docs/oracle.md).",
+    )
+    parser.add_argument("paths", nargs="+", type=Path, help="folders of scenarios, or scenarios")
+    parser.add_argument("--version", choices=(V15, V18), help="compare with this version only")
+    parser.add_argument("--verbose", action="store_true", help="say which rules explained what")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each scenario")
+    parser.add_argument("--ours", action="store_true", help="compare nothing, show what ours says")
+    parser.add_argument(
+        "--events",
+        choices=("report", "count", "off"),
+        default="report",
+        help="event records that differ: say how many (the default), count them as differences too, "
+        "or do not look at them",
+    )
+    options = parser.parse_args(arguments)
+    verdicts = []
+    for scenario in scenarios(options.paths):
+        if options.ours:
+            print("\n".join(ours(scenario)))
+            continue
+        verdict = judge(scenario, options.version)
+        verdicts.append(verdict)
+        if options.events != "off":
+            verdict.events = [_spelled(side, event) for side, event in events_apart(verdict)]
+        if options.json:
+            print(json.dumps(as_data(verdict)))
+        else:
+            print("\n".join(lines_of(verdict, verbose=options.verbose)), flush=True)
+    if options.ours:
+        return 0
+    if not options.json:
+        print(summary(verdicts))
+    agree = all(verdict.agrees for verdict in verdicts)
+    if options.events == "count":
+        agree = agree and not any(verdict.events for verdict in verdicts)
+    return 0 if verdicts and agree else 1
+
+
+def _spelled(side: str, event: Event) -> str:
+    words = " ".join(str(word) for word in event[1:-1] if word)
+    quantities = ",".join(f"{name}={value}" for name, value in event.quantities)
+    return f"{side}: t={event.time / 1e9:g}s {words} {quantities}".rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

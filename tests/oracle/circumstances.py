@@ -1,0 +1,107 @@
+"""What a scenario has in it, for rules that look at all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from quadriga.core.config import ConfigError, QueueConfig, load
+from tests.oracle.scenario import Scenario
+
+__all__ = [
+    "always",
+    "changes_configuration",
+    "has_gangs",
+    "has_gangs_and_quotas",
+    "limits_differ_by_level",
+    "ours_is_newer",
+    "requires_node",
+    "shares_may_be_raw",
+]
+
+
+def always(scenario: Scenario) -> bool:
+    return True
+
+
+def has_gangs(scenario: Scenario) -> bool:
+    """Some application announces placeholders."""
+    return any(step.get("placeholderAsk") for step in scenario.steps) or any(
+        app.get("placeholderAsk")
+        for step in scenario.steps
+        if step.get("op") == "updateApplication"
+        for app in step["request"].get("new", ())
+    )
+
+
+def has_gangs_and_quotas(scenario: Scenario) -> bool:
+    """... and some queue has a max."""
+    return has_gangs(scenario) and any(queue.max for queue in _queues(scenario))
+
+
+def limits_differ_by_level(scenario: Scenario) -> bool:
+    """Some queue's max has other types than that of a queue above it."""
+    return any(
+        queue.max and above.max and queue.max.keys() != above.max.keys()
+        for queue, lineage in _with_lineage(scenario)
+        for above in lineage
+    )
+
+
+def shares_may_be_raw(scenario: Scenario) -> bool:
+    """The README's tag or reason, or some queue beside others without anything guaranteed."""
+    if "queues without guaranteed resources" in scenario.tags:
+        return True
+    if scenario.versions.agree is not None:
+        return "order of queues" in scenario.versions.reason
+    return any(
+        len(queue.children) > 1 and not all(child.guaranteed for child in queue.children)
+        for queue in _queues(scenario)
+    )
+
+
+def ours_is_newer(scenario: Scenario) -> bool:
+    """The versions part over something in which our rule is that of v1.8.0."""
+    reason = scenario.versions.reason
+    return "order of queues" in reason or "draining" in reason
+
+
+def requires_node(scenario: Scenario) -> bool:
+    """Some ask can run on one node only."""
+    return any(
+        tag.endswith("requiredNode") for ask in _asks(scenario) for tag in ask.get("tags") or {}
+    )
+
+
+def changes_configuration(scenario: Scenario) -> bool:
+    return any(step.get("op") == "updateConfiguration" for step in scenario.steps)
+
+
+def _asks(scenario: Scenario) -> Iterator[dict[str, Any]]:
+    for step in scenario.steps:
+        if step.get("op") == "ask":
+            yield step
+        elif step.get("op") == "updateAllocation":
+            yield from step["request"].get("asks", ())
+
+
+def _queues(scenario: Scenario) -> Iterator[QueueConfig]:
+    return (queue for queue, _ in _with_lineage(scenario))
+
+
+def _with_lineage(scenario: Scenario) -> Iterator[tuple[QueueConfig, tuple[QueueConfig, ...]]]:
+    for text in scenario.configurations:
+        try:
+            configuration = load(text)
+        except ConfigError:
+            continue
+        for partition in configuration.partitions:
+            yield from _walk(partition.root, ())
+
+
+def _walk(
+    queue: QueueConfig, lineage: tuple[QueueConfig, ...]
+) -> Iterator[tuple[QueueConfig, tuple[QueueConfig, ...]]]:
+    yield queue, lineage
+    for child in queue.children:
+        yield from _walk(child, (*lineage, queue))

@@ -1,0 +1,124 @@
+"""The deliberate differences between the Go core and ours: each once, by the rule that makes it.
+
+``how`` says what the runner does about it:
+
+* played: the scenario is played so that the rule makes no difference
+* lines: it allows exactly the lines that the rule adds, drops or changes, while it compares
+* setting: if the scenario differs, it is played once more with the queue property that gives the Go
+  core's behaviour, and all of it must agree then
+* v1.8.0: if the scenario differs from v1.5.2, all of it must agree with v1.8.0, which has our rule
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.oracle import circumstances, explain, explain_gangs
+from tests.oracle.scenario import Scenario
+from tests.oracle.settings import ADMISSION, HOLD, Setting
+from tests.oracle.view import View
+
+__all__ = ["RULES", "Rule", "explainers", "newer_reference", "possible_settings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``applies`` looks at a whole scenario, ``explain`` at one step that differs."""
+
+    id: str
+    theirs: str
+    ours: str
+    how: Literal["played", "lines", "setting", "v1.8.0"]
+    applies: Callable[[Scenario], bool] = circumstances.always
+    explain: Callable[[View], None] | None = None
+    setting: Setting | None = None
+
+
+# fmt: off
+RULES: tuple[Rule, ...] = (
+    Rule("X1", "states are called Completing, Failing, Failed", "Waiting, Killing, Killed",
+         "played"),
+    Rule("X8", "a state update comes before the releases that belong to it",
+         "after them, in the order `design`", "played"),
+    Rule("X12", "an allocation is known by its allocationID, or by its key", "by its UUID",
+         "played"),
+    Rule("X15", "every application passes Starting", "only in stateaware queues", "played"),
+    Rule("X17", "the time limit of an application is that of its placeholders, that of an ask is "
+         "not used", "run limits where there are no placeholders", "played"),
+    Rule("S4", "an unconfirmed release is never sent again", "it is, after a minute", "played"),
+    Rule("S6", "a reservation that leads to nothing stays", "it is given up after an hour",
+         "played"),
+    Rule("X9", "real asks are served while placeholders are pending", "held until all are placed",
+         "setting", circumstances.has_gangs, setting=HOLD),
+    Rule("X16", "placeholders are placed one by one",
+         "not before the whole gang fits the quotas", "setting", circumstances.has_gangs_and_quotas,
+         setting=ADMISSION),
+    Rule("5.1", "v1.5.2: a type that only one level of the path limits is 0 on the others",
+         "it is limited by that level", "v1.8.0", circumstances.limits_differ_by_level),
+    Rule("5.4", "v1.5.2: queues are in order of all their shares, raw where nothing is guaranteed",
+         "of their largest share, as in v1.8.0", "v1.8.0", circumstances.shares_may_be_raw),
+    Rule("5.6", "v1.5.2: a required node that does not exist, or is reserved already, holds up the "
+         "application's later asks", "the next ask is tried, and several may reserve it", "v1.8.0",
+         circumstances.requires_node),
+    Rule("S1", "v1.5.2: a real ask that is larger than its placeholders is never served",
+         "it is, in the normal cycle", "v1.8.0", circumstances.has_gangs),
+    Rule("X33", "v1.5.2: a draining queue takes applications", "it does not", "v1.8.0",
+         circumstances.changes_configuration),
+    Rule("X20", "UPDATE, draining or removal of an unknown node, and the return of one that is not "
+         "draining, are silent", "answered with RejectedNode", "lines",
+         explain=explain.unknown_node),
+    Rule("I32", "a draining node takes the ask that has it reserved", "it takes nobody", "lines",
+         explain=explain.on_a_draining_node),
+    Rule("I18", "a placeholder ask without task group is rejected", "it is an ordinary ask",
+         "lines", explain=explain.placeholder_without_group),
+    Rule("X30", "the release of an ask by the RM is not answered", "it is confirmed", "lines",
+         explain=explain.answered_ask_release),
+    Rule("X31", "a removed application is Completing for ever, or forgotten",
+         "it ends in the same step", "lines", explain=explain.removed_application),
+    Rule("G31", "a replacement is two steps: an application whose last placeholder goes is "
+         "Completing and Running in between", "one step", "lines",
+         explain=explain_gangs.replacement_in_one_step),
+    Rule("X28", "timeout with a replacement in flight: released twice, bound in any case, and the "
+         "state does not follow", "released once, bound only in a living application, which then "
+         "runs", "lines", explain=explain_gangs.one_replacement_in_flight),
+    Rule("X29", "a Soft timeout releases real asks as well", "only those of placeholders", "lines",
+         explain=explain_gangs.soft_keeps_real_asks),
+    Rule("S2", "after the RM took back a pending placeholder ask, a real ask of its group is never "
+         "served", "it is, in the normal cycle", "lines", explain=explain_gangs.shrunk_group),
+    Rule("S5", "a gang runs when its placeholders are exactly what was announced", "at least that",
+         "lines", explain=explain_gangs.gang_runs_on_enough),
+    Rule("G40", "leftover placeholders keep an application whose last ask is taken back from "
+         "Completing", "they do not", "lines", explain=explain_gangs.waits_with_leftovers),
+    Rule("I17", "an ask that is sent again under its key is served twice, or overwrites its "
+         "allocation", "it replaces the pending one, or is a new ask", "lines",
+         explain=explain.ask_sent_again),
+    Rule("R6", "the release of all allocations while asks are pending keeps the user's quota",
+         "gives it back", "lines", explain=explain.user_gets_back),
+    Rule("V5", "a gang that ends before it runs keeps its place under a parent's maxapplications",
+         "frees it", "lines", explain=explain.leaked_place),
+    Rule("V7", "the release of all allocations leaves the application in Completing",
+         "it completes", "lines", explain=explain.stuck_completing),
+    Rule("5.11", "an ask that was looked at in vain is reported, though others were served",
+         "after a whole round in vain", "lines", explain=explain.hint_after_a_vain_round),
+    Rule("X13, X19", "v1.8.0 has no repeated asks, recovered allocations and stateaware queues",
+         "we do; only if v1.8.0 is asked for", "lines", explain=explain.not_in_v18),
+)
+# fmt: on
+
+
+def explainers() -> list[Callable[[View], None]]:
+    """What looks at a step that differs, in order."""
+    return [rule.explain for rule in RULES if rule.explain is not None]
+
+
+def possible_settings(scenario: Scenario) -> list[tuple[Setting, ...]]:
+    """The settings with which a scenario that differs may be played again."""
+    single = [r.setting for r in RULES if r.setting is not None and r.applies(scenario)]
+    return [(each,) for each in single] + ([tuple(single)] if len(single) > 1 else [])
+
+
+def newer_reference(scenario: Scenario) -> list[str]:
+    """The rules by which the output of v1.8.0 may be the reference."""
+    return [rule.id for rule in RULES if rule.how == "v1.8.0" and rule.applies(scenario)]

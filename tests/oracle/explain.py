@@ -1,0 +1,200 @@
+"""The rules that explain single lines: which ones, and under which circumstances.
+
+Each function looks at the lines in which one step differs and allows exactly those that its rule adds,
+drops or changes. What nobody allows is a difference.
+"""
+
+from __future__ import annotations
+
+from tests.oracle.observe import ahead, apps, ask_releases, kept_asks
+from tests.oracle.scenario import V18
+from tests.oracle.view import View
+
+__all__ = [
+    "answered_ask_release",
+    "ask_sent_again",
+    "leaked_place",
+    "hint_after_a_vain_round",
+    "not_in_v18",
+    "on_a_draining_node",
+    "placeholder_without_group",
+    "removed_application",
+    "stuck_completing",
+    "unknown_node",
+    "user_gets_back",
+]
+
+
+# -- releases, removals, refusals ------------------------------------------------------------------
+
+
+def answered_ask_release(view: View) -> None:
+    """X30: the release of an ask by the RM is confirmed."""
+    named = set(ask_releases(view))
+    for said, line in view.lines("released ask", missing=False):
+        if line[1:3] in named and line[3] == "STOPPED_BY_RM":
+            view.allow_extra("X30", said)
+
+
+def removed_application(view: View) -> None:
+    """X31: states of an application that the RM has removed."""
+    for missing in (True, False):
+        for said, line in view.lines("state", missing=missing):
+            if line[1] in view.memory.removed:
+                (view.allow_missing if missing else view.allow_extra)("X31", said)
+
+
+def unknown_node(view: View) -> None:
+    """X20: UPDATE, draining or removal of an unknown node, and the return of one that is not
+    draining, are answered."""
+    if view.op == "updateNode":
+        infos = view.step["request"].get("nodes", ())
+    elif view.op in ("nodeAction", "addNode"):
+        infos = [view.step]
+    else:
+        return
+    refused = {
+        info["nodeID"]
+        for info in infos
+        if (
+            info.get("action", "CREATE") in ("UPDATE", "DRAIN_NODE", "DECOMISSION")
+            and info["nodeID"] not in view.facts.nodes
+        )
+        or (
+            info.get("action") == "DRAIN_TO_SCHEDULABLE"
+            and not view.facts.nodes.get(info["nodeID"], False)
+        )
+    }
+    for said, line in view.lines("rejected node", missing=False):
+        if line[1] in refused:
+            view.allow_extra("X20", said)
+
+
+def _is_refused(action: str, draining: bool | None) -> bool:
+    """``draining`` is ``None`` for an unknown node."""
+    if action == "DRAIN_TO_SCHEDULABLE":
+        return not draining
+    return action in ("UPDATE", "DRAIN_NODE", "DECOMISSION") and draining is None
+
+
+def placeholder_without_group(view: View) -> None:
+    """I18: a placeholder without task group is an ordinary ask, and stays; there it is rejected."""
+    if view.op == "ask" and view.step.get("placeholder") and not view.step.get("taskGroup"):
+        app_id = view.step["appID"]
+        for said, line in view.lines("rejected ask", missing=True):
+            if line[1] == app_id:
+                view.allow_missing("I18", said)
+                view.memory.kept[app_id, line[2]] = "I18"
+        for said, line in view.lines("state", missing=False):
+            if line[1] == app_id and line[2] == "Accepted":
+                view.allow_extra("I18", said)
+                view.memory.ahead[app_id] = "I18"
+    kept_asks(view, "I18")
+    ahead(view, "I18")
+
+
+def on_a_draining_node(view: View) -> None:
+    """I32: a draining node takes nobody new; there it still takes the ask that has it reserved."""
+    closed = {
+        node.node_id
+        for partition in view.core.partitions()
+        for node in partition.nodes.values()
+        if not node.open and node.reservation is not None
+    }
+    for said, line in view.lines("new", missing=True):
+        if line[3] in closed:
+            view.allow_missing("I32", said)
+            view.stop("I32", f"{line[1]}/{line[2]} goes to draining node {line[3]} there")
+
+
+def hint_after_a_vain_round(view: View) -> None:
+    """5.11: an ask is reported when a whole round was in vain after it came; there when it was
+    looked at, be it on the way to another one that was served."""
+    memory = view.memory
+    for said, line in view.lines("container", missing=True):
+        for partition in view.core.partitions():
+            app = partition.applications.get(line[1])
+            ask = app.asks.get(line[2]) if app is not None else None
+            if ask is not None and not ask.hinted and ask.seq > partition.exhausted_at:
+                view.allow_missing("5.11", said)
+                memory.reported.add((line[1], line[2]))
+    for said, line in view.lines("container", missing=False):
+        if (line[1], line[2]) in memory.reported:
+            view.allow_extra("5.11", said)
+
+
+def not_in_v18(view: View) -> None:
+    """X13, X15, X19: what v1.8.0 cannot be told, or does not have any more."""
+    if view.version != V18 or view.agrees:
+        return
+    step = view.step
+    if "refused" in {line[0] for _, line in view.missing} and step["op"].startswith("update"):
+        view.stop("X19", "v1.8.0 cannot be told")
+    elif step["op"] == "ask" and step.get("max", 1) != 1:
+        view.stop("X13", "v1.8.0 knows no repeated asks")
+    elif any(line[0] == "state" and line[2] == "Starting" for _, line in view.ours):
+        view.stop("X15", "v1.8.0 has no stateaware queues")
+    if view.stopped is not None:
+        for said in list(view.missing):
+            view.allow_missing(view.stopped[0], said)
+        for said in list(view.extra):
+            view.allow_extra(view.stopped[0], said)
+
+
+# -- what never ends there -------------------------------------------------------------------------
+
+
+def stuck_completing(view: View) -> None:
+    """V7: all allocations released at once: the application completes; there its timer is lost, and
+    it stays in Completing (5.15, bug 3)."""
+    memory = view.memory
+    for said, line in view.lines("state", missing=False):
+        if line[1] in memory.emptied and line[2] == "Completed":
+            memory.stuck.add(line[1])
+        if line[1] in memory.stuck and line[2] in ("Completed", "Expired"):
+            view.allow_extra("V7", said)
+    for said in list(view.missing):
+        line = said[1]
+        if line[0] == "app" and line[1] in memory.stuck:
+            view.allow_missing("V7", said)
+    refused = {line[1]: said for said, line in view.lines("rejected", missing=True)}
+    for said, line in view.lines("accepted", missing=False):
+        if line[1] in memory.stuck and line[1] in refused:
+            view.allow_missing("V7", refused[line[1]])
+            view.allow_extra("V7", said)
+            view.stop("V7", f"the id {line[1]} is free here and taken there")
+
+
+def user_gets_back(view: View) -> None:
+    """R6: with asks pending, the release of all allocations gives the user's quota back; there it
+    does not (5.15, bug 3)."""
+    for said, line in view.lines("new", missing=False):
+        if line[1] in view.memory.emptied:
+            view.allow_extra("R6", said)
+            view.stop("R6", f"the user of {line[1]} has nothing left there")
+
+
+def leaked_place(view: View) -> None:
+    """V5: a gang that ended before it ran frees its place under maxapplications; there the parent
+    counts it for ever (5.15, bug 1)."""
+    for said in list(view.extra):
+        line = said[1]
+        if line[0] in ("new", "state"):
+            for app in apps(view, line[1]):
+                for queue in app.queue.lineage[1:]:
+                    if queue.max_applications and queue.path in view.memory.leaked:
+                        view.allow_extra("V5", said)
+                        view.stop("V5", f"{line[1]} may start here; {queue.path} is full there")
+                        return
+
+
+def ask_sent_again(view: View) -> None:
+    """I17: the same key again changes the ask that is pending, and is a new ask after that; there
+    the old one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5)."""
+    apps = {app_id for app_id, _ in view.memory.repeated}
+    if any(line[1] in apps for _, line in (*view.missing, *view.extra)):
+        for said in list(view.missing):
+            view.allow_missing("I17", said)
+        for said in list(view.extra):
+            view.allow_extra("I17", said)
+        view.stop("I17", "an ask was sent again under a key that was in use")

@@ -1,0 +1,523 @@
+"""A slow model of the Go core's decisions, for scenarios that nobody played on the Go core.
+
+It knows rules 5.1 to 5.8, the gangs of 5.10 and the life of applications (2.1), without limits,
+placement and preemption: it sorts everything anew for every cycle, and looks at every application,
+ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
+it on any other. Where our rules differ on purpose it has ours (G40, S1, S2, S5, X25, X28, X29, X31, I32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quadriga.core.config import QueueConfig, load
+from tests.oracle import model_limits as limits
+from tests.oracle import model_order as order
+from tests.oracle.model_parts import (
+    App,
+    Ask,
+    Group,
+    Held,
+    Node,
+    Queue,
+    Resources,
+    fits,
+    narrower,
+    plus,
+    within,
+)
+
+__all__ = ["OPERATIONS", "Model", "Word"]
+
+Word = tuple[str, ...]
+"""``("new", app, key, node)``, ``("released", app, key, type)`` or ``("state", app, name)``."""
+
+#: the steps that it can follow
+OPERATIONS = frozenset(
+    "register updateConfiguration addNode nodeAction addApp removeApp ask releaseAlloc releaseAsk "
+    "schedule scheduleIdle advance inspect dump cleanQueues cleanExpired confirm".split()
+)
+
+_RESERVATION_DELAY = 2_000
+_COMPLETING, _STARTING = 30_000, 300_000
+
+_TIMEOUT, _REPLACED = "TIMEOUT", "PLACEHOLDER_REPLACED"
+
+
+class Model:
+    """Plays a scenario and says for each step what the resource manager is told of it."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.apps: dict[str, App] = {}
+        #: releases that wait for their confirmation
+        self.outstanding: list[tuple[App, str]] = []
+        self.now = 0
+        self._seq = 0
+        self._said: list[Word] = []
+
+    def play(self, step: dict[str, Any]) -> list[Word]:
+        """What is said in this step, in order."""
+        self._said = []
+        arguments = {key: value for key, value in step.items() if key != "op"}
+        getattr(self, f"_{step['op']}")(**arguments)
+        return self._said
+
+    def starts_aware(self, app_id: str) -> bool:
+        """Whether Starting is a state of this application (X15)."""
+        app = self.apps.get(app_id)
+        return app is not None and app.starts_aware
+
+    def _next(self) -> int:
+        self._seq += 1
+        return self._seq
+
+    def _nothing(self, **_: Any) -> None:
+        """Nothing that concerns decisions."""
+
+    _inspect = _dump = _cleanQueues = _cleanExpired = _nothing
+
+    # -- queues and nodes ------------------------------------------------------------------------------
+
+    def _register(self, config: str, **_: Any) -> None:
+        self.partition = load(config).partitions[0]
+        self.root = self._tree(self.partition.root, None)
+
+    def _tree(self, config: QueueConfig, parent: Queue | None) -> Queue:
+        queue = Queue(config, parent)
+        queue.children = {child.name: self._tree(child, queue) for child in config.children}
+        return queue
+
+    def _updateConfiguration(self, config: str, **_: Any) -> None:
+        """Only what happens to queues that are configured before and after."""
+        self.partition = load(config).partitions[0]
+        self._follow(self.root, self.partition.root)
+        for app in self.apps.values():
+            if not app.bound:
+                limits.bind(app)
+
+    def _follow(self, queue: Queue, config: QueueConfig) -> None:
+        queue.config = config
+        for child in config.children:
+            if child.name in queue.children:
+                self._follow(queue.children[child.name], child)
+            else:
+                queue.children[child.name] = self._tree(child, queue)
+
+    def _addNode(
+        self,
+        nodeID: str,
+        resources: Resources | None = None,
+        occupied: Resources | None = None,
+        action: str = "CREATE",
+        **_: Any,
+    ) -> None:
+        if nodeID not in self.nodes and action in ("CREATE", "CREATE_DRAIN"):
+            node = Node(nodeID, resources or {}, occupied or {})
+            node.schedulable = action == "CREATE"
+            self.nodes[nodeID] = node
+
+    def _nodeAction(
+        self, nodeID: str, action: str, resources: Resources | None = None, **more: Any
+    ) -> None:
+        node = self.nodes.get(nodeID)
+        if action in ("CREATE", "CREATE_DRAIN"):
+            self._addNode(nodeID, resources, action=action, **more)
+        elif node is None:
+            return
+        elif action == "UPDATE":
+            if resources is not None:
+                node.total = resources
+            if more.get("occupied") is not None:
+                node.occupied = more["occupied"]
+        elif action in ("DRAIN_NODE", "DRAIN_TO_SCHEDULABLE"):
+            node.schedulable = action == "DRAIN_TO_SCHEDULABLE"
+        elif action == "DECOMISSION":
+            if node.reserved_by is not None:
+                self._unreserve(node.reserved_by)
+            del self.nodes[nodeID]
+            for key, app in sorted(
+                (key, each)
+                for each in self.apps.values()
+                for key, held in (*each.allocations.items(), *each.placeholders.items())
+                if held.node is node
+            ):
+                if app.allocations.pop(key, None) is None:
+                    self._placeholder_gone(app, key)
+                    self._look_on(app, not app.placeholders)
+                else:
+                    self._look_on(app, True)
+
+    # -- applications ----------------------------------------------------------------------------------
+
+    def _addApp(
+        self,
+        appID: str,
+        queue: str,
+        placeholderAsk: Resources | None = None,
+        gangSchedulingStyle: str = "",
+        executionTimeoutMs: int = 0,
+        tags: dict[str, str] | None = None,
+        user: str = "testuser",
+        groups: Sequence[str] = (),
+        **_: Any,
+    ) -> None:
+        at = self.root
+        for name in queue.split(".")[1:]:
+            if name not in at.children:
+                return
+            at = at.children[name]
+        if appID in self.apps or not user:
+            return
+        fair = at.config.properties.sort_policy == "fair"
+        if placeholderAsk and (fair or not self._can_fit(at, placeholderAsk)):
+            return  # G6, G7
+        app = App(
+            appID,
+            at,
+            self._next(),
+            placeholderAsk or {},
+            executionTimeoutMs if executionTimeoutMs > 0 else 900_000,
+            gangSchedulingStyle == "Hard",
+            not (tags or {}).get("application.stateaware.disable"),
+            user,
+            tuple(groups),
+        )
+        limits.bind(app)
+        self.apps[appID] = at.apps[appID] = app
+
+    def _can_fit(self, leaf: Queue, whole: Resources) -> bool:
+        return all(within(queue.config.max or None, whole) for queue in leaf.lineage[:-1])
+
+    def _removeApp(self, appID: str, **_: Any) -> None:
+        app = self.apps.get(appID)
+        if app is not None:
+            self._forget(app)
+            for held in (*app.allocations.values(), *app.placeholders.values()):
+                held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
+
+    def _forget(self, app: App) -> None:
+        del self.apps[app.app_id], app.queue.apps[app.app_id]
+        for ask in app.asks.values():
+            self._unreserve(ask)
+
+    def _enter(self, app: App, state: str) -> None:
+        if state == app.state:
+            return
+        app.state = state
+        app.deadline = None
+        if state == "Completing":
+            app.deadline = self.now + _COMPLETING
+        elif state == "Starting":
+            app.deadline = self.now + _STARTING
+        if state != "Accepted":
+            app.admitted = False
+        if state not in ("Starting", "Running", "Resuming", "Failing"):
+            app.counted = state == "Accepted" and bool(app.holds)
+        elif state in ("Starting", "Running") and app.placeholders:
+            app.counted = True  # back from Completing with leftovers
+        app.completing = False
+        self._said.append(("state", app.app_id, state))
+        if state in ("Completed", "Failed"):
+            self._forget(app)
+
+    def _run(self, app: App, *, first_replacement: bool = False) -> None:
+        """It got an allocation, or all its placeholders."""
+        if app.state == "Accepted":
+            self._enter(app, "Starting" if app.starts_aware else "Running")
+        elif app.state == "Completing" or (app.state == "Starting" and not first_replacement):
+            self._enter(app, "Running")
+
+    def _look_on(self, app: App, mattered: bool) -> None:
+        """Something of it was removed: a real allocation or an ask, or the last placeholder."""
+        if app.state in ("Accepted", "Starting", "Running"):
+            if mattered and not app.asks and not app.allocations:
+                self._enter(app, "Completing")
+        elif app.state == "Completing" and app.completing and not app.placeholders:
+            self._enter(app, "Completed")
+        elif app.state == "Resuming" and not app.placeholders:
+            self._enter(app, "Accepted")
+            if app.allocations:  # X28: it follows them
+                self._run(app)
+        elif app.state == "Failing" and not app.placeholders and not app.allocations:
+            self._enter(app, "Failed")
+
+    # -- asks and releases -----------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        appID: str,
+        resources: Resources,
+        keys: tuple[str, ...] = (),
+        key: str = "",
+        priority: int = 0,
+        placeholder: bool = False,
+        taskGroup: str = "",
+        tags: dict[str, str] | None = None,
+        **_: Any,
+    ) -> None:
+        app = self.apps.get(appID)
+        if app is None or app.state == "Failing" or not any(resources.values()):
+            return
+        required = (tags or {}).get("yunikorn.apache.org/requiredNode", "")
+        for each in keys or (key,):
+            ask = Ask(app, each, resources, priority, self._next(), self.now, required)
+            ask.placeholder, ask.task_group = placeholder, taskGroup
+            app.asks[each] = ask
+            if placeholder:
+                app.task_groups.setdefault(taskGroup, Group()).count += 1
+        if app.state in ("New", "Completing"):
+            self._enter(app, "Accepted" if app.state == "New" else "Running")
+
+    def _releaseAsk(self, appID: str, key: str = "", **_: Any) -> None:
+        app = self.apps.get(appID)
+        if app is None:
+            return
+        gone = [ask for ask in app.asks.values() if ask.key == (key or ask.key)]
+        for ask in gone:
+            self._drop(ask)
+            if ask.placeholder:
+                app.task_groups[ask.task_group].count -= 1
+        if gone:
+            self._look_on(app, True)
+
+    def _drop(self, ask: Ask) -> None:
+        self._unreserve(ask)
+        del ask.app.asks[ask.key]
+        for held in ask.app.placeholders.values():
+            if held.taken_by is ask:
+                held.taken_by = None
+
+    def _releaseAlloc(self, appID: str, allocationID: str, **_: Any) -> None:
+        app = self.apps.get(appID)
+        key = allocationID.removesuffix("-0")
+        if app is not None and key in app.allocations:
+            held = app.allocations.pop(key)
+            held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
+            self._look_on(app, True)
+        elif app is not None and key in app.placeholders:
+            held = app.placeholders[key]
+            held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
+            self._placeholder_gone(app, key)
+            self._look_on(app, not app.placeholders)
+
+    def _placeholder_gone(self, app: App, key: str) -> None:
+        """Nobody takes its place; a real ask that was to take it waits again."""
+        held = app.placeholders.pop(key)
+        app.task_groups[held.ask.task_group].timed_out += 1
+        if held.taken_by is not None:
+            held.taken_by.pending = True
+        self._last_placeholder(app)
+
+    def _last_placeholder(self, app: App) -> None:
+        if not app.placeholders and app.state not in ("New", "Accepted"):
+            app.placeholder_deadline = None
+
+    def _give_back(self, app: App, key: str, why: str) -> None:
+        held = app.placeholders[key]
+        if not held.released:
+            held.released = why
+            self.outstanding.append((app, key))
+            self._said.append(("released", app.app_id, key, why))
+
+    def _confirm(self, types: tuple[str, ...] = ()) -> None:
+        confirmed, self.outstanding = self.outstanding, []
+        for app, key in confirmed:
+            held = app.placeholders.get(key)
+            if self.apps.get(app.app_id) is not app or held is None:
+                continue
+            node, real = held.node, held.taken_by
+            node.allocated = plus(node.allocated, held.ask.resources, -1)
+            if held.released != _REPLACED or real is None:
+                self._placeholder_gone(app, key)
+                self._look_on(app, not app.placeholders)
+                continue
+            del app.placeholders[key], app.asks[real.key]
+            first = not app.allocations
+            app.allocations[real.key] = Held(real, node)
+            node.allocated = plus(node.allocated, real.resources)
+            app.task_groups[real.task_group].replaced += 1
+            self._last_placeholder(app)
+            if app.state == "Resuming" and not app.placeholders:  # X28
+                self._enter(app, "Accepted")
+            self._run(app, first_replacement=first)
+            self._said.append(("new", app.app_id, real.key, node.node_id))
+
+    # -- time ------------------------------------------------------------------------------------------
+
+    def _advance(self, ms: int) -> None:
+        until = self.now + ms
+        while True:
+            due = [
+                (when, app.seq, fire, app)
+                for app in self.apps.values()
+                for when, fire in (
+                    (app.deadline, self._state_timed_out),
+                    (app.placeholder_deadline, self._gang_timed_out),
+                )
+                if when is not None and when <= until
+            ]
+            if not due:
+                break
+            self.now, _, fire, app = min(due, key=lambda each: each[:2])
+            fire(app)
+        self.now = until
+
+    def _state_timed_out(self, app: App) -> None:
+        app.deadline = None
+        if app.state == "Starting":
+            self._enter(app, "Running")
+        elif app.placeholders:
+            app.completing = True
+            for key in app.placeholders:
+                self._give_back(app, key, _TIMEOUT)
+        else:
+            self._enter(app, "Completed")
+
+    def _gang_timed_out(self, app: App) -> None:
+        app.placeholder_deadline = None
+        if app.state == "Accepted":
+            self._enter(app, "Failing" if app.hard else "Resuming")
+            for ask in [ask for ask in app.asks.values() if app.hard or ask.placeholder]:
+                self._said.append(("released", app.app_id, ask.key, _TIMEOUT))
+                self._drop(ask)
+                if ask.placeholder:
+                    app.task_groups[ask.task_group].timed_out += 1
+        for key in app.placeholders:
+            self._give_back(app, key, _TIMEOUT)
+
+    # -- cycles ----------------------------------------------------------------------------------------
+
+    def _schedule(self, count: int = 1) -> None:
+        for _ in range(count):
+            self._cycle()
+
+    def _scheduleIdle(self, count: int = 1000) -> None:
+        for _ in range(count):
+            if not self._cycle():
+                return
+
+    def _cycle(self) -> bool:
+        """Whether it allocated or replaced something; one that reserves ends too (5.2)."""
+        if not self.nodes:
+            return False
+        leaves = list(order.leaves(self.root, self._capacity()))
+        for leaf in leaves:
+            for app in sorted(leaf.apps.values(), key=lambda app: app.app_id):
+                if self._may_start(app) and self._serve_reserved(app):
+                    return True
+        for leaf in leaves:
+            for app in order.applications(leaf):
+                if app.placeholders and self._replace(app):
+                    return True
+        for leaf in leaves:
+            for app in order.applications(leaf):
+                if self._may_start(app) and app.state not in ("Resuming", "Failing"):
+                    done, allocated = self._serve_asks(app)
+                    if done:
+                        return allocated
+        return False
+
+    def _may_start(self, app: App) -> bool:
+        return app.queue.admits(app) and (app.state != "Accepted" or limits.may_run(app))
+
+    def _serve_asks(self, app: App) -> tuple[bool, bool]:
+        """Whether the cycle ends here, and whether with an allocation."""
+        room = narrower(order.headroom(app.queue, self._capacity()), limits.room_for(app))
+        for ask in app.waiting:
+            if not app.replaces(ask) and within(room, ask.resources):
+                done, allocated = self._serve(ask)
+                if done:
+                    return True, allocated
+        return False, False
+
+    def _serve_reserved(self, app: App) -> bool:
+        # in our order of several reservations of one application (v1.5.2: by node and key)
+        reserved = [ask for ask in app.waiting if ask.reserved is not None]
+        for ask in reserved:
+            assert ask.reserved is not None
+            if self._try(ask, ask.reserved):
+                return True
+        for ask in reserved:
+            for node in order.nodes(self.nodes.values(), self.partition):
+                if node.reserved_by is None and self._try(ask, node):
+                    return True
+        return False
+
+    def _replace(self, app: App) -> bool:
+        """Let a real ask take over a placeholder of its group (5.10)."""
+        for ask in app.waiting:
+            if ask.placeholder or not ask.task_group:
+                continue
+            for key, held in sorted(app.placeholders.items()):
+                if held.released or held.ask.task_group != ask.task_group:
+                    continue
+                if not fits(held.ask.resources, ask.resources):
+                    self._give_back(app, key, _TIMEOUT)
+                    continue
+                self._unreserve(ask)
+                ask.pending = False
+                held.taken_by = ask
+                self._give_back(app, key, _REPLACED)
+                return True
+        return False
+
+    def _serve(self, ask: Ask) -> tuple[bool, bool]:
+        best: Node | None = None
+        tightest = 0.0
+        for node in order.nodes(self.nodes.values(), self.partition):
+            if node.reserved_by is not None or not node.schedulable:
+                continue
+            if not fits(node.total, ask.resources):
+                continue
+            if self._try(ask, node):
+                return True, True
+            if self.now - ask.created > _RESERVATION_DELAY and ask.reserved is None:
+                score = order.fit_in_score(ask.resources, node.available)
+                if best is None or score < tightest:
+                    best, tightest = node, score
+        if best is not None:
+            ask.reserved, best.reserved_by = best, ask
+            return True, False
+        return False, False
+
+    def _try(self, ask: Ask, node: Node) -> bool:
+        app = ask.app
+        if not node.schedulable or not fits(node.available, ask.resources):
+            return False
+        if node.reserved_by is not None and node.reserved_by is not ask:
+            return False
+        room = narrower(order.headroom(app.queue, self._capacity()), limits.room_for(app))
+        if not within(room, ask.resources):
+            return False
+        self._unreserve(ask)
+        ask.pending = False
+        app.counted = app.bound = True
+        del app.asks[ask.key]
+        node.allocated = plus(node.allocated, ask.resources)
+        if not ask.placeholder:
+            app.allocations[ask.key] = Held(ask, node)
+            self._run(app)
+        else:
+            if app.placeholder_deadline is None and app.state not in ("Resuming", "Failing"):
+                app.placeholder_deadline = self.now + app.timeout
+            app.placeholders[ask.key] = Held(ask, node)
+            gang = plus(app.holds, app.allocated, -1)
+            if app.state == "Accepted" and fits(gang, app.placeholder_ask):
+                self._run(app)
+        if app.state == "Accepted":
+            app.admitted = True
+        self._said.append(("new", app.app_id, ask.key, node.node_id))
+        return True
+
+    def _unreserve(self, ask: Ask) -> None:
+        if ask.reserved is not None:
+            ask.reserved.reserved_by = None
+            ask.reserved = None
+
+    def _capacity(self) -> Resources:
+        whole: Resources = {}
+        for node in self.nodes.values():
+            whole = plus(whole, node.total)
+        return whole

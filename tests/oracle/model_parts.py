@@ -1,0 +1,215 @@
+"""What the slow model is made of: nodes, queues, applications, and sums of resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from quadriga.core.config import QueueConfig
+
+__all__ = [
+    "LOWEST",
+    "App",
+    "Ask",
+    "Group",
+    "Held",
+    "Node",
+    "Queue",
+    "Resources",
+    "fits",
+    "narrower",
+    "plus",
+    "sum_of",
+    "within",
+]
+
+Resources = dict[str, int]
+
+LOWEST = -(2**31)
+
+
+def plus(left: Resources, right: Resources, sign: int = 1) -> Resources:
+    return {k: left.get(k, 0) + sign * right.get(k, 0) for k in sorted(left.keys() | right.keys())}
+
+
+def fits(big: Resources, small: Resources) -> bool:
+    return all(value <= max(0, big.get(name, 0)) for name, value in small.items())
+
+
+def within(room: Resources | None, small: Resources) -> bool:
+    """Types that are not limited do not count (FitInMaxUndef)."""
+    return room is None or all(small[k] <= max(0, v) for k, v in room.items() if k in small)
+
+
+def narrower(one: Resources | None, other: Resources | None) -> Resources | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return {k: min(d[k] for d in (one, other) if k in d) for k in one.keys() | other.keys()}
+
+
+@dataclass(eq=False)
+class Node:
+    node_id: str
+    total: Resources
+    occupied: Resources
+    schedulable: bool = True
+    allocated: Resources = field(default_factory=dict)
+    reserved_by: Ask | None = None
+
+    @property
+    def available(self) -> Resources:
+        return plus(plus(self.total, self.allocated, -1), self.occupied, -1)
+
+
+@dataclass(eq=False)
+class Ask:
+    app: App
+    key: str
+    resources: Resources
+    priority: int
+    seq: int
+    created: int
+    required_node: str
+    placeholder: bool = False
+    task_group: str = ""
+    pending: bool = True
+    reserved: Node | None = None
+
+
+@dataclass(eq=False)
+class Held:
+    """An allocation; ``released`` says why it is asked back, ``taken_by`` who waits for its place."""
+
+    ask: Ask
+    node: Node
+    released: str = ""
+    taken_by: Ask | None = None
+
+
+@dataclass
+class Group:
+    """A task group's placeholders."""
+
+    count: int = 0
+    replaced: int = 0
+    timed_out: int = 0
+
+
+@dataclass(eq=False)
+class App:
+    app_id: str
+    queue: Queue
+    seq: int
+    placeholder_ask: Resources
+    timeout: int
+    hard: bool
+    #: it did not opt out of Starting (X15)
+    aware: bool
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    #: the group that it counts for, for life from its first allocation on; and whether it counts as
+    #: running for its user and group
+    group: str = ""
+    bound: bool = False
+    counted: bool = False
+    state: str = "New"
+    #: instants (ms) at which its state, and its placeholders, time out
+    deadline: int | None = None
+    placeholder_deadline: int | None = None
+    #: it is letting go of its last placeholders to complete
+    completing: bool = False
+    #: it counts under maxapplications while its placeholders are being allocated
+    admitted: bool = False
+    asks: dict[str, Ask] = field(default_factory=dict)
+    allocations: dict[str, Held] = field(default_factory=dict)
+    placeholders: dict[str, Held] = field(default_factory=dict)
+    task_groups: dict[str, Group] = field(default_factory=dict)
+
+    @property
+    def starts_aware(self) -> bool:
+        return self.aware and self.queue.config.properties.sort_policy == "stateaware"
+
+    @property
+    def waiting(self) -> list[Ask]:
+        asks = [ask for ask in self.asks.values() if ask.pending]
+        return sorted(asks, key=lambda ask: (-ask.priority, ask.seq))
+
+    @property
+    def allocated(self) -> Resources:
+        return sum_of(held.ask.resources for held in self.allocations.values())
+
+    @property
+    def holds(self) -> Resources:
+        held = (*self.allocations.values(), *self.placeholders.values())
+        return sum_of(each.ask.resources for each in held)
+
+    @property
+    def pending(self) -> Resources:
+        return sum_of(ask.resources for ask in self.waiting)
+
+    @property
+    def priority(self) -> int:
+        return max((ask.priority for ask in self.waiting), default=LOWEST)
+
+    def replaces(self, ask: Ask) -> bool:
+        """Whether the ask waits for a placeholder of its group (5.6)."""
+        group = self.task_groups.get(ask.task_group)
+        if ask.placeholder or group is None:
+            return False
+        return group.count > group.replaced + group.timed_out
+
+
+def sum_of(each: Iterable[Resources]) -> Resources:
+    whole: Resources = {}
+    for one in each:
+        whole = plus(whole, one)
+    return whole
+
+
+@dataclass(eq=False)
+class Queue:
+    config: QueueConfig
+    parent: Queue | None
+    children: dict[str, Queue] = field(default_factory=dict)
+    apps: dict[str, App] = field(default_factory=dict)
+
+    @property
+    def lineage(self) -> list[Queue]:
+        return [self, *(self.parent.lineage if self.parent else ())]
+
+    @property
+    def all_apps(self) -> list[App]:
+        below = [app for child in self.children.values() for app in child.all_apps]
+        return [*self.apps.values(), *below]
+
+    @property
+    def allocated(self) -> Resources:
+        return sum_of(app.holds for app in self.all_apps)
+
+    @property
+    def pending(self) -> Resources:
+        return sum_of(app.pending for app in self.all_apps)
+
+    @property
+    def priority(self) -> int:
+        """As it is reported upwards (5.4)."""
+        below = [child.priority for child in self.children.values()]
+        own = max([*below, *(app.priority for app in self.apps.values())], default=LOWEST)
+        if own == LOWEST:
+            return own
+        properties = self.config.properties
+        if properties.priority_policy == "fence":
+            return properties.priority_offset
+        return max(LOWEST, min(2**31 - 1, own + properties.priority_offset))
+
+    @property
+    def counted(self) -> int:
+        """How many applications count under maxapplications (2.9)."""
+        return sum(app.admitted or app.state in ("Starting", "Running") for app in self.all_apps)
+
+    def admits(self, app: App) -> bool:
+        """Whether the application may be served, as far as maxapplications goes."""
+        if app.state != "Accepted" or app.admitted:
+            return True
+        limits = ((queue, queue.config.max_applications) for queue in self.lineage)
+        return all(not limit or queue.counted < limit for queue, limit in limits)

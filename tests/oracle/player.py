@@ -1,0 +1,334 @@
+"""Plays the steps of a scenario on our core.
+
+The face is the one a resource manager in the same process has: ``SchedulerService`` with requests in
+and callbacks out, in manual mode, so that its time is the scenario's. A step needs three things that
+no resource manager can ask for (time without decisions, one pass of the inspector, one of the queue
+cleaner); those go through the service's owner (``step`` with no rounds, ``read``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from quadriga.core import Options, Scheduler
+from quadriga.core.service import SchedulerService
+from quadriga.si import (
+    AllocationRelease,
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+    NullCallback,
+    PredicatesArgs,
+    RegisterResourceManagerRequest,
+    RequestError,
+    TerminationType,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+from tests.oracle.requests import NotUnderstood, Requests, termination
+from tests.oracle.scenario import Answer, Callback
+from tests.oracle.settings import Setting, with_properties
+from tests.oracle.totals import our_totals
+
+__all__ = ["OPERATIONS", "START", "Player"]
+
+START = 946_684_800 * 10**9  # 2000-01-01
+
+#: kinds of release that the resource manager confirms (R2)
+_BY_CORE = (
+    TerminationType.TIMEOUT,
+    TerminationType.PREEMPTED_BY_SCHEDULER,
+    TerminationType.PLACEHOLDER_REPLACED,
+)
+
+_MS = 10**6
+#: longer than any scenario, in ns: what the Go core does not do by itself never comes
+_NEVER = 10**18
+
+#: how every scenario is played: names and order of messages as in the Go core, no watchdog
+_EXTRA = {
+    "si.stateNames": "yunikorn",
+    "si.messageOrder": "k8shim",
+    "release.resend": f"{_NEVER // 10**9}s",
+}
+
+#: there asks are created a few ns after the instant in which they come, and reserve when they are
+#: older than two seconds: not at two seconds exactly
+_A_LITTLE = 1
+
+_OPTIONS = Options(
+    journal_size=None,
+    inspect_interval=_NEVER,
+    reservation_delay=2_000 * _MS + _A_LITTLE,
+    reservation_give_up=_NEVER,
+)
+
+
+#: the steps that the README defines
+OPERATIONS = frozenset(
+    "register updateConfiguration updateNode updateApplication updateAllocation addNode nodeAction "
+    "addApp removeApp ask releaseAlloc releaseAsk confirm schedule scheduleIdle multiStep advance "
+    "sleep inspect cleanQueues cleanExpired timeouts predicates dump rest".split()
+)
+
+
+class _Callback(NullCallback):
+    """The resource manager: writes down what it hears, and confirms when it is told to."""
+
+    def __init__(self, player: Player) -> None:
+        self.player = player
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        self.player.hear(response)
+        self.player.outstanding.extend(
+            r for r in response.released if r.terminationType in _BY_CORE
+        )
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self.player.hear(response)
+
+    def update_node(self, response: NodeResponse) -> None:
+        self.player.hear(response)
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.player.hear(request)
+
+    def send_event(self, events: Sequence[EventRecord]) -> None:
+        for event in events:
+            self.player.hear(event)
+
+
+class _Choosy(_Callback):
+    """One that has an opinion on nodes; the core asks nobody else."""
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        for key, node_id in self.player.denied:
+            if key in ("*", args.allocationKey) and node_id in ("*", args.nodeID):
+                return "denied by the scenario"
+        return None
+
+
+class Player(Requests):
+    """One scenario on a core of its own. Instants are ns since the scenario's start."""
+
+    def __init__(self, steps: list[dict[str, Any]], settings: tuple[Setting, ...] = ()) -> None:
+        super().__init__()
+        self.now = 0
+        #: releases by the core that have not been confirmed, oldest first
+        self.outstanding: list[AllocationRelease] = []
+        #: pairs of allocation key and node that predicates refuse
+        self.denied: list[tuple[str, str]] = []
+        self._settings = settings
+        self._choosy = any(step.get("op") == "predicates" for step in steps)
+        self._service = SchedulerService(_OPTIONS, manual=True, clock=lambda: START + self.now)
+        self._service.step(START, limit=0)
+        self._heard: list[Callback] = []
+        self._auto = self._auto_confirm = False
+
+    @property
+    def core(self) -> Scheduler:
+        """Our core, to look at."""
+        return self._service.scheduler
+
+    def hear(self, message: Message) -> None:
+        self._heard.append((self.now, type(message).__name__, MessageToDict(message)))
+
+    def play(self, step: dict[str, Any]) -> Answer:
+        """Play one step. ``done`` has the error, and ``unknown`` where the step is not understood;
+        ``wrong`` has what broke inside: invariants that do not hold, bugs that were caught."""
+        self._heard = []
+        done: dict[str, Any] = {"op": step.get("op")}
+        failures = self._service.failures
+        try:
+            self._perform(step, done)
+        except RequestError as refused:
+            done["error"] = str(refused)
+        except NotUnderstood as problem:
+            done["unknown"] = str(problem)
+        except Exception:
+            done["wrong"] = [traceback.format_exc()]
+            return Answer(self._heard, done)
+        wrong = self._service.read(lambda core: core.check())
+        if self._service.failures > failures:
+            wrong.append("a lifecycle refused a trigger of ours")
+        if wrong:
+            done["wrong"] = wrong
+        return Answer(self._heard, done)
+
+    def _perform(self, step: dict[str, Any], done: dict[str, Any]) -> None:
+        name = str(step.get("op"))
+        method: Callable[..., Any] | None = getattr(self, f"_{name}", None)
+        if method is None or name not in OPERATIONS:
+            raise NotUnderstood(f"no such operation: {name!r}")
+        arguments = {key: value for key, value in step.items() if key != "op"}
+        try:
+            inspect.signature(method).bind(**arguments)
+        except TypeError as problem:
+            raise NotUnderstood(f"{name}: {problem}") from None
+        done.update(method(**arguments) or {})
+        self._follow_up()
+
+    # -- the resource manager's requests -------------------------------------------------------------
+
+    def _register(
+        self,
+        config: str = "",
+        extraConfig: dict[str, str] | None = None,
+        rmID: str = "rm:123",
+        policyGroup: str = "",
+        auto: bool = False,
+        autoConfirm: bool = False,
+    ) -> None:
+        self._auto, self._auto_confirm = auto, autoConfirm
+        self.rm_id = rmID
+        self._service.register_resource_manager(
+            RegisterResourceManagerRequest(
+                rmID=rmID,
+                config=with_properties(config, self._settings),
+                extraConfig={**(extraConfig or {}), **_EXTRA},
+                policyGroup=policyGroup,
+            ),
+            _Choosy(self) if self._choosy else _Callback(self),
+        )
+
+    def _updateConfiguration(
+        self, config: str = "", extraConfig: dict[str, str] | None = None, rmID: str = ""
+    ) -> None:
+        self._service.update_configuration(
+            UpdateConfigurationRequest(
+                rmID=rmID or self.rm_id,
+                config=with_properties(config, self._settings),
+                extraConfig=extraConfig or {},
+            )
+        )
+
+    def _confirm(self, types: Sequence[str] = ()) -> dict[str, Any]:
+        wanted = [termination(name) for name in types] or list(_BY_CORE)
+        confirmed = [r for r in self.outstanding if r.terminationType in wanted]
+        for release in confirmed:
+            self.outstanding.remove(release)
+            self._release(release)
+        return {"confirmed": len(confirmed)}
+
+    # -- what the core does --------------------------------------------------------------------------
+
+    def _schedule(self, count: int = 1) -> dict[str, Any]:
+        return {"allocated": sum(self._cycle() for _ in range(count))}
+
+    def _scheduleIdle(self, count: int = 1000) -> dict[str, Any]:
+        allocated = 0
+        while allocated < count and self._cycle():
+            allocated += 1
+        return {"allocated": allocated}
+
+    def _multiStep(self, count: int = 1) -> dict[str, Any]:
+        allocated = 0
+        for _ in range(count):
+            allocated += self._cycle()
+            self._pass(self.now + 100 * _MS)
+        return {"allocated": allocated}
+
+    def _cycle(self) -> bool:
+        """One round. Whether it did something: an allocation or a replacement; one that only reserves
+        or asks victims back reports nothing."""
+        before = len(self._heard)
+        self._service.step(START + self.now, limit=1)
+        return any(
+            message.get("new")
+            or any(
+                release.get("terminationType") == "PLACEHOLDER_REPLACED"
+                for release in message.get("released", ())
+            )
+            for _, kind, message in self._heard[before:]
+            if kind == "AllocationResponse"
+        )
+
+    def _advance(self, ms: int = 0) -> None:
+        self._pass(self.now + ms * _MS)
+
+    _sleep = _advance
+
+    def _pass(self, until: int) -> None:
+        """Let time pass, timer by timer, so that everything is heard at its own instant."""
+        while True:
+            deadline = self.core.next_deadline()
+            if deadline is None or deadline - START > until:
+                break
+            self.now = max(self.now, deadline - START)
+            self._service.step(START + self.now, limit=0)
+            self._follow_up()
+        self.now = until
+        self._service.step(START + self.now, limit=0)
+
+    def _inspect(self) -> None:
+        for _, message in self._service.read(lambda core: core.inspect(START + self.now)):
+            self.hear(message)
+
+    def _cleanQueues(self) -> None:
+        self._service.read(lambda core: core.clean_queues(START + self.now))
+
+    def _cleanExpired(self) -> None:
+        """Ours are dropped the moment they expire."""
+
+    def _timeouts(
+        self,
+        startingMs: int | None = None,
+        completingMs: int | None = None,
+        reservationMs: int | None = None,
+        terminatedMs: int | None = None,
+        placeholderMs: int | None = None,
+    ) -> None:
+        kernel = self.core._kernel
+        options = kernel.options
+        lasts = dict(options.lasts)
+        for states, ms in (
+            (("Starting",), startingMs),
+            (("Waiting",), completingMs),
+            (("Completed", "Killed", "Rejected"), terminatedMs),
+        ):
+            if ms is not None:
+                lasts.update({("application", state): ms * _MS for state in states})
+        kernel.options = dataclasses.replace(
+            options,
+            lasts=lasts,
+            reservation_delay=(
+                options.reservation_delay
+                if reservationMs is None
+                else reservationMs * _MS + _A_LITTLE
+            ),
+            placeholder_timeout=(
+                options.placeholder_timeout if placeholderMs is None else placeholderMs * _MS
+            ),
+        )
+
+    def _predicates(self, deny: Sequence[dict[str, str]] = ()) -> None:
+        self.denied.extend((each.get("key", "*"), each.get("nodeID", "*")) for each in deny)
+
+    # -- looking ---------------------------------------------------------------------------------------
+
+    def _dump(self, what: Sequence[str] = ()) -> dict[str, Any]:
+        return {"totals": self._service.read(our_totals)}
+
+    def _rest(self, path: str = "", method: str = "GET", body: object = None) -> None:
+        """Paths are not served here."""
+
+    # -- a core that goes on by itself -------------------------------------------------------------------
+
+    def _follow_up(self) -> None:
+        """What a resource manager that confirms at once, and a core that schedules on its own, make
+        of it."""
+        while True:
+            if self._auto_confirm and self.outstanding:
+                self._confirm()
+            elif not (self._auto and self._cycle()):
+                return

@@ -1,0 +1,208 @@
+"""The steps in which the resource manager says something: as the README's arguments, or as SI requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.json_format import ParseDict, ParseError
+
+from quadriga.core.service import SchedulerService
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationAsk,
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    PreemptionPolicy,
+    RemoveApplicationRequest,
+    TerminationType,
+    UserGroupInformation,
+)
+from quadriga.sim.script import resource
+
+__all__ = ["NotUnderstood", "Requests", "termination"]
+
+
+class NotUnderstood(ValueError):
+    """A step that is not as the README says."""
+
+
+class Requests:
+    """One method for each such step, with its name; what is not given has the README's default."""
+
+    _service: SchedulerService
+
+    def __init__(self) -> None:
+        self.rm_id = "rm:123"
+
+    def _updateNode(self, request: dict[str, Any]) -> None:
+        self._service.update_node(self._parsed(request, NodeRequest()))
+
+    def _updateApplication(self, request: dict[str, Any]) -> None:
+        message = self._parsed(request, ApplicationRequest())
+        for new in message.new:
+            if not new.placeholderAsk.resources:
+                new.executionTimeoutMilliSeconds = 0  # X17
+        self._service.update_application(message)
+
+    def _updateAllocation(self, request: dict[str, Any]) -> None:
+        message = self._parsed(request, AllocationRequest())
+        for ask in message.asks:
+            ask.executionTimeoutMilliSeconds = 0  # X17
+        self._service.update_allocation(message)
+
+    def _parsed(self, request: dict[str, Any], message: Any) -> Any:
+        try:
+            ParseDict(request, message)
+        except ParseError as problem:
+            raise NotUnderstood(str(problem)) from None
+        message.rmID = message.rmID or self.rm_id
+        return message
+
+    def _addNode(
+        self,
+        nodeID: str,
+        resources: dict[str, int] | None = None,
+        occupied: dict[str, int] | None = None,
+        attributes: dict[str, str] | None = None,
+        action: str = "CREATE",
+    ) -> None:
+        info = NodeInfo(
+            nodeID=nodeID,
+            action=_value(NodeInfo.ActionFromRM, action),
+            attributes=attributes or {},
+        )
+        if resources is not None:
+            info.schedulableResource.CopyFrom(resource(resources))
+        if occupied is not None:
+            info.occupiedResource.CopyFrom(resource(occupied))
+        self._service.update_node(NodeRequest(rmID=self.rm_id, nodes=[info]))
+
+    _nodeAction = _addNode
+
+    def _addApp(
+        self,
+        appID: str,
+        queue: str = "",
+        partition: str = "default",
+        user: str = "testuser",
+        groups: Sequence[str] = (),
+        tags: dict[str, str] | None = None,
+        placeholderAsk: dict[str, int] | None = None,
+        gangSchedulingStyle: str = "",
+        executionTimeoutMs: int = 0,
+    ) -> None:
+        request = AddApplicationRequest(
+            applicationID=appID,
+            queueName=queue,
+            partitionName=partition,
+            ugi=UserGroupInformation(user=user, groups=groups),
+            tags=tags or {},
+            gangSchedulingStyle=gangSchedulingStyle,
+        )
+        if placeholderAsk:
+            request.placeholderAsk.CopyFrom(resource(placeholderAsk))
+            # in the Go core 0 and negative are the default (X17)
+            request.executionTimeoutMilliSeconds = max(0, executionTimeoutMs)
+        self._service.update_application(ApplicationRequest(rmID=self.rm_id, new=[request]))
+
+    def _removeApp(self, appID: str, partition: str = "default") -> None:
+        removal = RemoveApplicationRequest(applicationID=appID, partitionName=partition)
+        self._service.update_application(ApplicationRequest(rmID=self.rm_id, remove=[removal]))
+
+    def _ask(
+        self,
+        appID: str,
+        resources: dict[str, int] | None = None,
+        keys: Sequence[str] = (),
+        key: str = "",
+        max: int = 1,
+        placeholder: bool = False,
+        taskGroup: str = "",
+        priority: int = 0,
+        tags: dict[str, str] | None = None,
+        originator: bool = False,
+        allowPreemptSelf: bool | None = None,
+        allowPreemptOther: bool | None = None,
+        executionTimeoutMs: int = 0,
+        partition: str = "default",
+    ) -> None:
+        asks = []
+        for each in keys or (key,):
+            ask = AllocationAsk(
+                allocationKey=each,
+                applicationID=appID,
+                partitionName=partition,
+                resourceAsk=resource(resources or {}),
+                maxAllocations=max,
+                placeholder=placeholder,
+                taskGroupName=taskGroup,
+                priority=priority,
+                tags=tags or {},
+                Originator=originator,
+            )  # without the time limit, which the Go core does not use (X17)
+            if allowPreemptSelf is not None or allowPreemptOther is not None:
+                ask.preemptionPolicy.CopyFrom(
+                    PreemptionPolicy(
+                        allowPreemptSelf=bool(allowPreemptSelf),
+                        allowPreemptOther=bool(allowPreemptOther),
+                    )
+                )
+            asks.append(ask)
+        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, asks=asks))
+
+    def _releaseAlloc(
+        self,
+        appID: str,
+        allocationID: str = "",
+        terminationType: str = "UNKNOWN_TERMINATION_TYPE",
+        message: str = "",
+        partition: str = "default",
+    ) -> None:
+        self._release(
+            AllocationRelease(
+                partitionName=partition,
+                applicationID=appID,
+                UUID=allocationID,
+                terminationType=termination(terminationType),
+                message=message,
+            )
+        )
+
+    def _releaseAsk(
+        self,
+        appID: str,
+        key: str = "",
+        terminationType: str = "UNKNOWN_TERMINATION_TYPE",
+        message: str = "",
+        partition: str = "default",
+    ) -> None:
+        release = AllocationAskRelease(
+            partitionName=partition,
+            applicationID=appID,
+            allocationKey=key,
+            terminationType=termination(terminationType),
+            message=message,
+        )
+        releases = AllocationReleasesRequest(allocationAsksToRelease=[release])
+        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
+
+    def _release(self, release: AllocationRelease) -> None:
+        releases = AllocationReleasesRequest(allocationsToRelease=[release])
+        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
+
+
+def termination(name: str) -> Any:
+    return _value(TerminationType, name)
+
+
+def _value(enum: Any, name: str) -> Any:
+    try:
+        return enum.Value(name)
+    except ValueError as problem:
+        raise NotUnderstood(str(problem)) from None

@@ -1,0 +1,55 @@
+"""Queue properties that give a rule's other side: how the Go core does it (X9, X16)."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+__all__ = ["ADMISSION", "HOLD", "Setting", "with_properties"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A property of every queue, and the rule that it belongs to."""
+
+    rule: str
+    name: str
+    value: str
+
+
+HOLD = Setting("X9", "gang.hold", "false")
+ADMISSION = Setting("X16", "gang.admission", "incremental")
+
+
+def with_properties(config: str, settings: tuple[Setting, ...]) -> str:
+    """The configuration with these properties on every queue. One that cannot be read stays as it
+    is."""
+    if not settings or not config.strip():
+        return config
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        content = yaml.load(config)
+        for partition in content["partitions"]:
+            for queue in partition["queues"]:
+                _add(queue, settings)
+    except (YAMLError, KeyError, TypeError, AttributeError):
+        return config
+    text = io.StringIO()
+    yaml.dump(content, text)
+    return text.getvalue()
+
+
+def _add(queue: dict[str, Any], settings: tuple[Setting, ...]) -> None:
+    places = [queue]
+    if "childtemplate" in queue:
+        places.append(queue["childtemplate"])
+    for place in places:
+        properties = dict(place.get("properties") or {})
+        properties.update({each.name: each.value for each in settings})
+        place["properties"] = properties
+    for child in queue.get("queues") or ():
+        _add(child, settings)

@@ -1,0 +1,24 @@
+"""docs/oracle.md has the table of deliberate differences as the runner has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.oracle.differences import RULES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "oracle.md"
+
+
+def test_the_page_lists_exactly_the_rules() -> None:
+    rows = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in PAGE.read_text().splitlines()
+        if line.startswith("| ") and line.count("|") == 5
+    ]
+    assert rows[0] == ("rule", "the Go core", "ours", "how")
+    assert rows[1:] == [(rule.id, rule.theirs, rule.ours, rule.how) for rule in RULES]
+
+
+def test_every_rule_is_there_once() -> None:
+    ids = [rule.id for rule in RULES]
+    assert len(ids) == len(set(ids))

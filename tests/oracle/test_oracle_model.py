@@ -1,0 +1,107 @@
+"""Ours against the slow model, which is right where the Go core was watched.
+
+First the model is held against the shared scenarios; then ours against the model, on scenarios that
+nobody has seen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.comparison import StateAware
+from tests.oracle.invented import invent
+from tests.oracle.lines import Reader, Said
+from tests.oracle.model import OPERATIONS, Model, Word
+from tests.oracle.player import Player
+from tests.oracle.scenario import V15, Scenario, scenarios
+
+#: what these have is beyond the model, or one of the rules in which ours differs
+BEYOND = (
+    "limits-",
+    "preemption-006",
+    "queues-020",
+    "s3_quota",
+    "s4_",
+    "s15_rejects",
+    "s17_recover_node",
+    "s24_required_node",
+    "s27_config_update",
+    "s36_limits",
+)
+
+
+def words(said: list[Said], removed: set[str]) -> list[Word]:
+    """The lines that the model says too."""
+    found: list[Word] = []
+    for _, line in said:
+        if line[0] == "new" or (line[0] == "released" and line[3] != "STOPPED_BY_RM"):
+            found.append(line[:4])
+        elif line[0] == "state" and line[2] != "Expired" and line[1] not in removed:
+            found.append(line[:3])
+    return found
+
+
+def assert_alike(op: str, one: list[Word], other: list[Word]) -> None:
+    """The order counts but for releases, and for what is simultaneous."""
+    assert sorted(one) == sorted(other)
+    if op not in ("advance", "confirm"):
+        assert [w for w in one if w[0] != "released"] == [w for w in other if w[0] != "released"]
+
+
+def note_removal(step: dict[str, str], removed: set[str]) -> None:
+    if step["op"] == "removeApp":  # X31
+        removed.add(step["appID"])
+    elif step["op"] == "addApp":
+        removed.discard(step["appID"])
+
+
+def is_known(scenario: Scenario) -> bool:
+    known = all(step["op"] in OPERATIONS for step in scenario.steps)
+    return known and not scenario.name.startswith(BEYOND)
+
+
+def test_the_model_decides_like_the_go_core(shared: Path) -> None:
+    followed = 0
+    for scenario in scenarios([shared / "data" / "oracle"]):
+        answers = scenario.answers(V15)
+        if not is_known(scenario) or answers is None:
+            continue
+        model = Model()
+        reader = Reader(V15, model.starts_aware)
+        removed: set[str] = set()
+        for step, answer in zip(scenario.steps, answers, strict=True):
+            note_removal(step, removed)
+            said = model.play(step)
+            theirs = words(reader.read(step["op"], answer.callbacks), removed)
+            assert_alike(step["op"], said, theirs)
+        followed += 1
+    assert followed >= 28
+
+
+def ours_is_like_the_model(seed: int) -> None:
+    steps = invent(seed)
+    model, player = Model(), Player(steps)
+    aware = StateAware(player)
+    reader = Reader(V15, aware)
+    removed: set[str] = set()
+    for step in steps:
+        note_removal(step, removed)
+        answer = player.play(step)
+        aware.look()
+        assert answer.done is not None
+        assert not answer.done.keys() & {"error", "unknown", "wrong"}, answer.done
+        ours = words(reader.read(step["op"], answer.callbacks), removed)
+        assert_alike(step["op"], ours, model.play(step))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_ours_decides_like_the_model(seed: int) -> None:
+    ours_is_like_the_model(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1_000, 1_300))
+def test_ours_decides_like_the_model_on_many(seed: int) -> None:
+    ours_is_like_the_model(seed)

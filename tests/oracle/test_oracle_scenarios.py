@@ -1,0 +1,41 @@
+"""Scenarios of our own: what our core says to them, step by step, is what is written beside them.
+
+They tell what the hand-written ones of the shared folder tell, and what BEHAVIOUR 5.15 says was seen,
+each with what our rules make of it. After a change that is meant, write the text anew and read it:
+``python -m tests.oracle --ours tests/oracle/scenarios/NAME.json > tests/oracle/scenarios/NAME.txt``.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.oracle.player import OPERATIONS
+from tests.oracle.report import ours
+from tests.oracle.scenario import scenarios
+
+FOLDER = Path(__file__).parent / "scenarios"
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in FOLDER.glob("*.json")))
+def test_ours_says_what_is_written(name: str) -> None:
+    (scenario,) = scenarios([FOLDER / name])
+    assert "\n".join(ours(scenario)) + "\n" == (FOLDER / f"{name}.txt").read_text()
+
+
+def test_every_text_has_its_scenario() -> None:
+    assert {file.stem for file in FOLDER.glob("*.txt")} == {
+        file.stem for file in FOLDER.glob("*.json")
+    }
+
+
+def test_every_operation_is_played_here() -> None:
+    """All but ``rest``: its paths are not served by the core."""
+    played = {
+        step["op"]
+        for file in FOLDER.glob("*.json")
+        for step in json.loads(file.read_text())["steps"]
+    }
+    assert played == OPERATIONS - {"rest"}

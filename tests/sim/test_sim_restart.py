@@ -1,0 +1,340 @@
+"""Either side starts again at any moment: nothing is lost and nothing double (I7, I8, X32)."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quadriga.sim import (
+    LOSE_NODE,
+    RESTART_MANAGER,
+    RESTART_SCHEDULER,
+    Fault,
+    SimulationError,
+    SimulationOptions,
+    World,
+)
+from quadriga.sim.resource_manager import UNSCHEDULABLE
+from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
+
+RESTARTS = (RESTART_SCHEDULER, RESTART_MANAGER)
+
+Make = Callable[..., Job]
+Cluster = Callable[..., Workload]
+
+
+def outcomes(
+    workload: Workload,
+    faults: Mapping[int, Fault] | None = None,
+    *,
+    by_request: bool = False,
+    **options: Any,
+) -> tuple[World, dict[str, str]]:
+    """Run to the end, with all that must hold checked at every step. What became of the jobs."""
+    world = World(workload, SimulationOptions(check=True, **options), faults, by_request=by_request)
+    report = world.run()
+    assert report.unaccounted == 0
+    found = {fate.job.job_id: fate.outcome for fate in world.manager.fates}
+    living = world.scheduler.partition().applications
+    assert sorted(living) == sorted(job for job in found if found[job] == UNSCHEDULABLE), {
+        app.app_id: app.state for app in living.values()
+    }
+    return world, found
+
+
+def at_every_step(
+    workload: Workload, expected: dict[str, str] | None = None, **options: Any
+) -> None:
+    """Restart after each step of the undisturbed run, either side, with and without its answers."""
+    calm, undisturbed = outcomes(workload, **options)
+    if expected is not None:
+        assert undisturbed == expected
+    for step in range(3, calm.steps + 1):
+        for kind in RESTARTS:
+            for unheard in (False, True):
+                fault = Fault(kind, unheard)
+                try:
+                    world, found = outcomes(workload, {step: fault}, **options)
+                except (SimulationError, AssertionError) as error:
+                    error.add_note(f"at step {step}: {fault}")
+                    raise
+                assert world.happened == {step: fault} or not world.happened
+                assert found == undisturbed, f"at step {step}: {fault}"
+
+
+# -- the flows of the design document, at every step -----------------------------------------------
+
+
+def test_i7_i8_an_ordinary_job(job: Make, workload: Cluster, order: str) -> None:
+    at_every_step(
+        workload((4,), job("a", 0, 100, (3, 1)), job("b", 5, 50, (2, 1))),
+        {"a": "completed", "b": "completed"},
+        message_order=order,
+    )
+
+
+@pytest.mark.parametrize("by_request", [False, True])
+def test_i7_i8_a_gang_starts_and_ends(
+    job: Make, workload: Cluster, order: str, by_request: bool
+) -> None:
+    at_every_step(
+        workload((3,), job("g", 0, 100, (3, 1))),
+        {"g": "completed"},
+        message_order=order,
+        by_request=by_request,
+    )
+
+
+def test_i7_i8_gangs_with_several_task_groups_wait_for_one_another(
+    job: Make, workload: Cluster
+) -> None:
+    at_every_step(
+        workload(
+            (2, 2),
+            job("g", 0, 60, (1, 2), (2, 1)),
+            job("h", 1, 60, (2, 2)),
+            job("a", 2, 30, (1, 1)),
+        ),
+        {"g": "completed", "h": "completed", "a": "completed"},
+    )
+
+
+def crowded(job: Make, workload: Cluster) -> Workload:
+    """The gang finds room for two of its three pods, and for all of them after 100 s."""
+    return workload((3,), job("a", 0, 100, (1, 1)), job("g", 1, 50, (3, 1)))
+
+
+def test_g45_i7_i8_a_gang_that_times_out_softly(job: Make, workload: Cluster, order: str) -> None:
+    at_every_step(
+        crowded(job, workload),
+        {"a": "completed", "g": "completed"},
+        message_order=order,
+        placeholder_timeout_s=30,
+    )
+
+
+def test_g45_i7_i8_a_gang_that_times_out_hard(job: Make, workload: Cluster, order: str) -> None:
+    """It may be killed later than without the restart, as the new scheduler waits from the start."""
+    at_every_step(
+        workload((3,), job("a", 0, 1000, (1, 1)), job("g", 1, 50, (3, 1))),
+        {"a": "completed", "g": "failed"},
+        message_order=order,
+        placeholder_timeout_s=30,
+        gang_style="Hard",
+    )
+
+
+def test_s4_i8_restarts_while_confirmations_get_lost_or_come_twice(
+    job: Make, workload: Cluster
+) -> None:
+    at_every_step(
+        workload((3,), job("g", 0, 100, (3, 1))),
+        {"g": "completed"},
+        lose=0.4,
+        repeat=0.4,
+        seed=3,
+    )
+
+
+PREEMPTING = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - {name: q}
+          - name: mine
+            resources: {guaranteed: {vcore: 4, memory: 4Gi}}
+            properties: {preemption.delay: 1s}
+"""
+
+
+@pytest.mark.parametrize("pods", [1, 4])
+def test_i7_i8_restarts_around_preemption(job: Make, workload: Cluster, pods: int) -> None:
+    """What was asked back is asked back again, or its pod is gone and its place free (X32)."""
+    at_every_step(
+        workload(
+            (4,),
+            job("long", 0, 300, (pods, 4 // pods)),
+            replace(job("short", 50, 20, (1, 4)), queue="mine"),
+        ),
+        {"long": "completed", "short": "completed"},
+        config=PREEMPTING,
+    )
+
+
+@pytest.mark.parametrize("first", RESTARTS)
+@pytest.mark.parametrize("second", RESTARTS)
+def test_i8_a_restart_in_the_middle_of_a_restart(
+    job: Make, workload: Cluster, first: str, second: str
+) -> None:
+    """Each step of the resynchronisation is a step as well."""
+    jobs = workload((3,), job("g", 0, 100, (2, 1)), job("a", 0, 50, (1, 1)))
+    calm, undisturbed = outcomes(jobs)
+    for step in range(3, calm.steps + 1, 2):
+        for later in (1, 2, 3, 4, 5):
+            faults = {step: Fault(first), step + later: Fault(second, unheard=True)}
+            _, found = outcomes(jobs, faults)
+            assert found == undisturbed, faults
+
+
+# -- nodes that vanish -----------------------------------------------------------------------------
+
+
+def test_i32_a_lost_node_takes_its_pods_with_it(job: Make, workload: Cluster) -> None:
+    jobs = workload((2, 2), job("a", 0, 100, (1, 2)), job("b", 1, 100, (1, 2)))
+    calm, _ = outcomes(jobs)
+    world, found = outcomes(jobs, {calm.steps // 2: Fault(LOSE_NODE, node="n1")})
+    assert sorted(found.values()) == ["completed", "failed"]
+    assert list(world.nodes) == ["n2"]
+
+
+def test_i32_a_gang_that_still_gathers_gets_another_placeholder(
+    job: Make, workload: Cluster
+) -> None:
+    """A lost placeholder is no lost work: the resource manager makes a new one."""
+    jobs = workload((2, 2), job("g", 0, 60, (4, 1)))
+    for step in range(4, 8):
+        world, found = outcomes(jobs, {step: Fault(LOSE_NODE, node="n1", back_s=10)})
+        assert found == {"g": "completed"}, step
+        assert sorted(world.nodes) == ["n1", "n2"]
+
+
+def test_a_node_that_is_not_there_cannot_be_lost(job: Make, workload: Cluster) -> None:
+    jobs = workload((2,), job("a", 0, 10, (1, 1)))
+    _, found = outcomes(jobs, {4: Fault(LOSE_NODE, node="n9")})
+    assert found == {"a": "completed"}
+
+
+# -- anything --------------------------------------------------------------------------------------
+
+
+def arbitrary(rng: random.Random) -> Workload:
+    """A small cluster and a few jobs, each of which fits into it by itself.
+
+    All pods of one workload are alike and the queue may use what the nodes have: so a gang that is
+    let in finds its places, and no two of them wait for one another for ever.
+    """
+    size = rng.randint(1, 2)
+    nodes = tuple(
+        NodeSpec(f"n{at}", {"vcore": 1000 * size * rng.randint(1, 3), "memory": 64})
+        for at in range(rng.randint(1, 3))
+    )
+    room = sum(node.resources["vcore"] for node in nodes) // (1000 * size)
+    jobs = []
+    for at in range(rng.randint(1, 6)):
+        pod = {"vcore": 1000 * size, "memory": 1}
+        pods = rng.randint(1, room)
+        members = [Member(pods, pod)]
+        if pods > 1 and rng.random() < 0.4:
+            members = [Member(pods - 1, pod), Member(1, pod)]
+        jobs.append(
+            Job(f"j{at}", rng.randint(0, 60), rng.randint(0, 90), "ann", "q", tuple(members))
+        )
+    jobs.sort(key=lambda each: each.submit_s)
+    return Workload(
+        name="arbitrary",
+        nodes=nodes,
+        queues=(QueueSpec("q", max={"vcore": 1000 * size * room}),),
+        jobs=tuple(jobs),
+        skipped=(),
+        horizon_s=100,
+        source="a test",
+    )
+
+
+def restarts_of(rng: random.Random, steps: int) -> dict[int, Fault]:
+    return {
+        rng.randint(3, steps + 10): Fault(rng.choice(RESTARTS), rng.random() < 0.5)
+        for _ in range(rng.randint(1, 4))
+    }
+
+
+def options_of(rng: random.Random) -> dict[str, Any]:
+    return {
+        "by_request": rng.random() < 0.5,
+        "message_order": rng.choice(("design", "k8shim")),
+        "node_sort": rng.choice(("fair", "binpacking")),
+        "policy": rng.choice(("fifo", "stateaware")),
+        "lose": rng.choice((0.0, 0.0, 0.3)),
+        "repeat": rng.choice((0.0, 0.0, 0.3)),
+        "seed": rng.randint(1, 1000),
+    }
+
+
+def live_through(rng: random.Random) -> None:
+    """Any restarts: every job ends as it would have ended without them."""
+    jobs, options = arbitrary(rng), options_of(rng)
+    calm, undisturbed = outcomes(jobs, **options)
+    assert set(undisturbed.values()) == {"completed"}
+    faults = restarts_of(rng, calm.steps)
+    _, found = outcomes(jobs, faults, **options)
+    assert found == undisturbed, faults
+
+
+def live_through_losses(rng: random.Random) -> None:
+    """Nodes vanish and come back as well: every job has its end, and nothing is left of any.
+
+    Only gangs that lose placeholders while they run may end up waiting for one another.
+    """
+    jobs, options = arbitrary(rng), options_of(rng)
+    calm, _ = outcomes(jobs, **options)
+    faults = restarts_of(rng, calm.steps)
+    for _ in range(rng.randint(1, 3)):
+        name = rng.choice(jobs.nodes).name
+        faults[rng.randint(3, calm.steps)] = Fault(LOSE_NODE, node=name, back_s=rng.randint(1, 40))
+    outcomes(jobs, faults, **options)
+
+
+EXAMPLES = settings(settings.default, max_examples=min(settings.default.max_examples, 40))
+
+
+@EXAMPLES
+@given(rng=st.randoms(use_true_random=False))
+def test_i7_i8_any_restarts(rng: random.Random) -> None:
+    live_through(rng)
+
+
+@EXAMPLES
+@given(rng=st.randoms(use_true_random=False))
+def test_i7_i8_any_restarts_and_losses_of_nodes(rng: random.Random) -> None:
+    live_through_losses(rng)
+
+
+@pytest.mark.slow
+@settings(settings.default, suppress_health_check=[HealthCheck.too_slow])
+@given(rng=st.randoms(use_true_random=False))
+def test_i7_i8_as_many_as_the_profile_wants(rng: random.Random) -> None:
+    live_through(rng)
+    live_through_losses(rng)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_i7_i8_known_restarts(seed: int) -> None:
+    live_through(random.Random(seed))
+    live_through_losses(random.Random(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 500))
+def test_i7_i8_many_restarts(seed: int) -> None:
+    live_through(random.Random(seed))
+    live_through_losses(random.Random(seed))
+
+
+def test_the_sample_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "recovery.md"
+    if not page.is_file():
+        pytest.skip("docs/ is part of a checkout only")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    exec(compile(code, str(page), "exec"), {"__name__": "sample"})
+    assert "completed" in capsys.readouterr().out
