@@ -36,7 +36,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     """
     if partition.state == queue_life.STOPPED or not partition.nodes:
         return False
-    if partition.vain:
+    if partition.vain.known:
         vain.reopen(partition, kernel.now)
     spent = (
         ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))

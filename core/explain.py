@@ -63,7 +63,12 @@ class Explanation:
 def explain(kernel: Kernel, ask: Ask) -> Explanation:
     """Run every check of a decision for this ask, also those behind one that fails."""
     shape = Shape(0, ask.vector, ask.required_node)
-    checks = [*_of_application(kernel, ask), *_of_gang(ask), *_of_limits(ask), *_of_queues(ask, shape)]
+    checks = [
+        *_of_application(kernel, ask),
+        *_of_gang(ask),
+        *_of_limits(ask),
+        *_of_queues(ask, shape),
+    ]
     checks.extend(_of_nodes(kernel, ask, shape))
     checks.append(Check("preemption", *story_of(kernel, ask)))
     # what passes needs no remedy

@@ -66,7 +66,9 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
             pending = _total((app.pending for app in apps), size)
             promised = _total((app.promised for app in apps), size)
             running = sum(app.state in life.COUNTED for app in apps)
-            owned = (a for app in apps for a in (*app.allocations.values(), *app.placeholders.values()))
+            owned = (
+                a for app in apps for a in (*app.allocations.values(), *app.placeholders.values())
+            )
             going = (a.vector for a in owned if a.reason == allocation_life.PREEMPTION)
             preempting = _total(going, size)
             yield from _reserving(queue)

@@ -111,7 +111,7 @@ class Scheduler:
         for partition in self.partitions():
             if _is_served(partition) and partition.unhinted:
                 scale_up.watch(kernel, partition)
-            if partition.vain:
+            if partition.vain.known:
                 vain.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()

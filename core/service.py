@@ -349,7 +349,6 @@ class SchedulerService:
 
         return ask
 
-
     def _preemption_predicate(
         self, callback: ResourceManagerCallback
     ) -> Callable[[str, str, list[str], int], int | None] | None:
@@ -358,7 +357,10 @@ class SchedulerService:
         Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit.
         """
         method: Any = getattr(callback, "preemption_predicates", None)
-        if method is None or getattr(method, "__func__", None) is NullCallback.preemption_predicates:
+        if (
+            method is None
+            or getattr(method, "__func__", None) is NullCallback.preemption_predicates
+        ):
             return None
 
         def ask(key: str, node_id: str, victims: list[str], start: int) -> int | None:

@@ -289,14 +289,22 @@ class Application(Level):
         if len(groups) == 1:
             (group,) = groups.values()
             return group if group.bits & able & ~self.blocked else None
-        if able & self.mask & self.partition.shapes.late:  # not only the first ask of each matters
-            able &= ~self.blocked
-            late = (group for group in groups.values() if group.bits & able)
-            return min(late, key=lambda g: g.key_for(able), default=None)
         if len(groups) > _FEW:
-            return super().best(able)
-        able &= ~self.blocked
-        able_groups = [group for group in groups.values() if group.bits & able]
-        if len(able_groups) == 1:
-            return able_groups[0]
-        return min(able_groups, key=lambda g: g.rank or g.make_rank(), default=None)
+            first = super().best(able)
+        else:
+            able &= ~self.blocked
+            able_groups = [group for group in groups.values() if group.bits & able]
+            if len(able_groups) == 1:
+                return able_groups[0]
+            first = min(able_groups, key=lambda g: g.rank or g.make_rank(), default=None)
+        if able & self.mask & self.partition.shapes.late:  # not always for a group's first ask
+            return self._best_late(first, able & ~self.blocked)
+        return first
+
+    def _best_late(self, first: AskGroup | None, able: int) -> AskGroup | None:
+        """The group whose ask is next in order, if not only the first ask of each matters. ``first``
+        is the one whose first ask of all comes first."""
+        if first is None or first.key_for(able) == first.rank:
+            return first
+        late = (group for group in self.groups.values() if group.bits & able)
+        return min(late, key=lambda group: group.key_for(able))

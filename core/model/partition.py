@@ -221,9 +221,7 @@ class Partition:
         for node in self.nodes.values():
             registry.lengthen(node.books)
         for queue in self.queues():
-            registry.lengthen(
-                (queue.allocated, queue.pending, queue.promised, queue.preempting)
-            )
+            registry.lengthen((queue.allocated, queue.pending, queue.promised, queue.preempting))
         for app in self.applications.values():
             registry.lengthen(
                 (

@@ -451,6 +451,11 @@ class LeafQueue(Queue):
         #: stateaware: the one application that is not running yet and may be served (2.9)
         self.turn: Application | None = None
 
+    def configure(self, config: QueueConfig) -> None:
+        super().configure(config)
+        if not self.stateaware:
+            self.turn = None
+
     @property
     def lanes(self) -> tuple[Level, ...]:
         return (self.serving, self.admission, *self.limited)

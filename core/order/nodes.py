@@ -50,6 +50,8 @@ class NodeBoard:
         self._stale = False
         self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
         self._available_synced = 0
+        #: fits everywhere: its column has the scores of all nodes that take something new
+        self._any = Shape(0, (), "")
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -145,28 +147,28 @@ class NodeBoard:
 
         Lowest FitInScore of what is free now; among equals the first in node order (5.7).
         """
-        self._layout()
-        among = self.nodes if shape.required_node else self._unreserved
-        places = [node.position for node in among if self._could_reserve(node, shape)]
-        if not places:
+        column = self._reserve_column(shape)
+        low = column.min(initial=inf)
+        if low == inf:
             self.able &= ~shape.reserve
             return None
-        scores = self.fit_in_scores(shape, places)
-        low = scores.min()
-        ties = [self.nodes[places[at]] for at in np.flatnonzero(scores == low)]
-        return min(ties, key=lambda node: (node.score, node.node_id))
+        tied = np.flatnonzero(column == low)
+        # in a full cluster many are alike
+        first = self._column(self._any)[tied].argmin() if len(tied) > 1 else 0
+        node: Node = self.nodes[tied[first]]
+        return node
 
-    def fit_in_scores(self, shape: Shape, places: list[int]) -> Column:
-        """FitInScore (5) of the shape on the nodes at these places: low is a tight fit."""
-        free = self._free()[places].astype(np.float64)
-        asked = np.zeros(free.shape[1])
-        for place, value in shape.need:
-            asked[place] = value
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slack = np.where(free > asked, (free - asked) / free, 0.0)
-        slack = np.where(asked <= 0, 1.0, slack)
-        total: Column = np.where(free > 0, slack, 0.0).sum(axis=1)
-        return total
+    def fit_in_score(self, node: Node, shape: Shape) -> float:
+        """FitInScore (5) of the shape on the node: low is a tight fit."""
+        vector, score = shape.vector, 0.0
+        for place, free in enumerate(node.available):
+            if free > 0:
+                asked = vector[place] if place < len(vector) else 0
+                if asked <= 0:
+                    score += 1.0
+                elif free > asked:
+                    score += (free - asked) / free
+        return score
 
     def score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
@@ -196,8 +198,8 @@ class NodeBoard:
             node.score = self.score(node)
         self._log.clear()
         self._available = np.zeros((0, 0), dtype=np.int64)
-        for shape in self.shapes.by_number.values():
-            shape.column = None
+        for shape in (self._any, *self.shapes.by_number.values()):
+            shape.column = shape.reserve_column = None
 
     def _column(self, shape: Shape) -> Column:
         log = self._log
@@ -213,6 +215,24 @@ class NodeBoard:
                 column[place] = self._cell(node, shape)
         shape.synced = len(log)
         return column
+
+    def _reserve_column(self, shape: Shape) -> Column:
+        """FitInScores of the nodes that may be reserved, infinite for the others."""
+        log = self._log
+        if self._stale or len(log) > self._log_limit:
+            self._layout()
+        column, nodes = shape.reserve_column, self.nodes
+        if column is None:
+            cells = [self._reserve_cell(node, shape) for node in nodes]
+            column = shape.reserve_column = np.array(cells, dtype=np.float64)
+        else:
+            for place in log[shape.reserve_synced :]:
+                column[place] = self._reserve_cell(nodes[place], shape)
+        shape.reserve_synced = len(log)
+        return column
+
+    def _reserve_cell(self, node: Node, shape: Shape) -> float:
+        return self.fit_in_score(node, shape) if self._could_reserve(node, shape) else inf
 
     def _cell(self, node: Node, shape: Shape) -> float:
         if shape.required_node:

@@ -41,6 +41,8 @@ class Shape:
         "quota",
         "required_node",
         "reserve",
+        "reserve_column",
+        "reserve_synced",
         "synced",
         "vector",
     )
@@ -62,6 +64,9 @@ class Shape:
         self.asks = 0
         self.column: npt.NDArray[np.float64] | None = None
         self.synced = 0
+        #: the node board's too, for those who would reserve
+        self.reserve_column: npt.NDArray[np.float64] | None = None
+        self.reserve_synced = 0
 
     @property
     def bits(self) -> int:

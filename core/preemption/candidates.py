@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.queue import Queue
 
-__all__ = ["Candidate", "Candidates", "by_kind", "candidates_for", "of_application"]
+__all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "of_application"]
 
 #: places as far as gangs matter: what a gang holds beyond itself, what belongs to no gang, a member
 _SURPLUS: Final = (0, 0, 0)
@@ -77,10 +77,19 @@ def by_kind(candidate: Candidate) -> tuple[object, ...]:
 # -- of one application ----------------------------------------------------------------------------
 
 
+def gathers(app: Application) -> bool:
+    """Whether the application is a gang that has some of its placeholders and waits for the rest."""
+    return (
+        app.placeholder_ask is not None
+        and app.gang_started
+        and not app.gang_over
+        and app.state in app_life.BEFORE_RUNNING
+    )
+
+
 def of_application(app: Application, standing: Standing | None = None) -> Iterator[Candidate]:
     """What of the application may be taken at all, in the order in which it was allocated."""
-    gathering = app.gang_started and not app.gang_over and app.state in app_life.BEFORE_RUNNING
-    if app.placeholder_ask is not None and gathering:
+    if gathers(app):
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
     if app.placeholder_ask is None or app.gang_over:
@@ -126,21 +135,20 @@ def _took_a_place(app: Application, allocation: Allocation) -> bool:
 # -- for an ask that would be within its guarantee -------------------------------------------------
 
 
-class Candidates:
-    """The candidates of the queues around an ask's, with where these queues stand."""
-
-    __slots__ = ("all", "snapshot")
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
-        self.all: list[Candidate] = []
-
-
-def candidates_for(ask: Ask, snapshot: Snapshot) -> Candidates:
+def candidates_for(ask: Ask, snapshot: Snapshot) -> list[Candidate]:
     """Everything that the ask may push out, inside the fence around its queue (5.9, steps 1, 2)."""
-    found = Candidates(snapshot)
-    fence, urgency = _fence(ask)
-    _collect(found, fence, ask.app.queue, urgency, urgency[fence], open_to_all=False)
+    found: list[Candidate] = []
+    fence, path = _fence(ask)
+    for leaf, urgency in _leaves(fence, ask.app.queue, path, path[fence]):
+        if leaf.properties.preemption_policy == "disabled":
+            continue
+        standing = snapshot.of(leaf)
+        if standing.protected:
+            continue
+        for app in leaf.apps.values():
+            for candidate in of_application(app, standing):
+                if urgency is None or candidate.allocation.ask.priority <= urgency:
+                    found.append(candidate)
     return found
 
 
@@ -160,21 +168,17 @@ def _fence(ask: Ask) -> tuple[Queue, dict[Queue, int]]:
         queue = queue.parent
 
 
-def _collect(
-    found: Candidates,
-    queue: Queue,
-    own: Queue,
-    path: dict[Queue, int],
-    urgency: int,
-    *,
-    open_to_all: bool,
-) -> None:
-    """The candidates below a queue, seen from which the ask is so urgent. ``open_to_all``: inside a
-    priority fence below the ask's own urgency every priority may be pushed out."""
+def _leaves(
+    queue: Queue, own: Queue, path: dict[Queue, int], urgency: int, *, open_to_all: bool = False
+) -> Iterator[tuple[LeafQueue, int | None]]:
+    """The other leaves below a queue, each with how urgent the ask is seen from there.
+
+    ``None``: inside a priority fence that is no higher than the ask every priority may be pushed out.
+    """
     if queue is own:
         return
     if isinstance(queue, LeafQueue):
-        _collect_leaf(found, queue, urgency, open_to_all)
+        yield queue, None if open_to_all else urgency
         return
     for _, child in sorted(queue.children.items()):
         below, everybody = urgency, open_to_all
@@ -186,16 +190,4 @@ def _collect(
             everybody = True
         else:
             below = urgency - child.properties.priority_offset
-        _collect(found, child, own, path, below, open_to_all=everybody)
-
-
-def _collect_leaf(found: Candidates, queue: LeafQueue, urgency: int, open_to_all: bool) -> None:
-    if queue.properties.preemption_policy == "disabled":
-        return
-    standing = found.snapshot.of(queue)
-    if standing.protected:
-        return
-    for app in queue.apps.values():
-        for candidate in of_application(app, standing):
-            if open_to_all or candidate.allocation.ask.priority <= urgency:
-                found.all.append(candidate)
+        yield from _leaves(child, own, path, below, open_to_all=everybody)

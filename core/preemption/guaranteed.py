@@ -87,7 +87,7 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
         return NO_GUARANTEE
     if any(path[0].excess(ask.vector)):  # its queue's own, which no victim can change
         return ABOVE
-    found = candidates_for(ask, snapshot).all
+    found = candidates_for(ask, snapshot)
     if not found:
         return NOBODY
     everybody = Relief(path, ask.vector)

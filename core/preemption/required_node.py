@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.events import happenings
-from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
+from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
 from quadriga.core.preemption.relief import add_to
 from quadriga.core.preemption.taking import found_nobody, take
 from quadriga.core.preemption.vain import RETRY
@@ -33,8 +33,9 @@ def preempt_on_required_node(kernel: Kernel, kept: Reservation) -> bool:
         found_nobody(kernel, ask, NOT_ENOUGH)
         if (log := node.partition.rm.events) is not None:
             happenings.no_victims(log, ask)
-        # who runs there, and in which state their gangs are, may be otherwise by then
-        kernel.timers.start(kernel.now, RETRY, "reservation.preempt", kept)
+        # the node's changes wake the reservation; that a gang there has started is none of them
+        if any(gathers(allocation.ask.app) for allocation in node.allocations):
+            kernel.timers.start(kernel.now, RETRY, "reservation.preempt", kept)
         return False
     ask.preempted = True
     ask.preempt_outcome = f"preempted, to run on node {node.node_id}"

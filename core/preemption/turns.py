@@ -149,7 +149,7 @@ def refresh(kernel: Kernel, group: AskGroup) -> None:
         group.preempting = preempting
         partition = group.app.partition
         partition.refresh_group(group)
-        if preempting and partition.vain:
+        if preempting and partition.vain.known:
             known = partition.vain.known.get((group.app.queue, group.shape))
             if known is not None and known.priority < group.priority:
                 partition.vain.drop(known)

@@ -58,9 +58,6 @@ class VainAttempts:
         self._unchanged: dict[Vain, None] = {}
         self._version = 0
 
-    def __bool__(self) -> bool:
-        return bool(self.known)
-
     def until_any_change(self, vain: Vain, version: int) -> None:
         """Nobody was found; any change may matter."""
         self._note(vain)
@@ -77,6 +74,9 @@ class VainAttempts:
         self._note(vain)
 
     def _note(self, vain: Vain) -> None:
+        before = self.known.get((vain.leaf, vain.shape))
+        if before is not None:
+            self.drop(before)
         self.known[vain.leaf, vain.shape] = vain
         vain.leaf.block(vain.shape.preempt)
 

@@ -220,3 +220,30 @@ def test_quota_preemption_has_gangs_in_mind_too() -> None:
     script.schedule()
     script.configure(text.replace("MAX", "1"))
     assert preempted(script.advance(1)) == ["g/more-0", "plain/p-0", "g/g-r1-0"]
+
+
+def test_a_daemon_looks_again_when_the_gang_on_its_node_has_started() -> None:
+    script = cluster(size=2)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    gang(script, "g", 2, whole=3)
+    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    assert preempted(script.schedule()) == []
+    assert reserved(script) == {"n1": "high/daemon"}
+    script.node("n2", vcore=1)
+    script.ask("g", "g-p2", group="g", placeholder=True, vcore=1)
+    assert news(script.schedule()) == ["g/g-p2-0 on n2 placeholder of g"]
+    script.advance(15)
+    assert preempted(script.schedule()) == ["g/g-p1-0"]
+
+
+def test_a_daemon_whom_nobody_makes_room_keeps_no_timer() -> None:
+    script = cluster(size=1)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.app("plain", "root.low")
+    script.ask("plain", "p", priority=9, vcore=1)
+    script.schedule()
+    ask(script, "high", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    script.schedule()
+    script.advance(60)
+    deadline = script.scheduler.next_deadline()
+    assert deadline is None or deadline - script.now > 60 * 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadriga.si import NodeInfo, TerminationType
-from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.si.constants import TAG_ALLOW_PREEMPTION, TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
 
 from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, preempting, reserved
@@ -273,114 +273,6 @@ def test_5_9_retries_every_fifteen_seconds() -> None:
     assert preempted(script.schedule()) == ["low/c-0", "low/n1-3-0", "low/n1-2-0"]
 
 
-def of_all_sizes(script: Script) -> None:
-    """Twenty-five asks, no two alike."""
-    for size in range(25):
-        ask(script, "high", f"h{size:02}", vcore=1 + size)
-    script.advance(1)
-
-
-def test_2_8_ten_attempts_in_a_leaf_and_round() -> None:
-    """Only those count that fail: the others end the round."""
-    script = filled(size=2)  # low is not above its guarantee
-    of_all_sizes(script)
-    known = script.scheduler.partition().vain.known
-    for expected in (10, 20, 25):
-        script.schedule(1)
-        assert len(known) == expected
-    assert not script.scheduler.unfinished
-
-
-def test_2_8_an_unlimited_call_goes_on_until_all_have_tried() -> None:
-    script = filled(size=2)
-    of_all_sizes(script)
-    script.schedule()
-    assert len(script.scheduler.partition().vain.known) == 25
-
-
-# -- in vain ---------------------------------------------------------------------------------------
-
-
-def deadlines(script: Script, seconds: float) -> list[float]:
-    """When the scheduler wants to be called in this time, in seconds from now."""
-    begin, found = script.now, []
-    while (deadline := script.scheduler.next_deadline()) is not None:
-        if deadline > begin + seconds * 1e9:
-            break
-        found.append((deadline - begin) / 1e9)
-        script.advance((deadline - script.now) / 1e9)
-        script.schedule()
-    return found
-
-
-def test_5_9_asks_that_look_alike_share_a_vain_attempt() -> None:
-    script = filled(size=2)
-    ask(script, "high", *(f"h{n}" for n in range(100)), vcore=1)
-    script.advance(1)
-    script.schedule()
-    (vain,) = script.scheduler.partition().vain.known.values()
-    assert (vain.leaf.path, vain.since) == ("root.high", 10**9)
-
-
-def test_5_9_nothing_is_tried_again_while_nothing_changes() -> None:
-    script = filled(size=2)
-    ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    script.schedule()
-    deadlines(script, 60)
-    assert deadlines(script, 3000) == []
-
-
-def test_5_9_after_a_change_the_driver_is_told_to_come_back() -> None:
-    script = filled()
-    ask(script, "high", "h", vcore=4)  # low can spare two
-    script.advance(1)
-    assert script.schedule() == []
-    script.advance(5)
-    script.ask("low", "big", vcore=3)
-    script.node("n2", vcore=3)
-    assert news(script.schedule()) == ["low/big-0 on n2"]
-    assert 10.0 in deadlines(script, 20)
-    assert preempted(script.log) == [f"low/n1-{n}-0" for n in (3, 2, 1, 0)]
-
-
-def test_5_9_a_queue_above_its_guarantee_waits_for_its_own() -> None:
-    """Whatever becomes free elsewhere: it has to get something back itself."""
-    script = filled(size=8)
-    ask(script, "high", "h", "more", vcore=4)
-    script.advance(1)
-    assert preempted(script.schedule()) == [f"low/n1-{n}-0" for n in (7, 6, 5, 4)]
-    script.confirm(PREEMPTED)
-    assert news(script.schedule()) == ["high/h-0 on n1"]
-    script.advance(20)
-    script.schedule()
-    (vain,) = script.scheduler.partition().vain.known.values()
-    assert "above its guarantee" in vain.why
-    script.release("low", "n1-0-0")
-    script.schedule()
-    script.advance(100)
-    script.schedule()
-    assert vain in script.scheduler.partition().vain.known.values()
-    script.release("high", "h-0")
-    script.schedule()
-    assert vain not in script.scheduler.partition().vain.known.values()
-
-
-def test_5_9_a_more_urgent_ask_tries_all_the_same() -> None:
-    script = Script(TWO_QUEUES)
-    script.app("low", "root.low")
-    script.app("high", "root.high")
-    script.node("n1", vcore=4)
-    script.ask("low", *"abcd", priority=5, vcore=1)
-    script.schedule()
-    ask(script, "high", "h", vcore=1)
-    script.advance(1)
-    assert script.schedule() == []
-    ask(script, "high", "urgent", priority=5, vcore=1)
-    script.advance(1)
-    assert preempted(script.schedule()) == ["low/d-0"]
-
-
 # -- who -------------------------------------------------------------------------------------------
 
 
@@ -406,6 +298,19 @@ def test_5_9_who_agrees_goes_first_then_who_is_no_originator_then_the_newest() -
         script.confirm(PREEMPTED)
         script.schedule()
     assert order == ["low/new-0", "low/old-0", "low/keep-0", "low/driver-0", "low/opted-0"]
+
+
+def test_x21_without_a_policy_a_tag_says_who_may_not_be_preempted() -> None:
+    script = Script(TWO_QUEUES)
+    script.app("low", "root.low")
+    script.app("high", "root.high")
+    script.node("n1", vcore=4)
+    script.ask("low", "a", "b", "c", vcore=1)
+    script.ask("low", "opted", tags={TAG_ALLOW_PREEMPTION: "false"}, vcore=1)
+    script.schedule()
+    ask(script, "high", "h", vcore=1)
+    script.advance(1)
+    assert preempted(script.schedule()) == ["low/c-0"]
 
 
 def test_5_9_those_that_do_not_help_on_the_node_go_last() -> None:

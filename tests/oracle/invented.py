@@ -254,7 +254,7 @@ class _Inventor:
             resources["max"] = share * rng.randint(1, 2)
         queue["limits"] = []
         if self.limited and queue["leaf"] and rng.random() < 0.7:
-            queue["limits"] = self.make_limits(queue, resources.get("max", share))
+            queue["limits"] = self.make_limits(queue, int(resources.get("max") or share))
 
     def make_limits(self, queue: Branch, most: int) -> list[str]:
         """Of users, of groups, or both; at one level only, so that none is above another."""

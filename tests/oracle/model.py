@@ -1,6 +1,6 @@
 """A slow model of the Go core's decisions, for scenarios that nobody played on the Go core.
 
-It knows rules 5.1 to 5.8, the gangs of 5.10 and the life of applications (2.1), without limits,
+It knows rules 5.1 to 5.8, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
 placement and preemption: it sorts everything anew for every cycle, and looks at every application,
 ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
 it on any other. Where our rules differ on purpose it has ours (G40, S1, S2, S5, X25, X28, X29, X31, I32).
@@ -13,7 +13,7 @@ from typing import Any
 
 from quadriga.core.config import QueueConfig, load
 from tests.oracle import model_limits as limits
-from tests.oracle import model_order as order
+from tests.oracle.model_cycles import REPLACED, TIMEOUT, Cycles, Word
 from tests.oracle.model_parts import (
     App,
     Ask,
@@ -22,16 +22,11 @@ from tests.oracle.model_parts import (
     Node,
     Queue,
     Resources,
-    fits,
-    narrower,
     plus,
     within,
 )
 
 __all__ = ["OPERATIONS", "Model", "Word"]
-
-Word = tuple[str, ...]
-"""``("new", app, key, node)``, ``("released", app, key, type)`` or ``("state", app, name)``."""
 
 #: the steps that it can follow
 OPERATIONS = frozenset(
@@ -39,23 +34,9 @@ OPERATIONS = frozenset(
     "schedule scheduleIdle advance inspect dump cleanQueues cleanExpired confirm".split()
 )
 
-_RESERVATION_DELAY = 2_000
-_COMPLETING, _STARTING = 30_000, 300_000
 
-_TIMEOUT, _REPLACED = "TIMEOUT", "PLACEHOLDER_REPLACED"
-
-
-class Model:
+class Model(Cycles):
     """Plays a scenario and says for each step what the resource manager is told of it."""
-
-    def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.apps: dict[str, App] = {}
-        #: releases that wait for their confirmation
-        self.outstanding: list[tuple[App, str]] = []
-        self.now = 0
-        self._seq = 0
-        self._said: list[Word] = []
 
     def play(self, step: dict[str, Any]) -> list[Word]:
         """What is said in this step, in order."""
@@ -68,10 +49,6 @@ class Model:
         """Whether Starting is a state of this application (X15)."""
         app = self.apps.get(app_id)
         return app is not None and app.starts_aware
-
-    def _next(self) -> int:
-        self._seq += 1
-        return self._seq
 
     def _nothing(self, **_: Any) -> None:
         """Nothing that concerns decisions."""
@@ -197,43 +174,13 @@ class Model:
             for held in (*app.allocations.values(), *app.placeholders.values()):
                 held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
 
-    def _forget(self, app: App) -> None:
-        del self.apps[app.app_id], app.queue.apps[app.app_id]
-        for ask in app.asks.values():
-            self._unreserve(ask)
-
-    def _enter(self, app: App, state: str) -> None:
-        if state == app.state:
-            return
-        app.state = state
-        app.deadline = None
-        if state == "Completing":
-            app.deadline = self.now + _COMPLETING
-        elif state == "Starting":
-            app.deadline = self.now + _STARTING
-        if state != "Accepted":
-            app.admitted = False
-        if state not in ("Starting", "Running", "Resuming", "Failing"):
-            app.counted = state == "Accepted" and bool(app.holds)
-        elif state in ("Starting", "Running") and app.placeholders:
-            app.counted = True  # back from Completing with leftovers
-        app.completing = False
-        self._said.append(("state", app.app_id, state))
-        if state in ("Completed", "Failed"):
-            self._forget(app)
-
-    def _run(self, app: App, *, first_replacement: bool = False) -> None:
-        """It got an allocation, or all its placeholders."""
-        if app.state == "Accepted":
-            self._enter(app, "Starting" if app.starts_aware else "Running")
-        elif app.state == "Completing" or (app.state == "Starting" and not first_replacement):
-            self._enter(app, "Running")
-
     def _look_on(self, app: App, mattered: bool) -> None:
         """Something of it was removed: a real allocation or an ask, or the last placeholder."""
         if app.state in ("Accepted", "Starting", "Running"):
             if mattered and not app.asks and not app.allocations:
                 self._enter(app, "Completing")
+            else:
+                self._run_if_complete(app)
         elif app.state == "Completing" and app.completing and not app.placeholders:
             self._enter(app, "Completed")
         elif app.state == "Resuming" and not app.placeholders:
@@ -255,6 +202,9 @@ class Model:
         placeholder: bool = False,
         taskGroup: str = "",
         tags: dict[str, str] | None = None,
+        originator: bool = False,
+        allowPreemptSelf: bool | None = None,
+        allowPreemptOther: bool | None = None,
         **_: Any,
     ) -> None:
         app = self.apps.get(appID)
@@ -264,6 +214,10 @@ class Model:
         for each in keys or (key,):
             ask = Ask(app, each, resources, priority, self._next(), self.now, required)
             ask.placeholder, ask.task_group = placeholder, taskGroup
+            ask.originator = originator
+            if allowPreemptSelf is not None or allowPreemptOther is not None:
+                ask.allow_self = bool(allowPreemptSelf)
+                ask.allow_other = bool(allowPreemptOther)
             app.asks[each] = ask
             if placeholder:
                 app.task_groups.setdefault(taskGroup, Group()).count += 1
@@ -306,6 +260,7 @@ class Model:
         """Nobody takes its place; a real ask that was to take it waits again."""
         held = app.placeholders.pop(key)
         app.task_groups[held.ask.task_group].timed_out += 1
+        app.lost = plus(app.lost, held.ask.resources)
         if held.taken_by is not None:
             held.taken_by.pending = True
         self._last_placeholder(app)
@@ -314,28 +269,25 @@ class Model:
         if not app.placeholders and app.state not in ("New", "Accepted"):
             app.placeholder_deadline = None
 
-    def _give_back(self, app: App, key: str, why: str) -> None:
-        held = app.placeholders[key]
-        if not held.released:
-            held.released = why
-            self.outstanding.append((app, key))
-            self._said.append(("released", app.app_id, key, why))
-
     def _confirm(self, types: tuple[str, ...] = ()) -> None:
         confirmed, self.outstanding = self.outstanding, []
         for app, key in confirmed:
             held = app.placeholders.get(key)
-            if self.apps.get(app.app_id) is not app or held is None:
+            if self.apps.get(app.app_id) is not app:
+                continue
+            if held is None:
+                if key in app.allocations:
+                    self._releaseAlloc(app.app_id, key)
                 continue
             node, real = held.node, held.taken_by
             node.allocated = plus(node.allocated, held.ask.resources, -1)
-            if held.released != _REPLACED or real is None:
+            if held.released != REPLACED or real is None:
                 self._placeholder_gone(app, key)
                 self._look_on(app, not app.placeholders)
                 continue
             del app.placeholders[key], app.asks[real.key]
             first = not app.allocations
-            app.allocations[real.key] = Held(real, node)
+            app.allocations[real.key] = Held(real, node, self._next())
             node.allocated = plus(node.allocated, real.resources)
             app.task_groups[real.task_group].replaced += 1
             self._last_placeholder(app)
@@ -371,7 +323,7 @@ class Model:
         elif app.placeholders:
             app.completing = True
             for key in app.placeholders:
-                self._give_back(app, key, _TIMEOUT)
+                self._give_back(app, key, TIMEOUT)
         else:
             self._enter(app, "Completed")
 
@@ -379,145 +331,11 @@ class Model:
         app.placeholder_deadline = None
         if app.state == "Accepted":
             self._enter(app, "Failing" if app.hard else "Resuming")
+            app.started = False  # from now on it is an ordinary application
             for ask in [ask for ask in app.asks.values() if app.hard or ask.placeholder]:
-                self._said.append(("released", app.app_id, ask.key, _TIMEOUT))
+                self._said.append(("released", app.app_id, ask.key, TIMEOUT))
                 self._drop(ask)
                 if ask.placeholder:
                     app.task_groups[ask.task_group].timed_out += 1
         for key in app.placeholders:
-            self._give_back(app, key, _TIMEOUT)
-
-    # -- cycles ----------------------------------------------------------------------------------------
-
-    def _schedule(self, count: int = 1) -> None:
-        for _ in range(count):
-            self._cycle()
-
-    def _scheduleIdle(self, count: int = 1000) -> None:
-        for _ in range(count):
-            if not self._cycle():
-                return
-
-    def _cycle(self) -> bool:
-        """Whether it allocated or replaced something; one that reserves ends too (5.2)."""
-        if not self.nodes:
-            return False
-        leaves = list(order.leaves(self.root, self._capacity()))
-        for leaf in leaves:
-            for app in sorted(leaf.apps.values(), key=lambda app: app.app_id):
-                if self._may_start(app) and self._serve_reserved(app):
-                    return True
-        for leaf in leaves:
-            for app in order.applications(leaf):
-                if app.placeholders and self._replace(app):
-                    return True
-        for leaf in leaves:
-            for app in order.applications(leaf):
-                if self._may_start(app) and app.state not in ("Resuming", "Failing"):
-                    done, allocated = self._serve_asks(app)
-                    if done:
-                        return allocated
-        return False
-
-    def _may_start(self, app: App) -> bool:
-        return app.queue.admits(app) and (app.state != "Accepted" or limits.may_run(app))
-
-    def _serve_asks(self, app: App) -> tuple[bool, bool]:
-        """Whether the cycle ends here, and whether with an allocation."""
-        room = narrower(order.headroom(app.queue, self._capacity()), limits.room_for(app))
-        for ask in app.waiting:
-            if not app.replaces(ask) and within(room, ask.resources):
-                done, allocated = self._serve(ask)
-                if done:
-                    return True, allocated
-        return False, False
-
-    def _serve_reserved(self, app: App) -> bool:
-        # in our order of several reservations of one application (v1.5.2: by node and key)
-        reserved = [ask for ask in app.waiting if ask.reserved is not None]
-        for ask in reserved:
-            assert ask.reserved is not None
-            if self._try(ask, ask.reserved):
-                return True
-        for ask in reserved:
-            for node in order.nodes(self.nodes.values(), self.partition):
-                if node.reserved_by is None and self._try(ask, node):
-                    return True
-        return False
-
-    def _replace(self, app: App) -> bool:
-        """Let a real ask take over a placeholder of its group (5.10)."""
-        for ask in app.waiting:
-            if ask.placeholder or not ask.task_group:
-                continue
-            for key, held in sorted(app.placeholders.items()):
-                if held.released or held.ask.task_group != ask.task_group:
-                    continue
-                if not fits(held.ask.resources, ask.resources):
-                    self._give_back(app, key, _TIMEOUT)
-                    continue
-                self._unreserve(ask)
-                ask.pending = False
-                held.taken_by = ask
-                self._give_back(app, key, _REPLACED)
-                return True
-        return False
-
-    def _serve(self, ask: Ask) -> tuple[bool, bool]:
-        best: Node | None = None
-        tightest = 0.0
-        for node in order.nodes(self.nodes.values(), self.partition):
-            if node.reserved_by is not None or not node.schedulable:
-                continue
-            if not fits(node.total, ask.resources):
-                continue
-            if self._try(ask, node):
-                return True, True
-            if self.now - ask.created > _RESERVATION_DELAY and ask.reserved is None:
-                score = order.fit_in_score(ask.resources, node.available)
-                if best is None or score < tightest:
-                    best, tightest = node, score
-        if best is not None:
-            ask.reserved, best.reserved_by = best, ask
-            return True, False
-        return False, False
-
-    def _try(self, ask: Ask, node: Node) -> bool:
-        app = ask.app
-        if not node.schedulable or not fits(node.available, ask.resources):
-            return False
-        if node.reserved_by is not None and node.reserved_by is not ask:
-            return False
-        room = narrower(order.headroom(app.queue, self._capacity()), limits.room_for(app))
-        if not within(room, ask.resources):
-            return False
-        self._unreserve(ask)
-        ask.pending = False
-        app.counted = app.bound = True
-        del app.asks[ask.key]
-        node.allocated = plus(node.allocated, ask.resources)
-        if not ask.placeholder:
-            app.allocations[ask.key] = Held(ask, node)
-            self._run(app)
-        else:
-            if app.placeholder_deadline is None and app.state not in ("Resuming", "Failing"):
-                app.placeholder_deadline = self.now + app.timeout
-            app.placeholders[ask.key] = Held(ask, node)
-            gang = plus(app.holds, app.allocated, -1)
-            if app.state == "Accepted" and fits(gang, app.placeholder_ask):
-                self._run(app)
-        if app.state == "Accepted":
-            app.admitted = True
-        self._said.append(("new", app.app_id, ask.key, node.node_id))
-        return True
-
-    def _unreserve(self, ask: Ask) -> None:
-        if ask.reserved is not None:
-            ask.reserved.reserved_by = None
-            ask.reserved = None
-
-    def _capacity(self) -> Resources:
-        whole: Resources = {}
-        for node in self.nodes.values():
-            whole = plus(whole, node.total)
-        return whole
+            self._give_back(app, key, TIMEOUT)

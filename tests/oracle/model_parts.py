@@ -72,6 +72,12 @@ class Ask:
     required_node: str
     placeholder: bool = False
     task_group: str = ""
+    originator: bool = False
+    allow_self: bool = True
+    allow_other: bool = False
+    #: it has preempted, and when it last tried to (ms)
+    preempted: bool = False
+    checked: int | None = None
     pending: bool = True
     reserved: Node | None = None
 
@@ -82,6 +88,7 @@ class Held:
 
     ask: Ask
     node: Node
+    seq: int
     released: str = ""
     taken_by: Ask | None = None
 
@@ -116,6 +123,10 @@ class App:
     #: instants (ms) at which its state, and its placeholders, time out
     deadline: int | None = None
     placeholder_deadline: int | None = None
+    #: placeholders that nobody took over; a Soft gang does without them (S5)
+    lost: Resources = field(default_factory=dict)
+    #: a placeholder has landed, and the gang has not been given up
+    started: bool = False
     #: it is letting go of its last placeholders to complete
     completing: bool = False
     #: it counts under maxapplications while its placeholders are being allocated
@@ -150,6 +161,13 @@ class App:
     @property
     def priority(self) -> int:
         return max((ask.priority for ask in self.waiting), default=LOWEST)
+
+    @property
+    def gang_is_complete(self) -> bool:
+        have = sum_of(held.ask.resources for held in self.placeholders.values())
+        if not self.hard:
+            have = plus(have, self.lost)
+        return bool(self.placeholder_ask) and fits(have, self.placeholder_ask)
 
     def replaces(self, ask: Ask) -> bool:
         """Whether the ask waits for a placeholder of its group (5.6)."""

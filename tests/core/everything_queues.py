@@ -1,0 +1,151 @@
+"""Random configurations with a bit of everything, for ``everything_life``."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+from quadriga.core.config import ConfigError, load
+
+__all__ = ["USERS", "configuration"]
+
+#: who submits, each with some of these groups
+USERS = {"ann": ("g1", "g2"), "bob": ("g2",), "cem": (), "dot": ("g3", "g1")}
+TYPES = ("vcore", "memory")
+NAMES = ("a", "b", "c")
+POLICIES = ("fifo", "fifo", "fair", "stateaware")
+
+Amounts = dict[str, int]
+#: what a user or a group may have at most, as far as queues above have said: (kind, name)
+Ceilings = dict[tuple[str, str], Amounts]
+
+
+def configuration(rng: Random, partitions: tuple[str, ...] = ("default",)) -> str:
+    """A valid one, as JSON, which is YAML. Names are few, so a reload meets the same queues."""
+    while True:
+        found = json.dumps({"partitions": [_partition(rng, name) for name in partitions]})
+        try:
+            load(found)
+        except ConfigError:  # guarantees or limits do not add up
+            continue
+        return found
+
+
+def _partition(rng: Random, name: str) -> dict[str, Any]:
+    root = _queue(rng, "root", rng.randint(1, 3), {}, 0, {})
+    root["submitacl"] = rng.choice(("*",) * 9 + ("ann,bob g1",))
+    partition: dict[str, Any] = {
+        "name": name,
+        "queues": [root],
+        "nodesortpolicy": {"type": rng.choice(("fair", "binpacking"))},
+        "preemption": {
+            "enabled": rng.random() < 0.85,
+            "quotapreemptionenabled": rng.random() < 0.5,
+        },
+    }
+    if rng.random() < 0.3:
+        partition["nodesortpolicy"]["resourceweights"] = {"vcore": rng.randint(0, 3), "memory": 2}
+    if rng.random() < 0.5:
+        made: dict[str, Any] = {"name": "fixed", "value": "root.made", "create": True}
+        rules: list[dict[str, Any]] = [
+            {"name": "tag", "value": "namespace", "create": True, "parent": made},
+            {"name": "user", "create": True, "filter": {"users": ["cem"]}},
+            {"name": "provided", "create": rng.random() < 0.5},
+        ]
+        partition["placementrules"] = rules[rng.randint(0, 2) :]
+    return partition
+
+
+def _queue(
+    rng: Random, name: str, depth: int, above: Amounts, most: int, ceilings: Ceilings
+) -> dict[str, Any]:
+    queue: dict[str, Any] = {"name": name}
+    is_root = name == "root"
+    quota: Amounts = {}
+    if not is_root:
+        quota = {
+            each: rng.randint(4, min(24, above.get(each, 24)))
+            for each in TYPES
+            if rng.random() < 0.3 and above.get(each, 24) >= 4
+        }
+        if most or rng.random() < 0.25:
+            most = queue["maxapplications"] = rng.randint(1, most or 4)
+    above = {**above, **quota}
+    ceilings = dict(ceilings)
+    if limits := _limits(rng, above, most, ceilings):
+        queue["limits"] = limits
+    is_leaf = depth == 0 or (not is_root and rng.random() < 0.4)
+    queue["properties"] = _properties(rng)
+    guaranteed = {each: rng.randint(1, 4) for each in TYPES if rng.random() < 0.4}
+    if not is_leaf:
+        queue["parent"] = True
+        if rng.random() < 0.3:
+            queue["childtemplate"] = _template(rng, most)
+        names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
+        below = [_queue(rng, each, depth - 1, above, most, ceilings) for each in sorted(names)]
+        queue["queues"] = below
+        guaranteed = {each: value * len(below) for each, value in guaranteed.items()}
+    if not is_root:
+        resources = {"max": quota, "guaranteed": guaranteed if rng.random() < 0.6 else {}}
+        if any(resources.values()):
+            queue["resources"] = {kind: _texts(of) for kind, of in resources.items() if of}
+    return queue
+
+
+def _texts(amounts: Amounts) -> dict[str, str]:
+    return {name: f"{value}m" if name == "vcore" else str(value) for name, value in amounts.items()}
+
+
+def _properties(rng: Random) -> dict[str, str]:
+    chosen = {
+        "application.sort.policy": (1.0, rng.choice(POLICIES)),
+        "application.sort.priority": (0.3, "disabled"),
+        "priority.offset": (0.2, str(rng.randint(-3, 3))),
+        "priority.policy": (0.15, "fence"),
+        "preemption.policy": (0.15, rng.choice(("fence", "disabled"))),
+        "preemption.delay": (0.6, rng.choice(("1s", "5s"))),
+        "preemption.quota.delay": (0.3, rng.choice(("5s", "20s"))),
+        "application.unschedasks.backoff": (0.05, rng.choice(("1", "2", "3"))),
+        "application.unschedasks.backoff.delay": (0.4, "10s"),
+        "gang.hold": (0.25, "false"),
+        "gang.admission": (0.25, "incremental"),
+        "gang.wait.limit": (0.15, "60s"),
+    }
+    return {key: value for key, (likely, value) in chosen.items() if rng.random() < likely}
+
+
+def _template(rng: Random, most: int) -> dict[str, Any]:
+    template: dict[str, Any] = {"properties": _properties(rng)}
+    if rng.random() < 0.4:
+        template["maxapplications"] = rng.randint(1, most or 3)
+    if rng.random() < 0.5:
+        template["resources"] = {"max": _texts({"vcore": rng.randint(4, 12)})}
+    return template
+
+
+def _limits(rng: Random, above: Amounts, most: int, ceilings: Ceilings) -> list[dict[str, Any]]:
+    """Some users and groups, named and everybody else, within what they have further up."""
+    if rng.random() < 0.7:
+        return []
+    users = rng.sample(sorted(USERS), rng.choice((0, 0, 1)))
+    groups = rng.sample(("g1", "g2", "g3"), rng.choice((0, 1, 1, 2)))
+    who = [("users", name) for name in users] + [("groups", name) for name in groups]
+    if groups and rng.random() < 0.4:
+        who.append(("groups", "*"))
+    if rng.random() < 0.6:
+        who.append(("users", "*"))
+    found = []
+    known = dict(ceilings)
+    for kind, name in who:
+        ceiling = known.get((kind, name)) or known.get((kind, "*")) or {}
+        limit: dict[str, Any] = {kind: [name]}
+        if rng.random() < 0.8:
+            each = rng.choice(TYPES)
+            value = min(rng.randint(4, 14), above.get(each, 99), ceiling.get(each, 99))
+            limit["maxresources"] = _texts({each: value})
+            ceilings[kind, name] = {**ceiling, each: value}
+        if rng.random() < 0.2 or "maxresources" not in limit:
+            limit["maxapplications"] = rng.randint(1, most or 3)
+        found.append(limit)
+    return found

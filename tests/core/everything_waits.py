@@ -1,0 +1,150 @@
+"""Who waits although nothing is in the way: a slow and simple reading of the rules.
+
+Everything is counted anew from applications and nodes; masks, heaps and ledgers, by which the
+scheduler itself decides who has to wait, are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from quadriga.core.model.account import Account, Limit
+from quadriga.core.model.application import Application
+from quadriga.core.model.ask import Ask
+from quadriga.core.model.node import Node
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.fsm import application as life
+
+__all__ = ["waits_for_nothing"]
+
+#: whether the resource manager accepts this ask (by its key) on this node
+Accepts = Callable[[str, str], bool]
+
+
+def waits_for_nothing(partition: Partition, now: int, accepts: Accepts) -> Iterator[str]:
+    """Asks that should have been placed by a round without a limit, in words."""
+    if partition.state == "Stopped":
+        return
+    for app in partition.applications.values():
+        if _is_served(app, now):
+            for ask in app.asks.values():
+                if ask.state == "Pending" and _has_its_turn(app, ask) and _within_all(app, ask):
+                    for node in partition.nodes.values():
+                        if _takes(node, ask) and accepts(ask.ask_key, node.node_id):
+                            yield f"{partition.key}: {ask.key} of {app.queue.path} fits {node.node_id}"
+
+
+# -- the application -------------------------------------------------------------------------------
+
+
+def _is_served(app: Application, now: int) -> bool:
+    """Its state, its back-off (2.2.2), its turn and its place (2.9, 2.5)."""
+    leaf = app.queue
+    assert isinstance(leaf, LeafQueue)
+    if app.state not in life.SERVED or app.backoff_until > now:
+        return False
+    if leaf.stateaware and app.state != life.RUNNING and _turn(leaf) is not app:
+        return False
+    if app.state in life.COUNTED or app in leaf.admitted:
+        return True
+    return all(queue.admits() for queue in leaf.lineage) and (
+        app.counted or all(_admits(queue, account, limit) for queue, account, limit in _limits(app))
+    )
+
+
+def _turn(leaf: LeafQueue) -> Application | None:
+    """Of those that do not run yet: the Starting one, else the oldest that asks for anything. There
+    may be several Starting ones after a reload or a recovery."""
+    starting = [app for app in leaf.apps.values() if app.state == life.STARTING]
+    asking = [
+        app
+        for app in leaf.apps.values()
+        if app.state == life.ACCEPTED and any(ask.state == "Pending" for ask in app.asks.values())
+    ]
+    return min(starting or asking, key=lambda app: app.seq, default=None)
+
+
+# -- the ask ---------------------------------------------------------------------------------------
+
+
+def _has_its_turn(app: Application, ask: Ask) -> bool:
+    """What gangs make of it: the gate (X16), the hold (X9), a placeholder to wait for (G27)."""
+    whole = app.placeholder_ask
+    if ask.placeholder:
+        if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
+            return True
+        return all(
+            place >= len(whole)
+            or whole[place] <= max(0, limit - queue.allocated[place] - queue.promised[place])
+            for queue in app.queue.lineage[:-1]
+            for place, limit in queue.limits
+        )
+    if app.holding:
+        return False
+    group = app.task_groups.get(ask.task_group)
+    return group is None or group.count <= group.replaced + group.timed_out
+
+
+def _within_all(app: Application, ask: Ask) -> bool:
+    """Quotas of queues, and limits of its user and group (5.6, steps 3 and 5)."""
+    need = {place: value for place, value in enumerate(ask.vector) if value}
+    for queue in app.queue.lineage:
+        held = _held(queue, lambda each: True)
+        if any(held.get(at, 0) + need[at] > most for at, most in queue.limits if at in need):
+            return False
+    for queue, account, limit in _limits(app):
+        held = _held(queue, _belongs_to(account))
+        if any(held.get(at, 0) + need[at] > most for at, most in limit.resources if at in need):
+            return False
+    return True
+
+
+def _takes(node: Node, ask: Ask) -> bool:
+    kept = node.reservation
+    return (
+        (node.state == "Schedulable" or (node.state == "Draining" and bool(ask.required_node)))
+        and ask.required_node in ("", node.node_id)
+        and (kept is None or kept.ask is ask)
+        and all(value <= max(0, node.available[at]) for at, value in enumerate(ask.vector) if value)
+    )
+
+
+# -- limits of users and groups --------------------------------------------------------------------
+
+
+def _limits(app: Application) -> Iterator[tuple[Queue, Account, Limit]]:
+    """All that apply to the application, on every queue of its path (2.5)."""
+    for queue in app.queue.lineage:
+        user, group = app.user_account, app.group_account
+        assert user is not None
+        own = queue.user_limits.get(user.name) or queue.user_limits.get("*")
+        if own is not None:
+            yield queue, user, own
+        if group is not None and group.name in queue.group_limits:
+            yield queue, group, queue.group_limits[group.name]
+
+
+def _belongs_to(account: Account) -> Callable[[Application], bool]:
+    return lambda app: account in (app.user_account, app.group_account)
+
+
+def _admits(queue: Queue, account: Account, limit: Limit) -> bool:
+    belongs = _belongs_to(account)
+    running = sum(app.counted and belongs(app) for app in _below(queue))
+    return not limit.applications or running < limit.applications
+
+
+def _below(queue: Queue) -> Iterator[Application]:
+    return (app for app in queue.partition.applications.values() if queue in app.queue.lineage)
+
+
+def _held(queue: Queue, whose: Callable[[Application], bool]) -> dict[int, int]:
+    """What applications hold in the queue and below, by type."""
+    held: dict[int, int] = {}
+    for app in _below(queue):
+        if whose(app):
+            for book in (app.allocated, app.allocated_placeholder):
+                for place, value in enumerate(book):
+                    held[place] = held.get(place, 0) + value
+    return held

@@ -1,0 +1,174 @@
+"""V1 to V10 of BEHAVIOUR 6.1 after every step of arbitrary histories, of everything at once.
+
+What may happen, and what is looked at after each step, is in ``everything_life``; the random
+configurations are made by ``everything_queues``, and who may wait for what is known to
+``everything_waits``. Here histories are lived through: some by seed, some chosen by Hypothesis so
+that a failure shrinks to a few steps. ``HYPOTHESIS_PROFILE=thorough`` lives through thousands.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from everything_life import STEPS, Life
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from quadriga.core import Options, Scheduler
+
+
+def history(seed: int, steps: int = 100, *, curious: bool = True) -> Life:
+    life = Life(Random(seed), curious=curious)
+    for _ in range(steps):
+        life.step()
+    return life
+
+
+# -- by seed ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_v1_to_v6_v8_v9_hold_after_every_step(seed: int) -> None:
+    """And when all applications are removed, nothing is left of them."""
+    history(seed).end()
+
+
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_v7_when_everything_is_released_all_applications_end_by_themselves(seed: int) -> None:
+    life = history(seed)
+    life.wind_down()
+    life.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_v1_to_v9_hold_in_long_histories(seed: int) -> None:
+    life = history(seed, 300)
+    if seed % 2:
+        life.wind_down()
+    life.end()
+
+
+def test_the_histories_are_worth_looking_at() -> None:
+    """All that may happen does happen in a few of them."""
+    log = [line for seed in range(6) for line in history(seed, curious=False).log]
+    for what, least in {
+        " new ": 100,
+        " placeholder of ": 15,
+        " PLACEHOLDER_REPLACED": 3,
+        " PREEMPTED_BY_SCHEDULER": 5,
+        " TIMEOUT": 10,
+        " STOPPED_BY_RM": 20,
+        " FAILED ": 10,
+        "rejected app": 3,
+        "rejected node ": 3,
+        "rejected ask ": 3,
+        "rm-2: new ": 5,
+    }.items():
+        assert sum(what in f" {line} " or what in line for line in log) >= least, what
+
+
+# -- the same again --------------------------------------------------------------------------------
+
+
+def test_v10_the_same_steps_give_the_same_output() -> None:
+    first, again, other = history(7), history(7), history(8)
+    assert first.digest.digest() == again.digest.digest()
+    assert first.digest.digest() != other.digest.digest()
+
+
+@pytest.mark.parametrize("seed", (30, 31))
+def test_v10_looking_changes_nothing(seed: int) -> None:
+    """Whatever is shown in between, and however often, the output is the same."""
+    assert history(seed).digest.digest() == history(seed, curious=False).digest.digest()
+
+
+def said(*seeds: int) -> str:
+    """Digests of every byte that the scheduler said, with the messages of events."""
+    return " ".join(history(seed, curious=False).digest.hexdigest() for seed in seeds)
+
+
+_SAY = "import sys; sys.path.insert(0, sys.argv[1]); import test_core_everything as it; "
+
+
+def test_v10_nothing_depends_on_the_hash_seed() -> None:
+    """Nor, with that, on the order of a set."""
+    heard = set()
+    for hash_seed in ("0", "4242"):
+        result = subprocess.run(
+            [sys.executable, "-c", _SAY + "print(it.said(7, 40, 41))", str(Path(__file__).parent)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        heard.add(result.stdout.strip())
+    assert heard == {said(7, 40, 41)}
+
+
+def test_v10_a_scheduler_has_no_clock_of_its_own() -> None:
+    scheduler = Scheduler(Options())
+    assert scheduler.now == 0
+    assert scheduler.next_deadline() is None
+
+
+# -- by Hypothesis ---------------------------------------------------------------------------------
+
+
+class Anything(RuleBasedStateMachine):
+    """Hypothesis picks the steps, so that a failure shrinks to a few of them."""
+
+    life: Life
+
+    @initialize(rng=st.randoms(use_true_random=False))
+    def begin(self, rng: Random) -> None:
+        self.life = Life(rng)
+
+    @invariant()
+    def nothing_is_wrong(self) -> None:
+        if hasattr(self, "life"):
+            self.life.look()
+
+    def teardown(self) -> None:
+        if hasattr(self, "life"):
+            self.life.end()
+
+
+def _as_rule(name: str) -> Callable[[Anything], None]:
+    def step(self: Anything) -> None:
+        getattr(self.life, name)()
+
+    step.__name__ = name
+    return step
+
+
+for _name in STEPS:
+    setattr(Anything, _name, rule()(_as_rule(_name)))
+
+_EXAMPLES = settings.default.max_examples
+_SLOW = [HealthCheck.large_base_example, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+TestAnything = Anything.TestCase
+TestAnything.settings = settings(
+    settings.default,
+    stateful_step_count=30,
+    max_examples=min(_EXAMPLES, 25),
+    suppress_health_check=_SLOW,
+)
+
+
+@pytest.mark.slow
+class TestAnythingLonger(Anything.TestCase):  # type: ignore[name-defined,misc]
+    settings = settings(
+        settings.default,
+        stateful_step_count=60,
+        max_examples=min(_EXAMPLES, 60) if _EXAMPLES < 1000 else _EXAMPLES,
+        suppress_health_check=_SLOW,
+    )
