@@ -230,12 +230,13 @@ def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
 def expect(ask: Ask, repeats: int) -> None:
     """So many more allocations of the ask are pending (negative: fewer)."""
     app = ask.app
+    books = [queue.pending for queue in app.queue.lineage]
+    books.append(app.pending)
     for place, value in enumerate(ask.vector):
         if value:
             value *= repeats
-            app.pending[place] += value
-            for queue in app.queue.lineage:
-                queue.pending[place] += value
+            for book in books:
+                book[place] += value
 
 
 def unexpect(ask: Ask, repeats: int) -> None:

@@ -7,14 +7,14 @@ to be possible is remembered where it failed; the next walk does not come by the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core.events import happenings
-from quadriga.core.model.application import Application
 from quadriga.core.order.ranking import EVERY_BIT, Level
 
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
@@ -27,11 +27,11 @@ __all__ = ["descend", "leave_out", "node_for", "out_of_quota", "set_aside"]
 def descend(partition: Partition, able: int) -> tuple[Application, AskGroup, int] | None:
     """Down the best child of every level to the group whose ask is next in order, and for which of
     these bits nothing above stops it."""
-    able &= partition.root.offered
-    level = partition.root.best(able)
-    if level is None:
+    level: Any = partition.root
+    able &= level.offered
+    if not able:
         return None
-    while not isinstance(level, Application):
+    while not level.is_application:
         able &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
         level = level.best(able)
     if level.limiting and level.above is not None:

@@ -91,6 +91,8 @@ class Application(Level):
         "user_limits",
     )
 
+    is_application = True
+
     def __init__(self, app_id: str, partition: Partition, queue: Queue, seq: int, now: int) -> None:
         super().__init__()
         self.app_id = app_id

@@ -124,6 +124,9 @@ class Level:
 
     __slots__ = ("above", "blocked", "mask", "rank", "waiting")
 
+    #: whether the walk down the tree ends here
+    is_application = False
+
     def __init__(self) -> None:
         self.above: Level | None = None
         self.waiting: dict[int, Ranking] = {}
