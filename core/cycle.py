@@ -17,7 +17,7 @@ from quadriga.core.order.shapes import REPLACE
 from quadriga.core.preemption import turns, vain
 from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.reserved import serve_reserved
-from quadriga.core.walk import descend, leave_out, node_for, out_of_quota, set_aside
+from quadriga.core.walk import descend, leave_out, node_for, out_of_quota
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = 
             return True
     if turns.is_due(ask, now) and _preempt(kernel, partition, ask, nodes_tried=True):
         return True
-    set_aside(partition, ask)
+    partition.set_aside(ask)
     return False
 
 

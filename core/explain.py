@@ -126,6 +126,15 @@ def _whose(ledger: Ledger) -> str:
 def _of_gang(ask: Ask) -> Iterator[Check]:
     app = ask.app
     text = app.partition.registry.text
+    if ask.planned is not None and ask.planned.partner is not None:
+        placeholder = ask.planned.partner
+        yield Check(
+            "replacement",
+            False,
+            f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
+            "whose release has yet to be confirmed (G29)",
+        )
+        return
     if app.placeholder_ask is None and ask.placeholder:
         return
     if ask.placeholder:

@@ -179,8 +179,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
                 _plan(kernel, ask, first, node)
                 return True
     if ask.group is not None and first is not None:
-        app.partition.leave(ask)
-        app.partition.aside[ask] = None
+        app.partition.set_aside(ask)
     else:
         app.partition.offer_replacements(app)
     return False

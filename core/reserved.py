@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import gang, limits, reservation
 from quadriga.core.allocating import allocate
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, goes_before
 from quadriga.core.order.shapes import ELSEWHERE
 from quadriga.core.preemption.required_node import preempt_on_required_node
 from quadriga.core.walk import node_for, out_of_quota
@@ -30,13 +30,12 @@ __all__ = ["serve_reserved"]
 def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
     while True:
-        own = min(partition.woken, key=_order) if partition.woken else None
+        own = _first_woken(partition)
         other, able = _first_elsewhere(partition)
         if own is None and other is None:
             return False
-        if own is not None and (other is None or _place(own.ask.app) <= _place(other)):
-            app = own.ask.app
-            for each in sorted((r for r in partition.woken if r.ask.app is app), key=_order):
+        if own is not None and (other is None or own is other or _comes_before(own, other)):
+            for each in sorted((r for r in partition.woken if r.ask.app is own), key=_order):
                 if each in partition.woken:
                     del partition.woken[each]
                     if _use(kernel, partition, each):
@@ -45,14 +44,28 @@ def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
             return True
 
 
-def _place(app: Application) -> tuple[object, ...]:
-    path = tuple((q.rank or q.make_rank(), q.name) for q in reversed(app.queue.lineage[:-1]))
-    return path, app.seq
+def _first_woken(partition: Partition) -> Application | None:
+    """The first application of which a reserved node may have gained room."""
+    first: Application | None = None
+    for each in partition.woken:
+        app = each.ask.app
+        if first is None or (app is not first and _comes_before(app, first)):
+            first = app
+    return first
 
 
-def _order(each: Reservation) -> tuple[object, ...]:
-    ask = each.ask
-    return _place(ask.app), -ask.priority, ask.seq, each.node.node_id
+def _comes_before(one: Application, other: Application) -> bool:
+    """By their queues, from the top down (5.4), and in one queue by their submission."""
+    if one.queue is not other.queue:
+        paths = zip(reversed(one.queue.lineage), reversed(other.queue.lineage), strict=False)
+        for left, right in paths:
+            if left is not right:
+                return goes_before(left, right)
+    return one.seq < other.seq
+
+
+def _order(each: Reservation) -> tuple[int, int, str]:
+    return -each.ask.priority, each.ask.seq, each.node.node_id
 
 
 # -- on the reserved node --------------------------------------------------------------------------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.order.shapes import Shape
 
-__all__ = ["descend", "leave_out", "node_for", "out_of_quota", "set_aside"]
+__all__ = ["descend", "leave_out", "node_for", "out_of_quota"]
 
 
 def descend(partition: Partition, able: int) -> tuple[Application, AskGroup, int] | None:
@@ -80,9 +80,3 @@ def leave_out(partition: Partition, level: Level, bits: int) -> None:
             level.unblock(bits)
 
     partition.left_out.append(bring_back)
-
-
-def set_aside(partition: Partition, ask: Ask) -> None:
-    """No node for this ask in this round, for a reason that only the outside knows."""
-    partition.leave(ask)
-    partition.aside[ask] = None

@@ -264,7 +264,8 @@ class Partition:
         """The ask waits no longer. An empty group is forgotten."""
         group = ask.group
         if group is None:
-            self.aside.pop(ask, None)
+            if self.aside.pop(ask, 0) is None:
+                self._refresh_turn(ask.app)
             return
         group.remove(ask)
         if ask.reservations:  # it keeps its nodes while it is away
@@ -290,6 +291,11 @@ class Partition:
                         queue.unblock(forgotten.quota)
                 for ledger in list(self.short_ledgers.get(forgotten, ())):
                     ledger.forget(forgotten)
+
+    def set_aside(self, ask: Ask) -> None:
+        """No place for this ask in this round, for a reason that only the outside knows."""
+        self.aside[ask] = None  # first: it keeps its application's turn
+        self.leave(ask)
 
     def refresh_group(self, group: AskGroup) -> None:
         """Announce what the group wants now and take back what it no longer wants."""
@@ -345,7 +351,9 @@ class Partition:
             return
         waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
         waiting.sort(key=lambda a: (a.state != app_life.STARTING, a.seq))
-        turn = next((a for a in waiting if a.groups or a.state == app_life.STARTING), None)
+        refused = {ask.app for ask in self.aside}  # for this round, and no less pending for that
+        asking = (a for a in waiting if a.groups or a in refused or a.state == app_life.STARTING)
+        turn = next(asking, None)
         if turn is not leaf.turn:
             before, leaf.turn = leaf.turn, turn
             if before is not None and before.state != app_life.RUNNING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.vain import Vain
     from quadriga.core.timers import Timer
 
-__all__ = ["LeafQueue", "ParentQueue", "Queue"]
+__all__ = ["LeafQueue", "ParentQueue", "Queue", "goes_before"]
 
 #: up to so many children a look at each is cheaper than the heaps
 _FEW = 8
@@ -391,6 +391,12 @@ class ParentQueue(Queue):
                 child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2)
             )
         return children.values()
+
+
+def goes_before(one: Queue, other: Queue) -> bool:
+    """Whether a queue comes before one beside it, as ``ParentQueue.best`` has it (5.4)."""
+    left, right = one.rank or one.make_rank(), other.rank or other.make_rank()
+    return left < right if left != right else _first_of([one, other]) is one
 
 
 def _first_of(tied: list[Queue]) -> Queue:

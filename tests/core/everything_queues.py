@@ -21,10 +21,13 @@ Amounts = dict[str, int]
 Ceilings = dict[tuple[str, str], Amounts]
 
 
-def configuration(rng: Random, partitions: tuple[str, ...] = ("default",)) -> str:
-    """A valid one, as JSON, which is YAML. Names are few, so a reload meets the same queues."""
+def configuration(rng: Random, partitions: tuple[str, ...], *, crowded: bool) -> str:
+    """A valid one, as JSON, which is YAML. Names are few, so a reload meets the same queues.
+
+    ``crowded``: made for clusters in which many have to go for others.
+    """
     while True:
-        found = json.dumps({"partitions": [_partition(rng, name) for name in partitions]})
+        found = json.dumps({"partitions": [_partition(rng, name, crowded) for name in partitions]})
         try:
             load(found)
         except ConfigError:  # guarantees or limits do not add up
@@ -32,15 +35,16 @@ def configuration(rng: Random, partitions: tuple[str, ...] = ("default",)) -> st
         return found
 
 
-def _partition(rng: Random, name: str) -> dict[str, Any]:
-    root = _queue(rng, "root", rng.randint(1, 3), {}, 0, {})
+def _partition(rng: Random, name: str, crowded: bool) -> dict[str, Any]:
+    keen = rng.random() < (0.8 if crowded else 0.1)
+    root = _queue(rng, "root", rng.randint(1, 3), {}, 0, {}, keen=keen)
     root["submitacl"] = rng.choice(("*",) * 9 + ("ann,bob g1",))
     partition: dict[str, Any] = {
         "name": name,
         "queues": [root],
         "nodesortpolicy": {"type": rng.choice(("fair", "binpacking"))},
         "preemption": {
-            "enabled": rng.random() < 0.85,
+            "enabled": keen or rng.random() < 0.8,
             "quotapreemptionenabled": rng.random() < 0.5,
         },
     }
@@ -58,36 +62,54 @@ def _partition(rng: Random, name: str) -> dict[str, Any]:
 
 
 def _queue(
-    rng: Random, name: str, depth: int, above: Amounts, most: int, ceilings: Ceilings
+    rng: Random,
+    name: str,
+    depth: int,
+    above: Amounts,
+    most: int,
+    ceilings: Ceilings,
+    *,
+    keen: bool,
 ) -> dict[str, Any]:
+    """With all that is below. In a ``keen`` tree many queues have a guarantee for everything, none has
+    a quota, and nobody waits long before he preempts."""
     queue: dict[str, Any] = {"name": name}
     is_root = name == "root"
     quota: Amounts = {}
-    if not is_root:
+    if not is_root and not keen:
         quota = {
             each: rng.randint(4, min(24, above.get(each, 24)))
             for each in TYPES
             if rng.random() < 0.3 and above.get(each, 24) >= 4
         }
-        if most or rng.random() < 0.25:
-            most = queue["maxapplications"] = rng.randint(1, most or 4)
+    if not is_root and (most or rng.random() < 0.2):
+        most = queue["maxapplications"] = rng.randint(1, most or 4)
     above = {**above, **quota}
     ceilings = dict(ceilings)
-    if limits := _limits(rng, above, most, ceilings):
+    if not keen and (limits := _limits(rng, above, most, ceilings)):
         queue["limits"] = limits
     is_leaf = depth == 0 or (not is_root and rng.random() < 0.4)
     queue["properties"] = _properties(rng)
-    guaranteed = {each: rng.randint(1, 4) for each in TYPES if rng.random() < 0.4}
+    if keen:
+        queue["properties"] |= {"preemption.delay": "1s", "preemption.policy": "default"}
+    guaranteed = {each: rng.randint(1, 4) for each in TYPES if rng.random() < 0.5}
+    if keen:
+        guaranteed = {"vcore": rng.randint(1, 3), "memory": rng.randint(2, 6)}
     if not is_leaf:
         queue["parent"] = True
         if rng.random() < 0.3:
             queue["childtemplate"] = _template(rng, most)
         names = rng.sample(NAMES, rng.randint(1, len(NAMES)))
-        below = [_queue(rng, each, depth - 1, above, most, ceilings) for each in sorted(names)]
+        below = [
+            _queue(rng, each, depth - 1, above, most, ceilings, keen=keen) for each in sorted(names)
+        ]
         queue["queues"] = below
         guaranteed = {each: value * len(below) for each, value in guaranteed.items()}
     if not is_root:
-        resources = {"max": quota, "guaranteed": guaranteed if rng.random() < 0.6 else {}}
+        resources = {
+            "max": quota,
+            "guaranteed": guaranteed if rng.random() < (0.9 if keen else 0.6) else {},
+        }
         if any(resources.values()):
             queue["resources"] = {kind: _texts(of) for kind, of in resources.items() if of}
     return queue
@@ -104,7 +126,7 @@ def _properties(rng: Random) -> dict[str, str]:
         "priority.offset": (0.2, str(rng.randint(-3, 3))),
         "priority.policy": (0.15, "fence"),
         "preemption.policy": (0.15, rng.choice(("fence", "disabled"))),
-        "preemption.delay": (0.6, rng.choice(("1s", "5s"))),
+        "preemption.delay": (0.8, rng.choice(("1s", "1s", "5s"))),
         "preemption.quota.delay": (0.3, rng.choice(("5s", "20s"))),
         "application.unschedasks.backoff": (0.05, rng.choice(("1", "2", "3"))),
         "application.unschedasks.backoff.delay": (0.4, "10s"),

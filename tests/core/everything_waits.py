@@ -16,13 +16,13 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.fsm import application as life
 
-__all__ = ["waits_for_nothing"]
+__all__ = ["back_from_waiting", "use_of", "waits_for_nothing"]
 
-#: whether the resource manager accepts this ask (by its key) on this node
-Accepts = Callable[[str, str], bool]
+#: whether the resource manager refuses this ask (by its key) on this node
+Refuses = Callable[[str, str], bool]
 
 
-def waits_for_nothing(partition: Partition, now: int, accepts: Accepts) -> Iterator[str]:
+def waits_for_nothing(partition: Partition, now: int, refuses: Refuses) -> Iterator[str]:
     """Asks that should have been placed by a round without a limit, in words."""
     if partition.state == "Stopped":
         return
@@ -31,7 +31,7 @@ def waits_for_nothing(partition: Partition, now: int, accepts: Accepts) -> Itera
             for ask in app.asks.values():
                 if ask.state == "Pending" and _has_its_turn(app, ask) and _within_all(app, ask):
                     for node in partition.nodes.values():
-                        if _takes(node, ask) and accepts(ask.ask_key, node.node_id):
+                        if _takes(node, ask) and not refuses(ask.ask_key, node.node_id):
                             yield f"{partition.key}: {ask.key} of {app.queue.path} fits {node.node_id}"
 
 
@@ -148,3 +148,45 @@ def _held(queue: Queue, whose: Callable[[Application], bool]) -> dict[int, int]:
                 for place, value in enumerate(book):
                     held[place] = held.get(place, 0) + value
     return held
+
+
+# -- what no decision may exceed -------------------------------------------------------------------
+
+
+def back_from_waiting(partition: Partition) -> set[Application]:
+    """Those who run and count nowhere yet: they may exceed a number of applications (V5)."""
+    return {
+        app
+        for app in partition.applications.values()
+        if app.state in life.COUNTED and not app.counted
+    }
+
+
+def use_of(
+    partition: Partition, back: set[Application]
+) -> dict[tuple[object, ...], tuple[int, int]]:
+    """What is used of everything that has a maximum, and that maximum. For users and groups those
+    who are ``back`` are no applications."""
+    found: dict[tuple[object, ...], tuple[int, int]] = {}
+    for queue in partition.queues():
+        if queue.max_applications:
+            running = sum(app.state in life.COUNTED for app in _below(queue))
+            counted = running + len(queue.admitted)
+            found[queue.path, "applications"] = (counted, queue.max_applications)
+        held = _held(queue, lambda each: True)
+        for at, most in queue.limits:
+            found[queue.path, at] = (held.get(at, 0), most)
+    for app in partition.applications.values():
+        for queue, account, limit in _limits(app):
+            belongs = _belongs_to(account)
+            key = (queue.path, account.kind, account.name)
+            if limit.applications:
+                counted = sum(
+                    each.counted and each not in back and belongs(each) for each in _below(queue)
+                )
+                found[*key, "applications"] = (counted, limit.applications)
+            if limit.resources:
+                held = _held(queue, belongs)
+                for at, most in limit.resources:
+                    found[*key, at] = (held.get(at, 0), most)
+    return found

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+import random
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from test_core_invariants import history
+from everything_life import Life
 
 from quadriga.core import Options, Scheduler
 from quadriga.core.model.partition import Partition
-from quadriga.sim import script as scripts
 from quadriga.sim.script import Script
 
 CONFIG = """
@@ -193,19 +192,11 @@ def test_without_an_audit_there_is_the_plain_kernel() -> None:
 
 
 @pytest.mark.parametrize("seed", range(300, 308))
-def test_the_audit_agrees_with_the_full_walk_in_any_history(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    full = Scheduler.check
-
-    def both(scheduler: Scheduler) -> list[str]:
-        found = scheduler.audit()
-        assert sorted(found) == sorted(full(scheduler))
-        return found
-
-    monkeypatch.setattr(Scheduler, "check", both)
-    monkeypatch.setattr(scripts, "Options", functools.partial(Options, audit_every=40))
-    life = history(seed)
-    audit: Any = life.script.scheduler._audit
+def test_the_audit_agrees_with_the_full_walk_in_any_history(seed: int) -> None:
+    """``Life`` asks for the audit after every message and for the full walk after every step."""
+    life = Life(random.Random(seed), alone=True)
+    for _ in range(100):
+        life.step()
+    audit: Any = life.scheduler._audit
     assert audit.walks >= 2
     assert audit.doubts <= 6  # configurations came, and wants changed without any trigger

@@ -1,9 +1,10 @@
 """V1 to V10 of BEHAVIOUR 6.1 after every step of arbitrary histories, of everything at once.
 
-What may happen, and what is looked at after each step, is in ``everything_life``; the random
-configurations are made by ``everything_queues``, and who may wait for what is known to
-``everything_waits``. Here histories are lived through: some by seed, some chosen by Hypothesis so
-that a failure shrinks to a few steps. ``HYPOTHESIS_PROFILE=thorough`` lives through thousands.
+What may happen is in ``everything_life``, what is looked at after each step in ``everything_looks``
+and ``everything_places``; ``everything_queues`` makes the random configurations, and
+``everything_waits`` knows who may wait for what. Here histories are lived through: some by seed, some
+chosen by Hypothesis so that a failure shrinks to a few steps. ``HYPOTHESIS_PROFILE=thorough`` lives
+through thousands.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from quadriga.core import Options, Scheduler
 
 
-def history(seed: int, steps: int = 100, *, curious: bool = True) -> Life:
+def history(seed: int, steps: int = 80, *, curious: bool = True) -> Life:
     life = Life(Random(seed), curious=curious)
     for _ in range(steps):
         life.step()
@@ -34,13 +35,13 @@ def history(seed: int, steps: int = 100, *, curious: bool = True) -> Life:
 # -- by seed ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_v1_to_v6_v8_v9_hold_after_every_step(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(8))
+def test_v1_v2_v3_v4_v5_v6_v8_v9_hold_after_every_step(seed: int) -> None:
     """And when all applications are removed, nothing is left of them."""
     history(seed).end()
 
 
-@pytest.mark.parametrize("seed", range(10, 20))
+@pytest.mark.parametrize("seed", range(10, 18))
 def test_v7_when_everything_is_released_all_applications_end_by_themselves(seed: int) -> None:
     life = history(seed)
     life.wind_down()
@@ -48,9 +49,9 @@ def test_v7_when_everything_is_released_all_applications_end_by_themselves(seed:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 130))
-def test_v1_to_v9_hold_in_long_histories(seed: int) -> None:
-    life = history(seed, 300)
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_in_long_histories(seed: int) -> None:
+    life = history(seed, 250)
     if seed % 2:
         life.wind_down()
     life.end()
@@ -58,21 +59,21 @@ def test_v1_to_v9_hold_in_long_histories(seed: int) -> None:
 
 def test_the_histories_are_worth_looking_at() -> None:
     """All that may happen does happen in a few of them."""
-    log = [line for seed in range(6) for line in history(seed, curious=False).log]
+    log = [line for seed in range(20, 36) for line in history(seed, 60, curious=False).log]
     for what, least in {
-        " new ": 100,
-        " placeholder of ": 15,
-        " PLACEHOLDER_REPLACED": 3,
-        " PREEMPTED_BY_SCHEDULER": 5,
+        ": new ": 100,
+        " placeholder of ": 20,
+        " PLACEHOLDER_REPLACED": 5,
+        " PREEMPTED_BY_SCHEDULER": 2,
         " TIMEOUT": 10,
         " STOPPED_BY_RM": 20,
-        " FAILED ": 10,
-        "rejected app": 3,
-        "rejected node ": 3,
-        "rejected ask ": 3,
-        "rm-2: new ": 5,
+        ": FAILED ": 20,
+        "rejected app": 10,
+        "rejected node ": 5,
+        "rejected ask ": 10,
+        "rm-2: new ": 10,
     }.items():
-        assert sum(what in f" {line} " or what in line for line in log) >= least, what
+        assert sum(what in line for line in log) >= least, what
 
 
 # -- the same again --------------------------------------------------------------------------------
@@ -84,7 +85,7 @@ def test_v10_the_same_steps_give_the_same_output() -> None:
     assert first.digest.digest() != other.digest.digest()
 
 
-@pytest.mark.parametrize("seed", (30, 31))
+@pytest.mark.parametrize("seed", [30, 31])
 def test_v10_looking_changes_nothing(seed: int) -> None:
     """Whatever is shown in between, and however often, the output is the same."""
     assert history(seed).digest.digest() == history(seed, curious=False).digest.digest()
@@ -103,14 +104,14 @@ def test_v10_nothing_depends_on_the_hash_seed() -> None:
     heard = set()
     for hash_seed in ("0", "4242"):
         result = subprocess.run(
-            [sys.executable, "-c", _SAY + "print(it.said(7, 40, 41))", str(Path(__file__).parent)],
+            [sys.executable, "-c", _SAY + "print(it.said(40, 41))", str(Path(__file__).parent)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
             check=True,
         )
         heard.add(result.stdout.strip())
-    assert heard == {said(7, 40, 41)}
+    assert heard == {said(40, 41)}
 
 
 def test_v10_a_scheduler_has_no_clock_of_its_own() -> None:
@@ -168,7 +169,7 @@ TestAnything.settings = settings(
 class TestAnythingLonger(Anything.TestCase):  # type: ignore[name-defined,misc]
     settings = settings(
         settings.default,
-        stateful_step_count=60,
-        max_examples=min(_EXAMPLES, 60) if _EXAMPLES < 1000 else _EXAMPLES,
+        stateful_step_count=50,
+        max_examples=_EXAMPLES if _EXAMPLES > 200 else 40,
         suppress_health_check=_SLOW,
     )

@@ -190,6 +190,15 @@ def test_g29_a_parked_ask_is_not_picked_again(script: Script) -> None:
         assert script.schedule() == []
 
 
+def test_g29_a_parked_ask_says_what_it_waits_for(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    assert script.scheduler.explain("g", "real").reasons == (
+        "takes over placeholder p0-0 on n1, whose release has yet to be confirmed (G29)",
+    )
+
+
 def test_g29_everybody_else_goes_on_meanwhile(script: Script) -> None:
     running_gang(script, count=2)
     script.ask("g", "real", group="tg", memory=1)

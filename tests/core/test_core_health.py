@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_core_invariants import Life
+from everything_life import Life
 
 from quadriga.core.health import CHECK_EVERY, check_health, check_interval
 from quadriga.core.views import Views
@@ -222,7 +222,7 @@ def test_2_12_a_faulty_cluster_with_right_books_is_healthy(seed: int) -> None:
     """After every step of a random run with lost and wrong confirmations, dying nodes, reloads and
     restarts nothing is reported but what really is so: nodes that were shrunk below their use, and
     nodes that brought what nobody knows."""
-    life = Life(random.Random(seed))
+    life = Life(random.Random(seed), alone=True)
     for _ in range(120):
         life.step()
         wrong = failing(life.script)

@@ -293,6 +293,18 @@ def test_2_9_stateaware_one_application_after_the_other() -> None:
     assert news(script.schedule()) == ["a/more-0", "b/k-0", "b/k-1", "c/k-0"]
 
 
+def test_2_9_stateaware_whom_predicates_refuse_keeps_its_turn() -> None:
+    """It has asked for something, whether or not it may have it in this round."""
+    script = prepared(leaf("stateaware"), "a:q", "b:q")
+    script.scheduler.set_predicate("rm", lambda key, node, allocate: "no" if key == "a0" else None)
+    script.ask("a", "a0", vcore=1)
+    script.ask("b", "b0", vcore=1)
+    for _ in range(2):
+        assert script.schedule() == []
+    script.release_ask("a", "a0")
+    assert script.schedule() == ["b Starting (run)", "new b/b0-0 on n1"]
+
+
 def test_2_9_stateaware_a_starting_application_blocks_until_its_time_is_over() -> None:
     script = prepared(leaf("stateaware"), "a:q", "b:q")
     script.ask("a", "k", vcore=1)

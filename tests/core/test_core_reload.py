@@ -281,6 +281,17 @@ def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
     assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
 
 
+def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:
+    text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
+    script = Script(queues(text.format("stateaware")))
+    script.app("one", "root.a")
+    script.ask("one", "k", vcore=1000)
+    script.configure(queues(text.format("fifo")))
+    script.remove_app("one")
+    (leaf,) = script.scheduler.partition().leaves()
+    assert leaf.turn is None
+
+
 @pytest.mark.parametrize("before", ["fair", "fifo"])
 def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
     text = "{{name: a, properties: {{application.sort.policy: {}}}}}"

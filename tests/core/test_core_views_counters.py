@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from test_core_invariants import Life
+from everything_life import Life
 
 from quadriga.core.views import History, Sample, Views
 from quadriga.core.views.nodes import BUCKETS, bucket_of
@@ -181,15 +181,13 @@ def test_2_12_a_failed_node_is_one_until_it_is_taken_up() -> None:
 @pytest.mark.parametrize("seed", range(320, 324))
 def test_2_15_what_was_announced_is_what_was_counted(seed: int) -> None:
     """In a faulty run: allocations heard of, or reported by a node, against the counters."""
-    life = Life(random.Random(seed))
+    life = Life(random.Random(seed), alone=True)
     views = Views(life.script.scheduler)
     for _ in range(100):
-        name = life.rng.choice([name for name, _ in life.STEPS])
-        getattr(life, name)()
-        life.look()
+        life.step()
         containers = views.counters()["containers"]
         held = views.partition_counters("default")["allocations"]
-        assert containers["allocated"] == len(life.announced)
+        assert containers["allocated"] == life.place.announced
         assert containers["allocated"] - containers["released"] == held
         root, *_ = views.queue_counters("default")
         assert root["containers"]["allocated"] == containers["allocated"]

@@ -7,7 +7,7 @@ import random
 from typing import Any, NotRequired, get_origin, get_type_hints
 
 import pytest
-from test_core_invariants import Life
+from everything_life import Life
 from views_fields import FIELDS, flaws
 
 from quadriga.core.views import NotFound, Views, objects
@@ -65,7 +65,7 @@ def test_2_14_an_empty_scheduler() -> None:
 @pytest.mark.parametrize("seed", range(300, 306))
 def test_2_14_every_object_in_the_middle_of_a_faulty_run(seed: int) -> None:
     """Gangs, lost and wrong confirmations, dying nodes, reloads, restarts: no null, no odd type."""
-    life = Life(random.Random(seed))
+    life = Life(random.Random(seed), alone=True)
     views = Views(life.script.scheduler)
     for at in range(120):
         life.step()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import traceback
 from pathlib import Path
 
-from tests.oracle.comparison import judge
+from tests.oracle.comparison import Difference, Verdict, judge
 from tests.oracle.events import Event, events_apart
 from tests.oracle.report import as_data, lines_of, ours, summary
 from tests.oracle.scenario import V15, V18, scenarios
@@ -37,10 +38,15 @@ def main(arguments: list[str] | None = None) -> int:
         if options.ours:
             print("\n".join(ours(scenario)))
             continue
-        verdict = judge(scenario, options.version)
+        try:
+            verdict = judge(scenario, options.version)
+            if options.events != "off":
+                verdict.events = [_spelled(side, event) for side, event in events_apart(verdict)]
+        except Exception:  # one that cannot even be read must not hide the others
+            problem = traceback.format_exc()
+            verdict = Verdict(scenario, options.version or V15)
+            verdict.difference = Difference(0, {}, [], [], problem)
         verdicts.append(verdict)
-        if options.events != "off":
-            verdict.events = [_spelled(side, event) for side, event in events_apart(verdict)]
         if options.json:
             print(json.dumps(as_data(verdict)))
         else:

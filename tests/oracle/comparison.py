@@ -108,7 +108,8 @@ def compare(scenario: Scenario, version: str = V15, settings: tuple[Setting, ...
             verdict.ended = at
             answers = None
         facts = Facts.of(player.core)
-        answer = player.play(step)
+        ends = (answers[at].done or {}).get("t") if answers is not None else None
+        answer = player.play(step, ends)
         aware.look()
         assert answer.done is not None
         if problem := answer.done.get("unknown") or "; ".join(answer.done.get("wrong", ())):
@@ -118,6 +119,8 @@ def compare(scenario: Scenario, version: str = V15, settings: tuple[Setting, ...
             continue
         if step["op"] == "rest":
             verdict.not_compared[f"rest {step.get('path', '')}"] += 1
+        for part in set(step.get("what") or ()) - {"apps", "queues", "nodes"}:
+            verdict.not_compared[f"dump {part}"] += 1
         theirs = _said(their_reader, version, step, answers[at])
         ours = _said(our_reader, version, step, answer, theirs)
         view = View(at, step, version, theirs, ours, facts, player.core, memory)

@@ -100,6 +100,8 @@ RULES: tuple[Rule, ...] = (
          "frees it", "lines", explain=explain.leaked_place),
     Rule("V7", "the release of all allocations leaves the application in Completing",
          "it completes", "lines", explain=explain.stuck_completing),
+    Rule("5.8", "several reservations of one application are used in order of nodes (v1.5.2) or keys "
+         "(v1.8.0)", "in order of asks", "lines", explain=explain.several_reservations),
     Rule("5.11", "an ask that was looked at in vain is reported, though others were served",
          "after a whole round in vain", "lines", explain=explain.hint_after_a_vain_round),
     Rule("X13, X19", "v1.8.0 has no repeated asks, recovered allocations and stateaware queues",

@@ -176,7 +176,7 @@ def events_apart(verdict: Verdict) -> list[tuple[str, Event]]:
     ours: list[tuple[Event, str]] = []
     for step, answer in zip(scenario.steps[:end], answers, strict=False):
         now = player.now
-        heard = player.play(step).callbacks
+        heard = player.play(step, (answer.done or {}).get("t")).callbacks
         seen.note(step, now, heard)
         ours += _events_in(heard)
         theirs += _events_in(answer.callbacks)

@@ -19,6 +19,7 @@ __all__ = [
     "on_a_draining_node",
     "placeholder_without_group",
     "removed_application",
+    "several_reservations",
     "stuck_completing",
     "unknown_node",
     "user_gets_back",
@@ -107,6 +108,20 @@ def on_a_draining_node(view: View) -> None:
             view.stop("I32", f"{line[1]}/{line[2]} goes to draining node {line[3]} there")
 
 
+def several_reservations(view: View) -> None:
+    """5.8: which of several reservations of one application is used first is arbitrary."""
+    theirs = next((line for _, line in view.lines("new", missing=True)), None)
+    ours = next((line for _, line in view.lines("new", missing=False)), None)
+    if theirs is None or ours is None or theirs[1] != ours[1]:
+        return
+    if theirs[2] != ours[2] and {theirs[2], ours[2]} <= view.facts.reserved.get(ours[1], set()):
+        for said in list(view.missing):
+            view.allow_missing("5.8", said)
+        for said in list(view.extra):
+            view.allow_extra("5.8", said)
+        view.stop("5.8", f"{theirs[1]} uses another of its reservations first there")
+
+
 def hint_after_a_vain_round(view: View) -> None:
     """5.11: an ask is reported when a whole round was in vain after it came; there when it was
     looked at, be it on the way to another one that was served."""
@@ -167,7 +182,12 @@ def stuck_completing(view: View) -> None:
 
 def user_gets_back(view: View) -> None:
     """R6: with asks pending, the release of all allocations gives the user's quota back; there it
-    does not (5.15, bug 3)."""
+    does not (5.15, bug 3). v1.8.0 drops the asks as well."""
+    if view.version == V18 and view.op == "releaseAlloc":
+        for said, line in view.lines("state", missing=True):
+            if line[1] in view.memory.emptied and line[2] == "Completing":
+                view.allow_missing("R6", said)
+                view.stop("R6", f"the asks of {line[1]} are gone there")
     for said, line in view.lines("new", missing=False):
         if line[1] in view.memory.emptied:
             view.allow_extra("R6", said)

@@ -1,7 +1,7 @@
 """A slow model of the Go core's decisions, for scenarios that nobody played on the Go core.
 
-It knows rules 5.1 to 5.8, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
-placement and preemption: it sorts everything anew for every cycle, and looks at every application,
+It knows rules 5.1 to 5.9, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
+placement and required nodes: it sorts everything anew for every cycle, and looks at every application,
 ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
 it on any other. Where our rules differ on purpose it has ours (G40, S1, S2, S5, X25, X28, X29, X31, I32).
 """
@@ -287,7 +287,7 @@ class Model(Cycles):
                 continue
             del app.placeholders[key], app.asks[real.key]
             first = not app.allocations
-            app.allocations[real.key] = Held(real, node, self._next())
+            app.allocations[real.key] = Held(real, node)
             node.allocated = plus(node.allocated, real.resources)
             app.task_groups[real.task_group].replaced += 1
             self._last_placeholder(app)

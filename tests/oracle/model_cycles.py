@@ -229,12 +229,12 @@ class Cycles:
         del app.asks[ask.key]
         node.allocated = plus(node.allocated, ask.resources)
         if not ask.placeholder:
-            app.allocations[ask.key] = Held(ask, node, self._next())
+            app.allocations[ask.key] = Held(ask, node)
             self._run(app)
         else:
             if app.placeholder_deadline is None and app.state not in ("Resuming", "Failing"):
                 app.placeholder_deadline = self.now + app.timeout
-            app.placeholders[ask.key] = Held(ask, node, self._next())
+            app.placeholders[ask.key] = Held(ask, node)
             app.started = True
             self._run_if_complete(app)
         if app.state == "Accepted":

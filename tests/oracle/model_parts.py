@@ -88,7 +88,6 @@ class Held:
 
     ask: Ask
     node: Node
-    seq: int
     released: str = ""
     taken_by: Ask | None = None
 

@@ -80,7 +80,8 @@ def _score(victims: list[Held]) -> int:
 
 
 def _cost(victim: Held) -> tuple[bool, bool, int]:
-    return not victim.ask.allow_self, victim.ask.originator, -victim.seq
+    """Who agrees, who is no originator, whose ask is the newest (in v1.5.2: the allocation)."""
+    return not victim.ask.allow_self, victim.ask.originator, -victim.ask.seq
 
 
 def _on_node(
@@ -107,7 +108,8 @@ def _on_node(
         else:
             free = more
             head.append(victim)
-    free, index, results = available, -1, []
+    free, index = available, -1
+    results: list[Held] = []
     for victim in head + tail:
         standing.take(victim)
         if not standing.at_or_above(victim.ask.app.queue):

@@ -27,6 +27,8 @@ from quadriga.si import (
     NodeResponse,
     NullCallback,
     PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
     RegisterResourceManagerRequest,
     RequestError,
     TerminationType,
@@ -103,6 +105,18 @@ class _Callback(NullCallback):
     ) -> None:
         self.player.hear(request)
 
+    def take(self, message: Message) -> None:
+        """A message by whichever way it comes."""
+        if isinstance(message, AllocationResponse):
+            self.update_allocation(message)
+        else:
+            self.player.hear(message)
+
+    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        """The first try does it, on every node. That somebody answers is what counts: then the nodes
+        are compared by whom they would cost (5.9, step 5), as there."""
+        return PreemptionPredicatesResponse(success=True, index=args.startIndex)
+
     def send_event(self, events: Sequence[EventRecord]) -> None:
         for event in events:
             self.player.hear(event)
@@ -129,11 +143,13 @@ class Player(Requests):
         #: pairs of allocation key and node that predicates refuse
         self.denied: list[tuple[str, str]] = []
         self._settings = settings
-        self._choosy = any(step.get("op") == "predicates" for step in steps)
+        choosy = any(step.get("op") == "predicates" for step in steps)
         self._service = SchedulerService(_OPTIONS, manual=True, clock=lambda: START + self.now)
         self._service.step(START, limit=0)
         self._heard: list[Callback] = []
+        self._callback = _Choosy(self) if choosy else _Callback(self)
         self._auto = self._auto_confirm = False
+        self._ends: int | None = None
 
     @property
     def core(self) -> Scheduler:
@@ -143,10 +159,12 @@ class Player(Requests):
     def hear(self, message: Message) -> None:
         self._heard.append((self.now, type(message).__name__, MessageToDict(message)))
 
-    def play(self, step: dict[str, Any]) -> Answer:
-        """Play one step. ``done`` has the error, and ``unknown`` where the step is not understood;
-        ``wrong`` has what broke inside: invariants that do not hold, bugs that were caught."""
+    def play(self, step: dict[str, Any], ends: int | None = None) -> Answer:
+        """Play one step. ``ends`` is the instant at which it is known to end, for steps that do not
+        say it. ``done`` has the error, and ``unknown`` where the step is not understood; ``wrong`` has
+        what broke inside: invariants that do not hold, bugs that were caught."""
         self._heard = []
+        self._ends = ends
         done: dict[str, Any] = {"op": step.get("op")}
         failures = self._service.failures
         try:
@@ -198,7 +216,7 @@ class Player(Requests):
                 extraConfig={**(extraConfig or {}), **_EXTRA},
                 policyGroup=policyGroup,
             ),
-            _Choosy(self) if self._choosy else _Callback(self),
+            self._callback,
         )
 
     def _updateConfiguration(
@@ -233,9 +251,12 @@ class Player(Requests):
 
     def _multiStep(self, count: int = 1) -> dict[str, Any]:
         allocated = 0
-        for _ in range(count):
+        for at in range(count):
+            if at:
+                self._pass(self.now + 100 * _MS)
             allocated += self._cycle()
-            self._pass(self.now + 100 * _MS)
+        # whether time passes after the last one too, the reference knows
+        self._pass(max(self.now, self._ends or self.now + 100 * _MS))
         return {"allocated": allocated}
 
     def _cycle(self) -> bool:
@@ -243,7 +264,7 @@ class Player(Requests):
         or asks victims back reports nothing."""
         before = len(self._heard)
         self._service.step(START + self.now, limit=1)
-        return any(
+        did_something = any(
             message.get("new")
             or any(
                 release.get("terminationType") == "PLACEHOLDER_REPLACED"
@@ -252,6 +273,9 @@ class Player(Requests):
             for _, kind, message in self._heard[before:]
             if kind == "AllocationResponse"
         )
+        if self._auto_confirm:
+            self._confirm()
+        return did_something
 
     def _advance(self, ms: int = 0) -> None:
         self._pass(self.now + ms * _MS)
@@ -259,13 +283,17 @@ class Player(Requests):
     _sleep = _advance
 
     def _pass(self, until: int) -> None:
-        """Let time pass, timer by timer, so that everything is heard at its own instant."""
+        """Let time pass, timer by timer, so that everything is heard at its own instant.
+
+        Nothing is decided meanwhile, so what a timer makes possible waits for the next cycle.
+        """
         while True:
             deadline = self.core.next_deadline()
             if deadline is None or deadline - START > until:
                 break
             self.now = max(self.now, deadline - START)
-            self._service.step(START + self.now, limit=0)
+            for _, message in self._service.read(lambda core: core.advance(START + self.now)):
+                self._callback.take(message)
             self._follow_up()
         self.now = until
         self._service.step(START + self.now, limit=0)

@@ -116,7 +116,12 @@ def _index(folder: Path) -> dict[str, dict[str, Any]]:
     file = folder / "INDEX.json"
     if not file.exists():
         return {}
-    return {entry["name"]: entry for entry in json.loads(file.read_text())}
+    entries = json.loads(file.read_text())
+    if not isinstance(entries, list):
+        return {}
+    return {
+        entry["name"]: entry for entry in entries if isinstance(entry, dict) and "name" in entry
+    }
 
 
 def _text(file: Path) -> str | None:

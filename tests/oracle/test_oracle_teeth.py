@@ -400,6 +400,32 @@ def test_v7_stuck_in_completing() -> None:
     assert verdict.stopped[0] == again
 
 
+def test_i32_a_draining_node_takes_nobody() -> None:
+    scenario, answers = played("reserved_node_drains")
+    at = step_of(scenario, "schedule", 3)
+    served = step_of(scenario, "schedule", 4)
+    allocation = answers[served].callbacks[-1]
+    answers[at].callbacks.append(allocation)
+    verdict = explained(told(scenario, answers), "I32")
+    assert verdict.stopped is not None
+    assert verdict.stopped[0] == at
+    allocation[2]["new"][0]["nodeID"] = "node-3"
+    assert not judge(told(scenario, answers)).agrees
+
+
+def test_5_8_which_of_several_reservations_comes_first() -> None:
+    scenario, answers = played("two_reservations_of_one_application")
+    at = step_of(scenario, "schedule", 4)
+    (allocation,) = answers[at].callbacks[-1][2]["new"]
+    assert (allocation["allocationKey"], allocation["nodeID"]) == ("a0", "node-1")
+    allocation.update({"allocationKey": "a1", "nodeID": "node-2"})
+    verdict = explained(told(scenario, answers), "5.8")
+    assert verdict.stopped is not None
+    assert verdict.stopped[0] == at
+    allocation.update({"allocationKey": "b0"})
+    assert not judge(told(scenario, answers)).agrees
+
+
 def test_x33_a_draining_queue_takes_nobody() -> None:
     scenario, newer = played("draining_queue")
     answers = copy.deepcopy(newer)

@@ -49,10 +49,12 @@ class Facts:
     #: applications that are being killed, and those whose gang has not run yet
     dying: set[str]
     gathering: set[str]
+    #: asks that have a node reserved, by application
+    reserved: dict[str, set[str]]
 
     @classmethod
     def of(cls, core: Scheduler) -> Facts:
-        facts = cls({}, {}, set(), set(), set(), {}, set(), set(), set())
+        facts = cls({}, {}, set(), set(), set(), {}, set(), set(), set(), {})
         for partition in core.partitions():
             for node in partition.nodes.values():
                 facts.nodes[node.node_id] = NODE.allows(node.state, node_life.SCHEDULE)
@@ -61,6 +63,7 @@ class Facts:
                 facts.paths[app_id] = tuple(queue.path for queue in app.queue.lineage)
                 if app.is_gang:
                     facts.gangs.add(app_id)
+                facts.reserved[app_id] = {kept.ask.ask_key for kept in app.reservations}
                 if app.state == application_life.KILLING:
                     facts.dying.add(app_id)
                 if app.state in application_life.BEFORE_RUNNING | application_life.GIVES_BACK:

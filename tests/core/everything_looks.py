@@ -1,0 +1,211 @@
+"""What is looked at after every step of a life, and what must be left at its end."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from everything_places import Place, Voice
+from everything_waits import back_from_waiting, use_of
+
+from quadriga.core import Scheduler
+from quadriga.core.health import check_health
+from quadriga.core.model.partition import Partition
+from quadriga.core.outbox import TERMINATION
+from quadriga.core.views import Views, as_text
+from quadriga.fsm import application as app_life
+from quadriga.fsm import resource_manager as rm_life
+from quadriga.si import NodeInfo, TerminationType
+
+__all__ = ["Watched"]
+
+
+class Watched:
+    """The part of a life that looks; ``everything_life`` has the part that acts."""
+
+    rng: Random
+    now: int
+    scheduler: Scheduler
+    voices: list[Voice]
+    places: list[Place]
+    #: where the next step happens
+    place: Place
+    #: look at every view now and then, which must not change anything
+    curious: bool
+    #: so many looks there have been
+    steps: int
+
+    def partitions(self) -> list[tuple[Place, Partition]]:
+        return [(each, found) for each in self.places if (found := each.partition) is not None]
+
+    def rm_of(self, voice: Voice) -> Any:
+        return next(r for r in self.scheduler.resource_managers() if r.rm_id == voice.rm_id)
+
+    # -- decisions ---------------------------------------------------------------------------------
+
+    def _all_explained(self, place: Place, partition: Partition) -> None:
+        """Who waits after a full round waits for something that can be said."""
+        for app in partition.applications.values():
+            for ask in app.asks.values():
+                found = self.scheduler.explain(
+                    app.app_id, ask.ask_key, place.name, place.voice.rm_id
+                )
+                assert found.reasons, f"{ask.key} of {app.queue.path} waits for no reason"
+
+    def _decide(self, limit: int | None) -> None:
+        """No decision exceeds a quota, a limit or a number of applications (V5)."""
+        before = {}
+        for place, partition in self.partitions():
+            back = back_from_waiting(partition)
+            before[place.key] = back, use_of(partition, back)
+        self.hear(self.scheduler.schedule(self.now, limit))
+        for place, partition in self.partitions():
+            back, uses = before[place.key]
+            for what, (used, most) in use_of(partition, back).items():
+                had = uses.get(what, (0, 0))[0]
+                assert used <= max(most, had), f"{what}: {used} of {most}, had {had}"
+
+    # -- what holds --------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """After every step: everything that ``Scheduler.audit``, after every message, does not say."""
+        self.steps += 1
+        assert not (wrong := self.scheduler.check()), "\n".join(wrong)
+        for place in self.places:
+            if place.partition is not None:
+                self._look_at(place, place.partition)
+            elif self.rm_of(place.voice).state == rm_life.STOPPED:
+                place.forget()
+            else:  # the configuration dropped it when it was empty
+                assert not place.here
+                place.nodes.clear()
+        self._health()
+        if self.curious and self.steps % 7 == 0:
+            self.take_views()
+        self.place = self.rng.choice(self.places)
+        state = self.rm_of(self.place.voice).state
+        if state == rm_life.STOPPED:
+            self._register(self.place.voice)
+        elif state == rm_life.PAUSED and self.rng.random() < 0.3:
+            self.connection()
+
+    def _look_at(self, place: Place, partition: Partition) -> None:
+        held = {
+            (app.app_id, each.uuid): each
+            for app in partition.applications.values()
+            for each in (*app.allocations.values(), *app.placeholders.values())
+        }
+        assert held.keys() == place.here.keys(), held.keys() ^ place.here.keys()
+        going = {identity: TERMINATION[a.reason] for identity, a in held.items() if a.reason}
+        assert going == place.owed, f"V9 {going} and {place.owed}"
+        assert partition.nodes.keys() == set(place.nodes)
+        for node in partition.nodes.values():
+            if node.node_id not in place.shrunk:
+                assert min(node.available) >= 0, f"V2: {node.node_id} is overcommitted"
+        for queue in partition.queues():
+            late = [shape for shape in queue.short_of if queue.has_room(shape)]
+            assert not late, f"V7 {queue.path}: somebody waits for room that there is: {late}"
+        nodes = partition.nodes.values()
+        kept = {kept for node in nodes for kept in (node.reservation, *node.also_reserved)} - {None}
+        assert kept == set(partition.reservations), "V3: nodes and reservations differ"
+        assert kept >= {*partition.woken, *partition.stalled}, "V3: a reservation outlived itself"
+        for name, app in partition.applications.items():
+            assert app.state not in app_life.ENDED, f"V8: {name} is {app.state} and not forgotten"
+            if len(place.voice.partitions) == 1 and app.state != app_life.NEW:
+                told = place.voice.states.get(name)
+                assert told == partition.rm.dialect.state(app.state), f"{name}: told {told}"
+        assert {app.state for app in partition.ended} <= app_life.ENDED
+
+    def _health(self) -> None:
+        """All checks, but nodes may have less than what runs on them, where that was said (V2)."""
+        health = check_health(self.scheduler.partitions())
+        failed = [each["Name"] for each in health["HealthChecks"] if not each["Succeeded"]]
+        overcommitted = any(place.shrunk for place in self.places)
+        rejected = any(partition.failed_nodes for _, partition in self.partitions())
+        allowed = {"Negative resources", "Consistency of data"} if overcommitted else set()
+        allowed |= {"Failed nodes"} if rejected else set()
+        assert set(failed) <= allowed, health
+
+    def take_views(self) -> None:
+        """Everything that can be shown."""
+        as_text(Views(self.scheduler).state_dump())
+        for place, partition in self.partitions():
+            for app in partition.applications.values():
+                for key in app.asks:
+                    self.scheduler.explain(app.app_id, key, place.name, place.voice.rm_id)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def wind_down(self) -> None:
+        """V7: everything is released and confirmed; all applications end by themselves."""
+        for voice in self.voices:
+            if self.rm_of(voice).state != rm_life.RUNNING:
+                self._register(voice)
+        for _ in range(4):
+            for place, partition in self.partitions():
+                for app in list(partition.applications):
+                    place.voice.release_ask(app, partition=place.name)
+                    place.confirm(app, "", "", TerminationType.STOPPED_BY_RM)
+                for identity, kind in list(place.owed.items()):
+                    if identity in place.owed:
+                        place.confirm(*identity, "", kind)
+            self.look()
+            self._advance(1000)
+        for place, partition in self.partitions():
+            assert not place.here
+            for app in partition.applications.values():
+                # what its resource manager has to ask for next is its own affair (X29)
+                back = app.state == app_life.ACCEPTED and app.gang_over
+                assert back or app.state == app_life.NEW, f"V7 {app.app_id} is {app.state}"
+
+    def end(self) -> None:
+        """All applications are removed: nothing is left of them, in any book."""
+        for voice in self.voices:
+            if self.rm_of(voice).state != rm_life.RUNNING:
+                self._register(voice)
+        for place, partition in self.partitions():
+            self.place = place
+            for app in list(partition.applications):
+                self._remove(app)
+            assert not place.here
+        self.look()
+        for _, partition in self.partitions():
+            self._nothing_held(partition)
+        for place, partition in self.partitions():
+            for name in place.nodes:
+                place.voice.node(name, NodeInfo.DECOMISSION)
+            assert not any(partition.capacity)
+        self._advance(80 * 3600)
+        for _, partition in self.partitions():
+            assert not partition.ended
+            assert partition.state == "Active"
+            assert all(q.managed and q.state == "Active" for q in partition.queues())
+        assert self.scheduler.next_deadline() is None, "V8: a timer outlived everything"
+
+    def _nothing_held(self, partition: Partition) -> None:
+        for queue in partition.queues():
+            books = (queue.allocated, queue.pending, queue.promised, queue.preempting)
+            assert not any(map(any, books)), queue.path
+            assert (queue.mask, queue.running, queue.priorities) == (0, 0, {}), queue.path
+            kept = (queue.admitted, queue.gated, queue.reserving)
+            assert not any(kept), queue.path
+            if queue.leaf:
+                assert not (queue.apps or queue.turn), queue.path  # type: ignore[attr-defined]
+        for node in partition.nodes.values():
+            assert not (node.allocations or node.reservation or node.also_reserved)
+            assert not any(node.allocated)
+        for book in (
+            partition.applications,
+            partition.users,
+            partition.groups,
+            partition.reservations,
+            partition.woken,
+            partition.stalled,
+            partition.refused,
+            partition.aside,
+            partition.unhinted,
+            partition.short_ledgers,
+            partition.left_out,
+            partition.attempts,
+        ):
+            assert not book

@@ -1,0 +1,149 @@
+"""Invented scenarios in which queues take back what is guaranteed to them (5.9).
+
+A cluster full of asks from low queues, then asks from high ones that may preempt, all of them at
+once: with several waves it would matter to the nanosecond who has tried when.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+__all__ = ["invent_preemption"]
+
+Step = dict[str, Any]
+
+_STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
+
+
+def invent_preemption(seed: int, length: int = 110) -> list[Step]:
+    """The same steps for the same seed."""
+    return _Inventor(random.Random(seed)).steps(length)
+
+
+class _Inventor:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.serial = 0
+        #: all asks and all nodes alike, as in the shared scenarios
+        self.uniform = rng.random() < 0.5
+        self.priorities = rng.random() < 0.3
+        self.low: list[str] = []
+        self.high: list[str] = []
+        self.apps: list[str] = []
+        self.asked: list[tuple[str, str]] = []
+
+    def steps(self, length: int) -> list[Step]:
+        rng = self.rng
+        steps: list[Step] = [{"op": "register", "config": self.config()}]
+        nodes = [f"n{at:02}" for at in range(rng.randint(2, 5))]
+        for node in nodes:
+            memory, vcore = (50, 50) if self.uniform else rng.choices((30, 50, 80), k=2)
+            resources = {"memory": memory, "vcore": vcore * 100}
+            steps.append({"op": "addNode", "nodeID": node, "resources": resources})
+        for _ in range(rng.randint(1, 3)):
+            steps.append(self.app(rng.choice(self.low)))
+            self.apps.append(steps[-1]["appID"])
+            steps += [self.ask(self.apps[-1], high=False) for _ in range(rng.randint(1, 4))]
+        steps += [{"op": "scheduleIdle", "count": 400}, {"op": "advance", "ms": 210}]
+        for queue in self.high:
+            steps.append(self.app(queue))
+            steps.append(self.ask(steps[-1]["appID"], high=True))
+        while len(steps) < length:
+            steps.append(self.step(nodes))
+        return steps
+
+    def step(self, nodes: list[str]) -> Step:
+        rng = self.rng
+        kind = rng.choices(_STEPS, (25, 12, 14, 8, 2, 4, 2))[0]
+        if kind == "advance":
+            return {"op": "advance", "ms": rng.choice((70, 210, 490, 560, 840, 1750, 16100))}
+        if kind == "confirm":
+            return {"op": "confirm"}
+        if kind == "release":
+            app, key = rng.choice(self.asked)
+            return {"op": "releaseAlloc", "appID": app, "allocationID": f"{key}-0"}
+        if kind == "idle":
+            return {"op": "scheduleIdle", "count": 400}
+        if kind == "low":
+            return self.ask(rng.choice(self.apps), high=False)
+        if kind == "drain":
+            action = rng.choice(("DRAIN_NODE", "DRAIN_TO_SCHEDULABLE", "DRAIN_TO_SCHEDULABLE"))
+            return {"op": "nodeAction", "nodeID": rng.choice(nodes), "action": action}
+        return {"op": "schedule", "count": rng.randint(1, 3)}
+
+    def app(self, queue: str) -> Step:
+        self.serial += 1
+        return {"op": "addApp", "appID": f"app{self.serial:03}", "queue": queue}
+
+    def ask(self, app: str, *, high: bool) -> Step:
+        rng = self.rng
+        keys = []
+        for _ in range(rng.randint(1, 5 if high else 8)):
+            self.serial += 1
+            keys.append(f"k{self.serial:04}")
+        self.asked += [(app, key) for key in keys]
+        size = 10 if self.uniform else rng.choice((5, 10, 20, 25))
+        step: Step = {
+            "op": "ask",
+            "appID": app,
+            "keys": keys,
+            "resources": {"memory": size, "vcore": size * rng.choice((100, 100, 100, 50))},
+            "allowPreemptSelf": rng.random() < 0.7 or (self.uniform and not high),
+            "allowPreemptOther": high,
+        }
+        if self.priorities and rng.random() < 0.5:
+            step["priority"] = rng.choice((1, 5, -5))
+        if rng.random() < 0.08:
+            step["originator"] = True
+        return step
+
+    def config(self) -> str:
+        rng = self.rng
+        lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
+        lines += ['        submitacl: "*"', "        queues:"]
+        indent, above = "          ", "root"
+        if rng.random() < 0.4:
+            lines += _queue("p", indent, guaranteed=rng.choice((0, 200)))
+            lines.append(f"{indent}  queues:")
+            indent, above = indent + "    ", "root.p"
+        for at in range(rng.randint(1, 2)):
+            properties = {}
+            if rng.random() < 0.15:
+                properties["preemption.policy"] = rng.choice(("fence", "disabled"))
+            if rng.random() < 0.15:
+                properties["priority.offset"] = rng.choice(("5", "-5"))
+            name = f"b{at:02}-low"
+            lines += _queue(name, indent, properties, guaranteed=rng.choice((0, 30, 50, 70)))
+            self.low.append(f"{above}.{name}")
+        for at in range(rng.randint(1, 2)):
+            properties = {"preemption.delay": "1s"}
+            if rng.random() < 0.15:
+                properties["priority.offset"] = "10"
+            if rng.random() < 0.1:
+                properties["priority.policy"] = "fence"
+            name = f"c{at:02}-high"
+            guaranteed, most = rng.choice((0, 50, 50, 80)), rng.choice((0, 0, 100))
+            lines += _queue(name, "          ", properties, guaranteed=guaranteed, most=most)
+            self.high.append(f"root.{name}")
+        return "\n".join(lines) + "\n"
+
+
+def _queue(
+    name: str,
+    indent: str,
+    properties: dict[str, str] | None = None,
+    *,
+    guaranteed: int = 0,
+    most: int = 0,
+) -> list[str]:
+    lines = [f"{indent}- name: {name}"]
+    if properties:
+        lines.append(f"{indent}  properties:")
+        lines += [f'{indent}    {key}: "{value}"' for key, value in properties.items()]
+    if guaranteed or most:
+        lines.append(f"{indent}  resources:")
+    for what, share in (("guaranteed", guaranteed), ("max", most)):
+        if share:
+            lines.append(f"{indent}    {what}: {{memory: {share}, vcore: {share * 100}m}}")
+    return lines
