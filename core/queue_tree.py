@@ -105,7 +105,9 @@ def _tell_limits(queue: Queue, users: dict[str, Limit], groups: dict[str, Limit]
         (happenings.group_limit, groups, queue.group_limits),
     ):
         for name in sorted({*before, *now}):
-            if before.get(name) != now.get(name) and (now is queue.group_limits or name != WILDCARD):
+            if before.get(name) != now.get(name) and (
+                now is queue.group_limits or name != WILDCARD
+            ):
                 tell(log, name, queue.path, removed=name not in now)
 
 
