@@ -51,9 +51,3 @@ def test_binpacking_costs_about_as_much_as_fair(scheduling: Any) -> None:
     fair = best_of(scheduling, "u50", 1_000, PODS)
     packed = best_of(scheduling, "u50", 1_000, PODS, "binpacking")
     assert packed < 2.5 * fair
-
-
-def test_a_decision_stays_within_an_order_of_magnitude_of_its_message(scheduling: Any) -> None:
-    # the goal is 11 floors, of which this is far enough to be true on any machine
-    case = scheduling.Case("u50", 1_000, PODS)
-    assert min(scheduling.run(case).floors for _ in range(4)) < 80
