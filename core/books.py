@@ -127,7 +127,7 @@ def place(allocation: Allocation) -> None:
     else:
         app.allocations[allocation.uuid] = allocation
         book = app.allocated
-        if app.queue.properties.sort_policy == "fair":
+        if app.queue.fair:
             app.rank = None
     if not app.counted:
         limits.count(app)
@@ -153,13 +153,12 @@ def place(allocation: Allocation) -> None:
 def give_up(allocation: Allocation) -> None:
     """The application no longer holds it. Whoever waited for quota may ask again."""
     app = allocation.ask.app
+    app.note_most()
     if allocation.ask.placeholder:
         del app.placeholders[allocation.uuid]
-        app.note_most()
         subtract(app.allocated_placeholder, allocation.vector)
     else:
         del app.allocations[allocation.uuid]
-        app.note_most()
         subtract(app.allocated, allocation.vector)
     if allocation.reason == PREEMPTION:
         for queue in app.queue.lineage:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
+    from quadriga.core.resources import Book
 
 __all__ = ["Check", "Explanation", "explain"]
 
@@ -67,7 +68,7 @@ def explain(kernel: Kernel, ask: Ask) -> Explanation:
         *_of_application(kernel, ask),
         *_of_gang(ask),
         *_of_limits(ask),
-        *_of_queues(ask, shape),
+        *_of_queues(ask),
     ]
     checks.extend(_of_nodes(kernel, ask, shape))
     checks.append(Check("preemption", *story_of(kernel, ask)))
@@ -169,37 +170,39 @@ def _limits(ask: Ask, limits: tuple[tuple[int, int], ...], room: tuple[int, ...]
 
 
 def _of_limits(ask: Ask) -> Iterator[Check]:
-    names = ask.app.partition.registry.names
     for ledger in ask.app.limiting:
-        for place, limit in ledger.resources:
-            asked = ask.vector[place] if place < len(ask.vector) else 0
-            if asked:
-                used = ledger.usage[place]
-                left = limit - used
-                yield Check(
-                    "limit",
-                    asked <= left,
-                    f"{_whose(ledger)}: {names[place]} limit {limit}, used {used}, "
-                    f"asked {asked}, headroom {left}",
-                    f"{asked - left} more {names[place]} for {_whose(ledger)}",
-                )
+        whose = _whose(ledger)
+        yield from _amounts(ask, "limit", whose, f"for {whose}", ledger.resources, ledger.usage)
 
 
-def _of_queues(ask: Ask, shape: Shape) -> Iterator[Check]:
-    names = ask.app.partition.registry.names
+def _of_queues(ask: Ask) -> Iterator[Check]:
     for queue in ask.app.queue.lineage:
-        for place, limit in queue.limits:
-            asked = ask.vector[place] if place < len(ask.vector) else 0
-            if asked:
-                used = queue.allocated[place]
-                left = limit - used
-                yield Check(
-                    "quota",
-                    asked <= left,
-                    f"queue {queue.path}: {names[place]} limit {limit}, used {used}, "
-                    f"asked {asked}, headroom {left}",
-                    f"{asked - left} more {names[place]} in {queue.path}",
-                )
+        whose, where = f"queue {queue.path}", f"in {queue.path}"
+        yield from _amounts(ask, "quota", whose, where, queue.limits, queue.allocated)
+
+
+def _amounts(
+    ask: Ask,
+    about: str,
+    whose: str,
+    where: str,
+    limits: tuple[tuple[int, int], ...],
+    usage: Book,
+) -> Iterator[Check]:
+    """What is asked of each type against what a quota or a limit leaves of it."""
+    names = ask.app.partition.registry.names
+    for place, limit in limits:
+        asked = ask.vector[place] if place < len(ask.vector) else 0
+        if asked:
+            used = usage[place]
+            left = limit - used
+            yield Check(
+                about,
+                asked <= left,
+                f"{whose}: {names[place]} limit {limit}, used {used}, "
+                f"asked {asked}, headroom {left}",
+                f"{asked - left} more {names[place]} {where}",
+            )
 
 
 def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:

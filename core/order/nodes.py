@@ -187,9 +187,7 @@ class NodeBoard:
     # -- columns -----------------------------------------------------------------------------
 
     def _layout(self) -> None:
-        """Put the nodes in order and forget all columns, if nodes came or went."""
-        if not self._stale and len(self._log) <= self._log_limit:
-            return
+        """Put the nodes in order and forget all columns: nodes came or went, or the log is long."""
         self._stale = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)

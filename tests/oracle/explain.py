@@ -71,13 +71,6 @@ def unknown_node(view: View) -> None:
             view.allow_extra("X20", said)
 
 
-def _is_refused(action: str, draining: bool | None) -> bool:
-    """``draining`` is ``None`` for an unknown node."""
-    if action == "DRAIN_TO_SCHEDULABLE":
-        return not draining
-    return action in ("UPDATE", "DRAIN_NODE", "DECOMISSION") and draining is None
-
-
 def placeholder_without_group(view: View) -> None:
     """I18: a placeholder without task group is an ordinary ask, and stays; there it is rejected."""
     if view.op == "ask" and view.step.get("placeholder") and not view.step.get("taskGroup"):
