@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
+from quadriga.core.alike import Row
 from quadriga.core.ending import Removed, drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
@@ -43,6 +44,9 @@ __all__ = ["add_asks", "check_ask_releases", "read_resource", "read_terms", "rel
 #: what the resource manager may say to take asks back; other types confirm what the core did (R2)
 _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 
+#: shared: tags are only read
+_NO_TAGS: Final[dict[str, str]] = {}
+
 #: so many different resources are remembered as they came
 _READ_LIMIT: Final = 10_000
 
@@ -50,10 +54,18 @@ _READ_LIMIT: Final = 10_000
 def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk]) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     rejected = []
+    row: Row | None = None
     for message in messages:
+        if row is not None:
+            if row.take(message):
+                continue
+            row.end()
         try:
-            _take_up(kernel, rm, message)
+            ask = _take_up(kernel, rm, message)
+            row = Row(kernel, ask, message) if ask is not None else None
         except Refused as refused:
+            row = None
+            kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
                 RejectedAllocationAsk(
                     allocationKey=message.allocationKey,
@@ -61,12 +73,15 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk])
                     reason=str(refused),
                 )
             )
+    if row is not None:
+        row.end()
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)
 
 
-def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> None:
+def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask | None:
+    """The ask, if it is a new one."""
     key, app_id = message.allocationKey, message.applicationID
     if not app_id:
         raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
@@ -74,10 +89,12 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Non
         raise Refused(f"an ask of application {app_id} has no allocationKey (I17)")
     partition = rm.partitions.get(message.partitionName or "default")
     if partition is None:
-        raise Refused(f"partition {message.partitionName!r} of ask {key} does not exist")
+        text = f"partition {message.partitionName!r} of ask {key} does not exist"
+        raise Refused(text, "partition")
     app = partition.applications.get(app_id)
     if app is None:
-        raise Refused(f"failed to find application {app_id}, for allocation ask {key}")
+        text = f"failed to find application {app_id}, for allocation ask {key}"
+        raise Refused(text, "application")
     vector = read_resource(partition, message)
     if message.maxAllocations <= 0:
         raise Refused(
@@ -85,11 +102,11 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Non
             f"maxAllocations {message.maxAllocations} is not positive (X13)"
         )
     if not APPLICATION.allows(app.state, app_life.ASK):
-        raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}")
+        raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
     known = app.asks.get(key)
     if known is not None:
         _change(kernel, known, message, vector)
-        return
+        return None
     partition.arrivals += 1
     ask = Ask(app, key, vector, partition.arrivals, kernel.now)
     _fill_in(ask, message)
@@ -99,6 +116,7 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Non
     if rm.events is not None:
         happenings.ask_added(rm.events, ask)
     _enter(kernel, app, ask)
+    return ask
 
 
 def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
@@ -143,7 +161,7 @@ def _fill_in(ask: Ask, message: AllocationAsk) -> None:
 def read_terms(ask: Ask, said: Mapping[str, str], message: AllocationAsk | Allocation) -> None:
     """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
     may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
-    tags = ask.tags = dict(said) if said else {}
+    tags = ask.tags = dict(said) if said else _NO_TAGS
     ask.required_node = tag(tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if tags else ""
     ask.allow_preempt_self, ask.allow_preempt_other = True, False
     if message.HasField("preemptionPolicy"):
@@ -179,7 +197,8 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
         raise Refused(
             f"ask {ask.ask_key} of application {app.app_id} has allocations as a "
             f"{'placeholder' if ask.placeholder else 'real ask'} of task group "
-            f"{ask.task_group!r}: that cannot change (I17)"
+            f"{ask.task_group!r}: that cannot change (I17)",
+            "state",
         )
     kernel.fire(ASK, ask, life.UPDATE)
     in_flight = 1 if ask.planned is not None else 0

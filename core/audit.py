@@ -380,11 +380,12 @@ class _Ledger:
             and mine.running == queue.running
         ):
             return False
+        offered = 0
         if isinstance(queue, LeafQueue):
             below: Iterable[Any] = queue.lanes
+            offered = queue.partition.woken.wants_of(queue)
         else:
             below = queue.children.values()
-        offered = 0
         for level in below:
             offered |= level.offered
         return queue.mask == offered

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.order.shapes import Need
 
 __all__ = [
     "expect",
@@ -27,6 +29,8 @@ __all__ = [
     "node_gained",
     "owe",
     "place",
+    "place_above",
+    "place_below",
     "preempt",
     "resize",
     "swap_on_node",
@@ -76,7 +80,7 @@ def node_gained(node: Node) -> None:
     partition.board.gained(node)
     partition.changes += 1
     if node.reservation is not None:
-        partition.woken[node.reservation] = None
+        partition.woken.add(node.reservation)
         if node.also_reserved:
             partition.woken.update(node.also_reserved)
 
@@ -96,6 +100,8 @@ def hold(allocation: Allocation) -> None:
         book = app.allocated
         if app.queue.fair:
             app.rank = None
+    if (notices := app.partition.notices) is not None:
+        notices.hold[app] = None
     usage = app.usage_book
     if not app.counted:
         limits.count(app)
@@ -129,6 +135,8 @@ def place(allocation: Allocation) -> None:
         book = app.allocated
         if app.queue.fair:
             app.rank = None
+    if (notices := app.partition.notices) is not None:
+        notices.hold[app] = None
     if not app.counted:
         limits.count(app)
     on_node, available, pending, usage = node.allocated, node.available, app.pending, app.usage_book
@@ -147,7 +155,43 @@ def place(allocation: Allocation) -> None:
             allocated[at] += value
             pending[at] -= value
         queue.rank = None
-    node.partition.board.changed(node)
+    node.partition.board.took(node)
+
+
+def place_below(allocation: Allocation, need: Need, queues: tuple[Queue, ...]) -> None:
+    """The part of ``place`` that the next decision may look at: the node, and these queues. The rest
+    is put off until ``place_above``; a real allocation."""
+    node = allocation.node
+    node.allocations[allocation] = None
+    allocation.ask.app.allocations[allocation.uuid] = allocation
+    on_node, available = node.allocated, node.available
+    for at, value in need:
+        on_node[at] += value
+        available[at] -= value
+    for queue in queues:
+        allocated, pending = queue.allocated, queue.pending
+        for at, value in need:
+            allocated[at] += value
+            pending[at] -= value
+        queue.rank = None
+    node.partition.board.took(node)
+
+
+def place_above(app: Application, need: Need, number: int) -> None:
+    """What ``place_below`` has put off, for so many allocations of one application."""
+    root = app.queue.lineage[-1]
+    root.rank = None
+    if (notices := app.partition.notices) is not None:
+        notices.hold[app] = None
+    for at, value in need:
+        value *= number
+        app.allocated[at] += value
+        app.pending[at] -= value
+        app.usage_book[at] += value
+        for book in app.more_books:
+            book[at] += value
+        root.allocated[at] += value
+        root.pending[at] -= value
 
 
 def give_up(allocation: Allocation) -> None:
@@ -172,6 +216,8 @@ def return_quota(app: Application, vector: Vector) -> None:
     for ledger in app.ledgers:
         subtract(ledger.usage, vector)
     app.partition.news += 1
+    if (notices := app.partition.notices) is not None:
+        notices.hold[app] = None
     app.touch()
     for queue in app.queue.lineage:
         subtract(queue.allocated, vector)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import backoff, gang, limits, reservation
 from quadriga.core.allocating import allocate
+from quadriga.core.far import Unanswered, awaited
 from quadriga.core.kernel import Kernel
 from quadriga.core.order.shapes import REPLACE
 from quadriga.core.preemption import turns, vain
@@ -166,6 +167,9 @@ def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = 
     group = ask.group
     assert group is not None
     options, now = kernel.options, kernel.now
+    if awaited(kernel, ask):
+        partition.set_aside(ask)
+        return False
     if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
         node = partition.board.best_to_reserve(group.shape)
         if node is not None and _may_reserve(kernel, ask, node):
@@ -173,7 +177,8 @@ def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = 
             return True
     if turns.is_due(ask, now) and _preempt(kernel, partition, ask, nodes_tried=True):
         return True
-    partition.set_aside(ask)
+    if ask.group is not None:
+        partition.set_aside(ask)
     return False
 
 
@@ -187,7 +192,11 @@ def _preempt(kernel: Kernel, partition: Partition, ask: Ask, *, nodes_tried: boo
     if tries > turns.ATTEMPTS:
         leave_out(partition, leaf, partition.shapes.preempt)
         return False
-    return attempt(kernel, ask, nodes_tried=nodes_tried)
+    try:
+        return attempt(kernel, ask, nodes_tried=nodes_tried)
+    except Unanswered:  # it has its turn again when the answer is there
+        partition.set_aside(ask)
+        return False
 
 
 # -- replacement -----------------------------------------------------------------------------------

@@ -52,13 +52,19 @@ def _state_over(kernel: Kernel, timer: Timer) -> None:
     lifecycle = LIFECYCLES[name]
     limit = lifecycle.timed[state]
     if limit.then is None:  # nothing to fire: the watchdog reports it
-        kernel.overdue.append((kernel.now, f"{name}/{entity.key}", state))
+        _report(kernel, name, entity, state)
         return
     kernel.fire(lifecycle, entity, limit.then, timer=True)
     if entity.entries == timer.entries and limit.backoff_to is not None:
         later = max(timer.delay, min(2 * timer.delay, limit.backoff_to))
-        kernel.overdue.append((kernel.now, f"{name}/{entity.key}", state))
+        _report(kernel, name, entity, state)
         kernel.timers.start(kernel.now, later, timer.name, entity, timer.entries)
+
+
+def _report(kernel: Kernel, name: str, entity: Any, state: str) -> None:
+    """The watchdog's report: the entity outstayed the state."""
+    kernel.overdue.append((kernel.now, f"{name}/{entity.key}", state))
+    kernel.tally.watchdog[name, state] += 1
 
 
 def _application_run_limit(kernel: Kernel, app: Application) -> None:
@@ -98,7 +104,7 @@ def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
 def _reservation_preempt(kernel: Kernel, kept: reservation.Reservation) -> None:
     partition = kept.ask.app.partition
     if kept in partition.reservations:
-        partition.woken[kept] = None
+        partition.woken.add(kept)
 
 
 def _partition_preempt(kernel: Kernel, partition: Partition) -> None:

@@ -91,6 +91,7 @@ def _act_on_nodes(kernel: Kernel, rm: ResourceManager, infos: Any) -> None:
         try:
             _act_on_node(kernel, rm, info, response)
         except Refused as refused:
+            kernel.tally.rejected["node", refused.kind] += 1
             response.rejected.append(RejectedNode(nodeID=info.nodeID, reason=str(refused)))
     if response.accepted or response.rejected:
         kernel.outbox.add(rm, response)
@@ -108,7 +109,8 @@ def _act_on_node(
         return
     found = [p.nodes[info.nodeID] for p in rm.partitions.values() if info.nodeID in p.nodes]
     if not found:
-        raise Refused(f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)")
+        text = f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)"
+        raise Refused(text, "unknown")
     if trigger == node.UPDATE:
         inventory.update(kernel, found[0], info)
     else:

@@ -31,13 +31,18 @@ __all__ = ["Check", "Explanation", "explain"]
 class Check:
     """One check: what it is about, whether it passes, and its numbers in words.
 
-    ``remedy`` is the smallest change that would make it pass, where one can be named.
+    ``remedy`` is the smallest change that would make it pass, where one can be named. For those who
+    spell quantities themselves, a check of a quota or a limit says whose it is (``subject``), of
+    which resource ``type``, and has its ``numbers`` by name: limit, used, asked, headroom.
     """
 
     about: str
     passed: bool
     text: str
     remedy: str = ""
+    subject: str = ""
+    type: str = ""
+    numbers: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,12 @@ class Explanation:
         return any(not c.passed and c.about == "node sizes" for c in self.checks)
 
 
-def explain(kernel: Kernel, ask: Ask) -> Explanation:
-    """Run every check of a decision for this ask, also those behind one that fails."""
+def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
+    """Run every check of a decision for this ask, also those behind one that fails.
+
+    Without ``predicates`` the resource manager is not asked about each node, which may take its
+    time; what it said in the last round is told instead.
+    """
     shape = Shape(0, ask.vector, ask.required_node)
     checks = [
         *_of_application(kernel, ask),
@@ -70,7 +79,7 @@ def explain(kernel: Kernel, ask: Ask) -> Explanation:
         *_of_limits(ask),
         *_of_queues(ask),
     ]
-    checks.extend(_of_nodes(kernel, ask, shape))
+    checks.extend(_of_nodes(kernel, ask, shape, predicates))
     checks.append(Check("preemption", *story_of(kernel, ask)))
     # what passes needs no remedy
     return Explanation(ask.key, tuple(replace(c, remedy="") if c.passed else c for c in checks))
@@ -202,10 +211,13 @@ def _amounts(
                 f"{whose}: {names[place]} limit {limit}, used {used}, "
                 f"asked {asked}, headroom {left}",
                 f"{asked - left} more {names[place]} {where}",
+                whose,
+                names[place],
+                (("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
             )
 
 
-def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:
+def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
     """Nodes grouped by why they refuse."""
     partition = ask.app.partition
     names = partition.registry.names
@@ -230,7 +242,9 @@ def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape) -> Iterator[Check]:
         return
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
     refusals: dict[str, int] = {}
-    predicate = kernel.predicates.get(partition.rm.rm_id)
+    predicate = kernel.predicates.get(partition.rm.rm_id) if predicates else None
+    if not predicates and ask in partition.aside:
+        yield Check("predicates", False, "the resource manager refused it on every node (I36)")
     for node in fitting:
         reason = _refusal(node, ask, shape, names)
         if not reason and predicate is not None:

@@ -9,10 +9,12 @@ all books (G31), and only then is the real allocation announced (G33).
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, reservation, usage
 from quadriga.core.events import happenings
+from quadriga.core.far import look_ahead
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.task_group import TaskGroup
@@ -22,6 +24,7 @@ from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as ask_life
 from quadriga.si import TerminationType
+from quadriga.si.answers import UNANSWERED
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -170,12 +173,23 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
                 happenings.placeholder_too_small(log, placeholder, ask)
             continue
         first = first or placeholder
-        if predicate is None or predicate(ask.ask_key, placeholder.node.node_id, False) is None:
+        said = predicate and predicate(ask.ask_key, placeholder.node.node_id, False)
+        if said is UNANSWERED:
+            nodes = (other.node for other in group.available)
+            look_ahead(predicate, ask, nodes, allocate=False)
+            app.partition.set_aside(ask)
+            return False
+        if said is None:
             _plan(kernel, ask, placeholder, placeholder.node)
             return True
     if first is not None and predicate is not None:
-        for node in _other_nodes(ask):
-            if predicate(ask.ask_key, node.node_id, True) is None:
+        others = _other_nodes(ask)
+        for place, node in enumerate(others):
+            said = predicate(ask.ask_key, node.node_id, True)
+            if said is UNANSWERED:
+                look_ahead(predicate, ask, islice(others, place + 1, None), allocate=True)
+                break
+            if said is None:
                 _plan(kernel, ask, first, node)
                 return True
     if ask.group is not None and first is not None:

@@ -312,7 +312,7 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
             limits = (lane.lanes.ledgers, lane.ledgers) if isinstance(lane, LimitLane) else None
             if limits != (app.group_limits, app.user_limits):
                 yield f"V7 application {app.app_id} is in a lane of others"
-    passed = 0
+    passed = leaf.partition.woken.wants_of(leaf)
     for lanes in leaf.lanes:
         passed |= lanes.offered
     if passed != leaf.mask:

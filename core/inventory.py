@@ -38,12 +38,14 @@ def create(
     name = info.attributes.get(NODE_PARTITION, "") or "default"
     partition = rm.partitions.get(name)
     if partition is None:
-        raise Refused(f"partition {name!r} of node {info.nodeID} does not exist")
+        raise Refused(f"partition {name!r} of node {info.nodeID} does not exist", "partition")
     if partition.state != queue_life.ACTIVE:
-        raise Refused(f"partition {name} is {partition.state} and takes no node {info.nodeID}")
+        text = f"partition {name} is {partition.state} and takes no node {info.nodeID}"
+        raise Refused(text, "state")
     for each in rm.partitions.values():
         if info.nodeID in each.nodes:
-            raise Refused(f"node {info.nodeID} exists already in partition {each.name} (I30)")
+            text = f"node {info.nodeID} exists already in partition {each.name} (I30)"
+            raise Refused(text, "duplicate")
     total = list(_quantities(partition, info, info.schedulableResource, "schedulableResource"))
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
     problem = recovery.problem_of(partition, list(info.existingAllocations))
@@ -51,7 +53,7 @@ def create(
     if problem:
         kernel.fire(NODE, node, life.REJECT)
         partition.failed_nodes[info.nodeID] = None
-        raise Refused(f"existing allocations of node {info.nodeID}: {problem}")
+        raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
     partition.registry.lengthen(node.books)
     partition.nodes[info.nodeID] = node
     partition.failed_nodes.pop(info.nodeID, None)
@@ -102,7 +104,7 @@ def _ready(node: Node) -> bool:
 def trigger(kernel: Kernel, node: Node, name: str) -> None:
     """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` where illegal (X20)."""
     if not NODE.allows(node.state, name):
-        raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)")
+        raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")
     kernel.fire(NODE, node, name)
 
 

@@ -7,8 +7,9 @@ simulation asks for it.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from quadriga.fsm.table import Entity
@@ -41,10 +42,11 @@ class Record(NamedTuple):
 class Journal:
     """``size`` records are kept; ``None`` keeps all, 0 none."""
 
-    __slots__ = ("_records", "count")
+    __slots__ = ("records", "count")
 
     def __init__(self, size: int | None) -> None:
-        self._records: deque[tuple[int, int, str, Entity, str, str, str, str]] = deque(maxlen=size)
+        #: as they are kept; for the kernel, which appends to them
+        self.records: deque[tuple[int, int, str, Entity, str, str, str, str]] = deque(maxlen=size)
         self.count = 0
 
     def add(
@@ -58,16 +60,21 @@ class Journal:
         cause: str,
     ) -> None:
         """Append a record."""
-        self._records.append((self.count, time, lifecycle, entity, trigger, source, target, cause))
+        self.records.append((self.count, time, lifecycle, entity, trigger, source, target, cause))
         self.count += 1
 
+    @property
+    def size(self) -> int | None:
+        """How many records it keeps; ``None``: all."""
+        return self.records.maxlen
+
     def __iter__(self) -> Iterator[Record]:
-        for seq, time, lifecycle, entity, trigger, source, target, cause in self._records:
+        for seq, time, lifecycle, entity, trigger, source, target, cause in self.records:
             key = f"{lifecycle}/{entity.key}"
             yield Record(seq, time, key, trigger, source, target, cause)
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self.records)
 
     def story(
         self, key: str, partition: str | None = None, rm_id: str | None = None
@@ -81,18 +88,57 @@ class Journal:
         lifecycle, _, identity = key.partition("/")
         return tuple(
             Record(seq, time, key, *rest)
-            for seq, time, name, entity, *rest in self._records
+            for seq, time, name, entity, *rest in self.records
             if name == lifecycle
             and entity.key == identity
             and (partition is rm_id is None or _lives_in(entity, partition, rm_id))
         )
+
+    def copy(self) -> Journal:
+        """What is remembered now, to be read elsewhere while the scheduler goes on."""
+        other = Journal(None)
+        other.records = self.records.copy()
+        other.count = self.count
+        return other
+
+    def following(self, seq: int) -> Journal:
+        """A copy of what came from number ``seq`` on, as far as it is still remembered."""
+        other = Journal(None)
+        wanted = min(len(self.records), max(0, self.count - seq))
+        newest_first = islice(reversed(self.records), wanted)
+        other.records.extendleft(newest_first)
+        other.count = self.count
+        return other
+
+    def entries(self, seq: int) -> list[tuple[int, int, str, Entity, str, str, str, str]]:
+        """What came from number ``seq`` on, oldest first, as it is kept: (seq, time, lifecycle,
+        entity, trigger, from, to, cause). For who follows everything, and has to be quick."""
+        wanted = min(len(self.records), max(0, self.count - seq))
+        found = list(islice(reversed(self.records), wanted))
+        found.reverse()
+        return found
+
+    def stories(self, entities: Callable[[str, Entity], bool]) -> Iterator[Record]:
+        """The records of all entities that are chosen, by lifecycle and entity, newest first."""
+        for seq, time, lifecycle, entity, *rest in reversed(self.records):
+            if entities(lifecycle, entity):
+                yield Record(seq, time, f"{lifecycle}/{entity.key}", *rest)
+
+    def edges(self) -> Counter[tuple[str, str, str, str]]:
+        """How often each (lifecycle, source, trigger, target) is among what is remembered."""
+        return Counter((r[2], r[5], r[4], r[6]) for r in self.records)
+
+    @property
+    def since(self) -> int | None:
+        """The time (ns) of the oldest record that is remembered."""
+        return self.records[0][1] if self.records else None
 
     def story_of(self, lifecycle: str, entity: Entity) -> tuple[Record, ...]:
         """The story of this very object, whoever else has its id."""
         key = f"{lifecycle}/{entity.key}"
         return tuple(
             Record(seq, time, key, *rest)
-            for seq, time, _, each, *rest in self._records
+            for seq, time, _, each, *rest in self.records
             if each is entity
         )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,10 @@ from quadriga.fsm.table import MINUTE, SECOND
 if TYPE_CHECKING:
     from quadriga.core.usage import ApplicationSummary
 
-__all__ = ["Kernel", "Options"]
+__all__ = ["Kernel", "Measure", "Options"]
+
+#: what a driver wants to be entered around something that it times
+Measure = Callable[[str], AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Kernel:
         "events",
         "groups_of",
         "journal",
+        "measure",
         "notes",
         "now",
         "options",
@@ -101,6 +106,8 @@ class Kernel:
         self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
         #: the groups of a user whose request names none (I24)
         self.groups_of: Callable[[str], tuple[str, ...]] | None = None
+        #: a driver's stopwatch; nothing here depends on it
+        self.measure: Measure | None = None
 
     def note(self, text: str) -> None:
         """Remember something odd that needed no answer, such as a release of nothing known."""
@@ -120,7 +127,11 @@ class Kernel:
         if source != target:
             entity.entries += 1
             name = lifecycle.name
-            self.journal.add(self.now, name, entity, trigger, source, target, self.cause)
+            journal = self.journal  # what ``Journal.add`` does, for this is done most of all
+            journal.records.append(
+                (journal.count, self.now, name, entity, trigger, source, target, self.cause)
+            )
+            journal.count += 1
             if target in lifecycle.timed:
                 self._limit(lifecycle, entity, target)
             if name in self.entered:

@@ -63,6 +63,8 @@ class Output(NamedTuple):
     message: Message
 
 
+_response_of = AllocationResponse.FromString
+
 #: as quick as a plain tuple; one is made for each allocation
 _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output)
 
@@ -104,23 +106,24 @@ class Outbox:
         ask = allocation.ask
         app = ask.app
         rm = app.partition.rm
+        group = ask.group
+        template = group.template if group is not None else None
+        if template is None:
+            template = _template(ask)
+            if group is not None:
+                group.template = template
         if self._batch == 1:
-            response = AllocationResponse()
+            response = _response_of(template)
             self.outputs.append(_output((rm.rm_id, response)))
             self._open = None
+            message = response.new[0]
         else:
             response = self._response(rm, "new")
             if len(response.new) >= self._batch:
                 self._open = None
                 response = self._response(rm, "new")
-        message = response.new.add()
-        group = ask.group
-        template = group.template if group is not None else None
-        if template is None:
-            template = _template(ask).SerializeToString()
-            if group is not None:
-                group.template = template
-        message.MergeFromString(template)  # quicker than a copy of a message with a map in it
+            response.MergeFromString(template)  # one more of them
+            message = response.new[-1]
         message.allocationKey = ask.ask_key
         message.UUID = allocation.uuid
         message.nodeID = allocation.node.node_id
@@ -227,11 +230,13 @@ class Outbox:
         )
 
 
-def _template(ask: Ask) -> AllocationMessage:
+def _template(ask: Ask) -> bytes:
+    """A response with what is the same for all allocations of asks that look like this one: quicker
+    to read than a message with a map in it is to copy."""
     app = ask.app
     partition: Partition = app.partition
     registry: Registry = partition.registry
-    return AllocationMessage(
+    alike = AllocationMessage(
         resourcePerAlloc=registry.message(ask.vector),
         priority=ask.priority,
         applicationID=app.app_id,
@@ -239,3 +244,4 @@ def _template(ask: Ask) -> AllocationMessage:
         taskGroupName=ask.task_group,
         placeholder=ask.placeholder,
     )
+    return AllocationResponse(new=[alike]).SerializeToString()

@@ -85,6 +85,7 @@ def recover_allocations(
             )
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
+        kernel.tally.rejected["allocation", "recovery"] += len(rejected)
         kernel.outbox.rejected_allocations(rm, rejected)
 
 

@@ -136,6 +136,14 @@ def drop_state(kernel: Kernel, rm: ResourceManager) -> None:
 # -- configuration ---------------------------------------------------------------------------------
 
 
+def check_update(name: str, rm: ResourceManager, configuration: Configuration | None) -> None:
+    """Raise ``RequestError`` where a queue in use would have to change between leaf and parent."""
+    for config in configuration.partitions if configuration is not None else ():
+        partition = rm.partitions.get(config.name)
+        if partition is not None:
+            queue_tree.check_kinds(name, partition.root, config.root)
+
+
 def update_configuration(
     kernel: Kernel,
     rm: ResourceManager,
@@ -147,11 +155,7 @@ def update_configuration(
     Raises ``RequestError``, before anything has changed, where a queue that is in use would have to
     change between leaf and parent.
     """
-    name = type(request).__name__
-    for config in configuration.partitions if configuration is not None else ():
-        partition = rm.partitions.get(config.name)
-        if partition is not None:
-            queue_tree.check_kinds(name, partition.root, config.root)
+    check_update(type(request).__name__, rm, configuration)
     rm.policy_group = request.policyGroup or rm.policy_group
     if request.extraConfig:
         reserved = rm.reservations

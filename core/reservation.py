@@ -94,7 +94,7 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     partition.reservations[reservation] = None
     partition.board.changed(node)
     # from the next round on: there may be room, under a quota that has none, or others may have to go
-    partition.woken[reservation] = None
+    partition.woken.add(reservation)
     if ask.group is not None:
         ask.group.reserved += 1
         partition.refresh_group(ask.group)
@@ -106,6 +106,7 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
 def make(kernel: Kernel, ask: Ask, node: Node) -> None:
     """Reserve the node for the ask, not for ever (S6)."""
     made = reserve(ask.app.partition, ask, node, kernel.now)
+    kernel.tally.reservations += 1
     kernel.timers.start(kernel.now, kernel.options.reservation_give_up, "reservation.give_up", made)
 
 
@@ -122,7 +123,7 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     del ask.app.reservations[reservation]
     del partition.reservations[reservation]
     _count_reservation(ask, -1)
-    partition.woken.pop(reservation, None)
+    partition.woken.discard(reservation)
     partition.stalled.pop(reservation, None)
     partition.refused.pop(reservation, None)
     partition.board.gained(node)

@@ -7,12 +7,13 @@ reservation that led to nothing is not looked at again until something has chang
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core import gang, limits, reservation
 from quadriga.core.allocating import allocate
 from quadriga.core.model.queue import LeafQueue, goes_before
-from quadriga.core.order.shapes import ELSEWHERE
+from quadriga.core.order.shapes import ELSEWHERE, WOKEN
 from quadriga.core.preemption.required_node import preempt_on_required_node
 from quadriga.core.walk import node_for, out_of_quota
 
@@ -35,9 +36,9 @@ def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
         if own is None and other is None:
             return False
         if own is not None and (other is None or own is other or _comes_before(own, other)):
-            for each in sorted((r for r in partition.woken if r.ask.app is own), key=_order):
+            for each in sorted(partition.woken.of(own), key=_order):
                 if each in partition.woken:
-                    del partition.woken[each]
+                    partition.woken.discard(each)
                     if _use(kernel, partition, each):
                         return True
         elif other is not None and _use_elsewhere(kernel, partition, other, able):
@@ -46,12 +47,12 @@ def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
 
 def _first_woken(partition: Partition) -> Application | None:
     """The first application of which a reserved node may have gained room."""
-    first: Application | None = None
-    for each in partition.woken:
-        app = each.ask.app
-        if first is None or (app is not first and _comes_before(app, first)):
-            first = app
-    return first
+    queue = partition.root
+    if not queue.offered & WOKEN:
+        return None
+    while not queue.leaf:
+        queue = queue.best(WOKEN)
+    return partition.woken.first_in(queue)
 
 
 def _comes_before(one: Application, other: Application) -> bool:
@@ -146,15 +147,17 @@ def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able:
         return False
     if group.placeholder and not app.gang_started and not gang.may_start(app):
         return False
-    for ask in [ask for ask in group.asks.values() if ask.reservations]:
+    having = (ask for ask in group.asks.values() if ask.reservations)
+    for ask in list(islice(having, group.reserved)):  # so many have, at most
         node = node_for(kernel, partition, ask)
         if node is not None:
             own = next(r for r in app.reservations if r.ask is ask)
             reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-    if partition.board.able & shape.place:  # predicates have refused them all
-        _rest(partition, group)
+        if not partition.board.able & shape.place:  # no node has room for any of them
+            return False
+    _rest(partition, group)  # predicates have refused them all
     return False
 
 

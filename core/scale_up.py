@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from quadriga.core import gang, limits
@@ -13,8 +15,9 @@ from quadriga.si import UpdateContainerSchedulingStateRequest
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
+    from quadriga.core.resources import Vector
 
 __all__ = ["inspect", "looked_at", "watch"]
 
@@ -64,20 +67,54 @@ def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue, granted
                 _hint(kernel, partition, ask)
         return
     for app in sorted(leaf.apps.values(), key=lambda a: a.rank or a.make_rank()):
-        for ask in sorted(app.asks.values(), key=lambda a: (-a.priority, a.seq)):
-            if not looked_at(partition, ask):
-                continue
-            if _has_a_placeholder(partition, ask):  # and needs no more quota than that (X27)
-                _hint(kernel, partition, ask)
-                continue
-            rooms = [room, *_left_to(app, granted)]
-            if not all(fits_headroom(each, ask.vector) for each in rooms):
-                continue
-            for each in rooms:
-                for place, value in enumerate(ask.vector):
-                    if place in each:
-                        each[place] -= value
+        if app.asks:
+            _inspect_app(kernel, partition, app, [room, *_left_to(app, granted)])
+
+
+def _inspect_app(
+    kernel: Kernel, partition: Partition, app: Application, rooms: list[dict[int, int]]
+) -> None:
+    """Ask by ask in order, of each group as many as what is left has room for: it only gets less."""
+    heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
+    for source in _sources(partition, app):
+        _put(partition, heads, iter(source))
+    while heads:
+        _, _, ask, more = heappop(heads)
+        # with a placeholder it needs no more quota than that (X27)
+        if _has_a_placeholder(partition, ask) or _take(rooms, ask.vector):
             _hint(kernel, partition, ask)
+            _put(partition, heads, more)
+
+
+def _sources(partition: Partition, app: Application) -> Iterator[Iterable[Ask]]:
+    """The asks that a round looks at, alike ones together, each in order of arrival."""
+    for group in app.groups.values():
+        if _is_tried(group):
+            yield group.asks.values()
+    if partition.aside:
+        for ask in app.asks.values():
+            if ask in partition.aside:
+                yield (ask,)
+
+
+def _put(
+    partition: Partition, heads: list[tuple[int, int, Ask, Iterator[Ask]]], more: Iterator[Ask]
+) -> None:
+    ask = next(more, None)
+    if ask is not None and (ask.seq <= partition.exhausted_at or ask.group is None):
+        heappush(heads, (-ask.priority, ask.seq, ask, more))
+
+
+def _take(rooms: list[dict[int, int]], vector: Vector) -> bool:
+    """Take it from what is left everywhere, if there is as much."""
+    for room in rooms:
+        if not fits_headroom(room, vector):
+            return False
+    for room in rooms:
+        for place in room:
+            if place < len(vector):
+                room[place] -= vector[place]
+    return True
 
 
 def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
@@ -90,8 +127,10 @@ def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
 
 def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
     """Whether it could take over a placeholder, if only some node would do."""
+    if ask.group is not None or ask not in partition.aside:
+        return False
     group = ask.app.task_groups.get(ask.task_group)
-    return ask in partition.aside and not ask.placeholder and bool(group and group.available)
+    return not ask.placeholder and bool(group and group.available)
 
 
 def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
@@ -107,13 +146,15 @@ def looked_at(partition: Partition, ask: Ask) -> bool:
     if ask in partition.aside:
         return True
     group = ask.group
-    if group is None or ask.seq > partition.exhausted_at or _is_shut(ask.app):
+    return group is not None and ask.seq <= partition.exhausted_at and _is_tried(group)
+
+
+def _is_tried(group: AskGroup) -> bool:
+    """Whether rounds look at the group at all."""
+    app = group.app
+    if not group.bits & group.shape.bits or _is_shut(app) or limits.full(app) is not None:
         return False
-    if limits.full(ask.app) is not None:
-        return False
-    if ask.placeholder and gang.gate(ask.app) is not None:
-        return False
-    return bool(group.bits & group.shape.bits)
+    return not group.placeholder or gang.gate(app) is None
 
 
 def _is_shut(level: Level | None) -> bool:

@@ -20,16 +20,19 @@ from quadriga.core import (
     scale_up,
 )
 from quadriga.core.audit import Audit, AuditedKernel
+from quadriga.core.config import Configuration
 from quadriga.core.cycle import decide
 from quadriga.core.dispatcher import Request, dispatch
 from quadriga.core.events import Events
+from quadriga.core.far import awaited
 from quadriga.core.journal import Journal, Record
-from quadriga.core.kernel import Kernel, Options
+from quadriga.core.kernel import Kernel, Measure, Options
 from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.outbox import Output
 from quadriga.core.preemption import vain
+from quadriga.core.streak import decide_all
 from quadriga.core.tally import Tally
 from quadriga.core.usage import ApplicationSummary
 from quadriga.fsm import RESOURCE_MANAGER
@@ -43,7 +46,7 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = ["Scheduler"]
+__all__ = ["Predicate", "PreemptionPredicate", "Scheduler"]
 
 Predicate = Callable[[str, str, bool], str | None]
 PreemptionPredicate = Callable[[str, str, list[str], int], int | None]
@@ -99,11 +102,15 @@ class Scheduler:
         partitions = served = [p for p in self.partitions() if _is_served(p)]
         for partition in partitions:
             _bring_back(kernel, partition)
-        left = limit
-        while partitions and left != 0:
+        left = allowed = -1 if limit is None else limit
+        while len(partitions) > 1 and left:
             partitions = [p for p in partitions if decide(kernel, p)]
-            if left is not None:
-                left -= 1
+            left -= 1
+        if partitions and left:
+            made, more = decide_all(kernel, partitions[0], left)
+            left -= made
+            partitions = partitions if more else []
+        kernel.tally.rounds += allowed - left
         self.unfinished = bool(partitions)
         for partition in served:
             if partition.notices is not None and partition not in partitions and partition.nodes:
@@ -153,6 +160,11 @@ class Scheduler:
             self._kernel.preemption_predicates.pop(rm_id, None)
         else:
             self._kernel.preemption_predicates[rm_id] = predicate
+
+    def set_measure(self, measure: Measure | None) -> None:
+        """Enter ``measure(name)`` around what takes long inside of one decision (``preemption``), so
+        that a driver can time it. Nothing of it is looked at here: there is no clock inside."""
+        self._kernel.measure = measure
 
     def disconnect(self, rm_id: str, now: int) -> list[Output]:
         """The connection is lost: not scheduled until it is back, forgotten after a time (I6)."""
@@ -256,10 +268,15 @@ class Scheduler:
         allocation_key: str,
         partition: str = "default",
         rm_id: str | None = None,
+        *,
+        predicates: bool = True,
     ) -> explain.Explanation:
-        """Why the ask is still pending: every check with its numbers. Raises ``KeyError``."""
+        """Why the ask is still pending: every check with its numbers. Raises ``KeyError``.
+
+        Without ``predicates`` the resource manager is not asked what it thinks of each node.
+        """
         app = self.partition(partition, rm_id).applications[application_id]
-        return explain.explain(self._kernel, app.asks[allocation_key])
+        return explain.explain(self._kernel, app.asks[allocation_key], predicates=predicates)
 
     def check(self) -> list[str]:
         """The invariants of BEHAVIOUR 6.1 that do not hold now; empty when all do."""
@@ -338,15 +355,25 @@ class Scheduler:
             rm = self._rms[message.rmID] = ResourceManager(message.rmID)
         registration.register(self._kernel, rm, message, configuration)
 
+    def check_update(self, message: UpdateConfigurationRequest) -> None:
+        """Raise what ``apply`` would raise for this configuration now; nothing changes."""
+        rm, configuration = self._read_update(message)
+        registration.check_update(type(message).__name__, rm, configuration)
+
     def _reconfigure(self, message: UpdateConfigurationRequest) -> None:
+        rm, configuration = self._read_update(message)
+        registration.update_configuration(self._kernel, rm, message, configuration)
+
+    def _read_update(
+        self, message: UpdateConfigurationRequest
+    ) -> tuple[ResourceManager, Configuration | None]:
         name = type(message).__name__
         rm = self._rms.get(message.rmID)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN):
             raise RequestError(name, "rmID", f"{message.rmID!r} is not registered (I39)")
         registration.check_extra(name, message.extraConfig)
         text = message.config
-        configuration = registration.read_configuration(name, text) if text.strip() else None
-        registration.update_configuration(self._kernel, rm, message, configuration)
+        return rm, registration.read_configuration(name, text) if text.strip() else None
 
 
 def _is_served(partition: Partition) -> bool:
@@ -362,4 +389,7 @@ def _bring_back(kernel: Kernel, partition: Partition) -> None:
     if partition.aside:
         asks, partition.aside = partition.aside, {}
         for ask in asks:
-            reservation.wait_again(kernel, ask)
+            if awaited(kernel, ask):
+                partition.aside[ask] = None
+            else:
+                reservation.wait_again(kernel, ask)

@@ -19,16 +19,21 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from quadriga.core.default_queues import DefaultQueues
+from quadriga.core.dispatcher import Request
 from quadriga.core.kernel import Options
+from quadriga.core.metering import Meter
 from quadriga.core.os_groups import OsGroups
 from quadriga.core.outbox import Output
-from quadriga.core.scheduler import Scheduler
+from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler
 from quadriga.core.views import Views, as_text, diagnostics_of
-from quadriga.fsm import InvalidTransition
+from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
+from quadriga.fsm import resource_manager as life
 from quadriga.si import (
     AllocationRequest,
     AllocationResponse,
@@ -43,6 +48,7 @@ from quadriga.si import (
     PreemptionPredicatesResponse,
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
+    RequestError,
     ResourceManagerCallback,
     UpdateConfigurationRequest,
     UpdateContainerSchedulingStateRequest,
@@ -54,6 +60,8 @@ _log = logging.getLogger("quadriga.service")
 _summaries = logging.getLogger("quadriga.applications")
 
 Work = Callable[[], list[Output]]
+
+T = TypeVar("T")
 
 #: the longest wait for work, in s; a timer may be further away than a wait can be long
 _LONGEST_WAIT = 3600.0
@@ -77,6 +85,9 @@ class SchedulerService:
         self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
         #: messages refused because of a bug of ours
         self.failures = 0
+        #: who measures, if anybody does (``attach``)
+        self.meter: Meter | None = None
+        self._queues = DefaultQueues(self.scheduler)
         self._clock = clock
         self._slice = slice_size
         self._callbacks: dict[str, ResourceManagerCallback] = {}
@@ -100,18 +111,22 @@ class SchedulerService:
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> RegisterResourceManagerResponse:
         """Register, with the callback for everything that follows (I5, I7)."""
+        self._do(self._registration(request, callback))
+        return RegisterResourceManagerResponse()
 
+    def _registration(
+        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> Work:
         def work() -> list[Output]:
-            outputs = self.scheduler.apply(request, self._now())
+            outputs = self._queues.register(request, self._now())
             self._callbacks[request.rmID] = callback
-            self.scheduler.set_predicate(request.rmID, self._predicate(callback))
+            self.scheduler.set_predicate(request.rmID, self._timed(self._predicate(callback)))
             self.scheduler.set_preemption_predicate(
                 request.rmID, self._preemption_predicate(callback)
             )
             return outputs
 
-        self._do(work)
-        return RegisterResourceManagerResponse()
+        return work
 
     def update_allocation(self, request: AllocationRequest) -> None:
         """Asks, ask releases, allocation releases, in that order (M2)."""
@@ -126,8 +141,41 @@ class SchedulerService:
         self._do(lambda: self.scheduler.apply(request, self._now()))
 
     def update_configuration(self, request: UpdateConfigurationRequest) -> None:
-        """Reload the queues (I39)."""
-        self._do(lambda: self.scheduler.apply(request, self._now()))
+        """Reload the queues of one resource manager (I39)."""
+        self._do(lambda: self._queues.update(request, self._now()))
+
+    def submit(
+        self,
+        request: Request | RegisterResourceManagerRequest | UpdateConfigurationRequest,
+        callback: ResourceManagerCallback | None = None,
+    ) -> Future[None]:
+        """As the methods above, without waiting: the future will have what they would raise. In the
+        order of the calls. A registration needs its ``callback``."""
+        if isinstance(request, RegisterResourceManagerRequest):
+            if callback is None:
+                raise TypeError("a registration needs a callback (I5)")
+            return self.begin(self._registration(request, callback))
+        if isinstance(request, UpdateConfigurationRequest):
+            return self.begin(lambda: self._queues.update(request, self._now()))
+        return self.begin(lambda: self.scheduler.apply(request, self._now()))
+
+    def begin(self, work: Work) -> Future[None]:
+        """Have the owner do it, without waiting for it; what comes out is delivered."""
+        done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # it will be done, whoever still waits for it
+        with self._lock:
+            if self._stopped:
+                raise RuntimeError("the service has been stopped")
+            if self._thread is not None:
+                self._inbox.put((work, done))
+                return done
+        self._handle((work, done))
+        return done
+
+    def configure(self, text: str) -> None:
+        """The queues of all who register with an empty configuration, from now on and at once for
+        those who did (``default_queues``). Raises ``RequestError``; then nothing has changed."""
+        self._do(lambda: self._queues.replace(text, self._now()))
 
     # -- connections -----------------------------------------------------------------------------
 
@@ -143,6 +191,41 @@ class SchedulerService:
         """It leaves for good: its state is dropped."""
         self._do(lambda: self.scheduler.shutdown(rm_id, self._now()))
 
+    def connection(self, rm_id: str, trigger: str) -> Future[None]:
+        """``disconnect``, ``reconnect`` or ``shutdown`` as above, without waiting for it."""
+        change = {
+            life.DISCONNECT: self.scheduler.disconnect,
+            life.RECONNECT: self.scheduler.reconnect,
+            life.SHUTDOWN: self.scheduler.shutdown,
+        }[trigger]
+        return self.begin(lambda: change(rm_id, self._now()))
+
+    def registered(self) -> Future[frozenset[str]]:
+        """The resource managers that are running or paused, so that they need not register again."""
+        return self.read_later(
+            lambda scheduler: frozenset(
+                rm.rm_id
+                for rm in scheduler.resource_managers()
+                if RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN)
+            )
+        )
+
+    def set_predicates(
+        self,
+        rm_id: str,
+        predicate: Predicate | None,
+        preemption: PreemptionPredicate | None,
+    ) -> Future[None]:
+        """Ask these for a resource manager (``Scheduler.set_predicate``) instead of the callback that
+        it registered with; until it registers again."""
+
+        def work() -> list[Output]:
+            self.scheduler.set_predicate(rm_id, self._timed(predicate))
+            self.scheduler.set_preemption_predicate(rm_id, preemption)
+            return []
+
+        return self.begin(work)
+
     # -- driving ---------------------------------------------------------------------------------
 
     def step(self, now: int | None = None, limit: int | None = None) -> int:
@@ -155,8 +238,43 @@ class SchedulerService:
         self._latest = max(self._latest, self._clock() if now is None else now)
         latest = self._latest
         delivered = self._deliver(self._guarded(lambda: self.scheduler.advance(latest)))
-        decided = self._guarded(lambda: self.scheduler.schedule(latest, limit))
+        decided = self._guarded(lambda: self._schedule(latest, limit))
         return delivered + self._deliver(decided)
+
+    def play(
+        self,
+        now: int,
+        requests: Sequence[Request] = (),
+        *,
+        advance: bool = False,
+        schedule: bool = False,
+        limit: int | None = None,
+    ) -> list[tuple[int, RequestError]]:
+        """Manual mode: one instant, all at ``now``, as somebody with the scheduler at hand would have
+        it: fire its own timers (``advance``), apply the requests, schedule.
+
+        Returns which requests were refused as a whole. Raises ``RequestError`` for time that goes
+        back.
+        """
+        if self._thread is not None:
+            raise RuntimeError("this service steps itself; make it with manual=True")
+        scheduler = self.scheduler
+        if now < scheduler.now:
+            raise RequestError("time", "now", f"went back from {scheduler.now} to {now} ns")
+        self._latest = now
+        if advance:
+            self._deliver(self._work(lambda: scheduler.advance(now)))
+        refused = []
+        for place, request in enumerate(requests):
+            try:
+                outputs = self._work(partial(scheduler.apply, request, now))
+            except RequestError as error:
+                refused.append((place, error))
+                continue
+            self._deliver(outputs)
+        if schedule:
+            self._deliver(self._guarded(lambda: self._schedule(now, limit)))
+        return refused
 
     def stop(self) -> None:
         """End the service after what is queued; later requests raise ``RuntimeError``.
@@ -187,9 +305,65 @@ class SchedulerService:
         self._do(work)
         return found[0]
 
+    def read_later(self, look: Callable[[Scheduler], T]) -> Future[T]:
+        """As ``read``, without waiting for it: the future will have what ``look`` gives or raises."""
+        answer: Future[T] = Future()
+        found: list[T] = []
+
+        def work() -> list[Output]:
+            found.append(look(self.scheduler))
+            return []
+
+        def told(done: Future[None]) -> None:
+            error = done.exception()
+            if error is not None:
+                answer.set_exception(error)
+            else:
+                answer.set_result(found[0])
+
+        answer.set_running_or_notify_cancel()  # it will be looked at, whoever still wants to know
+        done: Future[None] = Future()
+        done.add_done_callback(told)
+        with self._lock:
+            if self._stopped:
+                raise RuntimeError("the service has been stopped")
+            owner = self._thread is None or threading.current_thread() is self._thread
+            if not owner:
+                self._inbox.put((work, done))
+        if owner:
+            self._handle((work, done))
+        return answer
+
+    def attach(self, meter: Meter | None) -> None:
+        """Let somebody measure from now on, or nobody."""
+
+        def look(scheduler: Scheduler) -> None:
+            self.meter = meter
+            scheduler.set_measure(meter.measure if meter is not None else None)
+
+        self.read(look)
+
+    def now(self) -> int:
+        """The time (ns) as the scheduler would be told it now; nothing is changed by asking."""
+        return self._latest if self._thread is None else max(self._latest, self._clock())
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests are still taken."""
+        return not self._stopped and (self._thread is None or self._thread.is_alive())
+
+    @property
+    def waiting(self) -> int:
+        """How many pieces of work wait for the owner, about."""
+        return self._inbox.qsize()
+
+    def diagnostics(self) -> dict[str, Any]:
+        """What resource managers say of themselves (I4); they may take their time."""
+        return diagnostics_of(dict(self._callbacks))
+
     def state_dump(self, views: Views, log_level: str = "INFO") -> str:
         """Everything at one moment, as JSON, with what resource managers add to it (2.13, I4)."""
-        said = diagnostics_of(dict(self._callbacks))
+        said = self.diagnostics()
 
         def look(scheduler: Scheduler) -> dict[str, Any]:
             return views.state_dump(diagnostics=said, log_level=log_level)
@@ -218,7 +392,46 @@ class SchedulerService:
         elif self._asking:
             raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
         else:
-            self._deliver(self._guarded(work))
+            self._deliver(self._work(work))
+
+    def _schedule(self, now: int, limit: int | None) -> list[Output]:
+        """Let the scheduler decide; how long that takes is measured here, outside of it."""
+        meter, scheduler = self.meter, self.scheduler
+        if meter is None:
+            return scheduler.schedule(now, limit)
+        began, rounds = meter.clock(), scheduler.tally.rounds
+        outputs = scheduler.schedule(now, limit)
+        took = meter.clock() - began
+        meter.scheduled(scheduler, took, scheduler.tally.rounds - rounds, len(outputs))
+        return outputs
+
+    def _work(self, work: Work) -> list[Output]:
+        """What somebody asked for. Raises what it raises."""
+        meter = self.meter
+        if meter is None:
+            return self._guarded(work)
+        began = meter.clock()
+        try:
+            return self._guarded(work)
+        finally:
+            meter.worked(self.scheduler, meter.clock() - began)
+
+    def _timed(self, predicate: Predicate | None) -> Predicate | None:
+        """The same predicate; how long it takes is told to whoever measures."""
+        if predicate is None:
+            return None
+
+        def ask(key: str, node_id: str, allocate: bool) -> str | None:
+            meter = self.meter
+            if meter is None:
+                return predicate(key, node_id, allocate)
+            began = meter.clock()
+            try:
+                return predicate(key, node_id, allocate)
+            finally:
+                meter.asked(meter.clock() - began)
+
+        return ask
 
     def _guarded(self, work: Work) -> list[Output]:
         try:
@@ -251,8 +464,10 @@ class SchedulerService:
                 return
             if item is not None:
                 self._handle(item)
+                if self._handle_more():
+                    return
             self._deliver(self._tried(lambda: self.scheduler.advance(self._now())))
-            outputs = self._tried(lambda: self.scheduler.schedule(self._now(), self._slice))
+            outputs = self._tried(lambda: self._schedule(self._now(), self._slice))
             self._deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
 
@@ -280,10 +495,23 @@ class SchedulerService:
             return None
         return _STOP if item is None else item
 
+    def _handle_more(self) -> bool:
+        """What else has come in, so that many small requests do not wait for a slice of decisions
+        each. Whether the service was stopped meanwhile."""
+        for _ in range(self._slice):
+            try:
+                item = self._inbox.get_nowait()
+            except queue.Empty:
+                return False
+            if item is None:
+                return True
+            self._handle(item)
+        return False
+
     def _handle(self, item: tuple[Work, Future[None]]) -> None:
         work, done = item
         try:
-            outputs = self._guarded(work)
+            outputs = self._work(work)
         except Exception as error:
             done.set_exception(error)
             return

@@ -50,6 +50,7 @@ def add_applications(
             _add(kernel, rm, request)
         except Refused as refused:
             kernel.tally.applications_rejected += 1
+            kernel.tally.rejected["application", refused.kind] += 1
             if rm.events is not None:
                 happenings.application_rejected(rm.events, app_id, str(refused))
             response.rejected.append(RejectedApplication(applicationID=app_id, reason=str(refused)))
@@ -68,7 +69,8 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     if partition is None:
         raise Refused(
             f"failed to add application {app_id}: "
-            f"partition {request.partitionName!r} does not exist"
+            f"partition {request.partitionName!r} does not exist",
+            "partition",
         )
     submission = _read(kernel, request)
     try:
@@ -136,16 +138,18 @@ def _admit(
     if not submission.user:  # before all else
         raise Refused("empty user cannot resolve")
     if partition.state not in queue_life.ADMITS:
-        raise Refused(f"partition {partition.key} is stopped cannot add a new application {app_id}")
+        text = f"partition {partition.key} is stopped cannot add a new application {app_id}"
+        raise Refused(text, "state")
     if app_id in partition.applications:
         raise Refused(
             f"adding application {app_id} to partition {partition.key}, "
-            "but application already existed"
+            "but application already existed",
+            "duplicate",
         )
     try:
         placed = partition.placement.place(submission, partition)
     except Refused as refused:
-        raise Refused(f"failed to place application {app_id}: {refused}") from None
+        raise Refused(f"failed to place application {app_id}: {refused}", "placement") from None
     leaf = queue_tree.grow(kernel, partition, placed.path)
     if not leaf.managed:
         quotas = read_quota_tags(submission.tags)
@@ -170,7 +174,8 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
     if leaf.fair:  # G7
         raise Refused(
             f"queue {leaf.path} cannot run application {app_id} with task group request: "
-            "unsupported sort type"
+            "unsupported sort type",
+            "gang",
         )
     for queue in leaf.lineage[:-1]:  # G6; root's max is what nodes there are, not a quota (G12)
         if any(place < len(whole) and whole[place] > limit for place, limit in queue.limits):
@@ -178,7 +183,8 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
             limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
             raise Refused(
                 f"queue {queue.path} cannot fit application {app_id}: task group request "
-                f"{text(whole)} larger than max queue allocation {limits}"
+                f"{text(whole)} larger than max queue allocation {limits}",
+                "gang",
             )
     return whole
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 __all__ = ["Tally"]
 
 
@@ -13,6 +15,10 @@ class Tally:
         "applications_rejected",
         "asks_rejected",
         "nodes_removed",
+        "rejected",
+        "reservations",
+        "rounds",
+        "watchdog",
     )
 
     def __init__(self) -> None:
@@ -21,3 +27,11 @@ class Tally:
         #: asks, and allocations that could not be recovered
         self.asks_rejected = 0
         self.nodes_removed = 0
+        #: what was rejected on arrival, by what it is and the kind of reason (``refusal.Refused``)
+        self.rejected: Counter[tuple[str, str]] = Counter()
+        #: reservations that were made
+        self.reservations = 0
+        #: rounds of scheduling (5.2), also those in which nothing was to be decided
+        self.rounds = 0
+        #: the watchdog's reports, by lifecycle and state
+        self.watchdog: Counter[tuple[str, str]] = Counter()

@@ -7,10 +7,13 @@ to be possible is remembered where it failed; the next walk does not come by the
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.events import happenings
+from quadriga.core.far import look_ahead
 from quadriga.core.order.ranking import EVERY_BIT, Level
+from quadriga.si.answers import UNANSWERED
 
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
@@ -60,10 +63,14 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     if predicate is None or best is None:
         return best
     refused: dict[str, int] = {}
-    for node in partition.board.in_order(shape):
+    nodes = partition.board.in_order(shape)
+    for place, node in enumerate(nodes):
         reason = predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
+        if reason is UNANSWERED:  # it may be the one; those behind it have to wait
+            look_ahead(predicate, ask, islice(nodes, place + 1, None), allocate=True)
+            return None
         refused[reason] = refused.get(reason, 0) + 1
     if (log := partition.rm.events) is not None:
         happenings.refused_by_predicates(log, ask, refused)

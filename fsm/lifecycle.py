@@ -43,6 +43,11 @@ Deliver = Callable[[Any, tuple[Effect, ...]], Any]
 #: What ``Lifecycle.observe`` calls.
 Taken = Callable[[Row], object]
 
+#: The rows of a state and a trigger to try in order: guard, target, and the row if it emits.
+Choices = tuple[tuple[Guard | None, str | None, Row | None], ...]
+#: The next state's name, where there is nothing to choose and nothing to emit.
+Cell = str | Choices
+
 
 class Lifecycle:
     """A named table of rows with its states, their time limits and its shared machine.
@@ -68,13 +73,19 @@ class Lifecycle:
         self.rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
         validate(name, initial, self.final, self.lasts, self.rows)
         self._legal = frozenset((r.source, r.trigger) for r in self.rows)
+        #: validate() has seen to it that an unguarded row is the only one, or the last
+        self._idle = frozenset(
+            (r.source, r.trigger)
+            for r in self.rows
+            if r.target is None and not r.emit and self.rows_from(r.source, r.trigger) == (r,)
+        )
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         self.stock = stock
         #: the states with a time limit; what the timers and the watchdog look at
         self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
         self.machine = self._build(Machine if stock else _LeanMachine)
         self._observers: dict[object, Taken] = {}
-        self._cells: dict[str, dict[str, str | tuple[Row, ...]]] = {
+        self._cells: dict[str, dict[str, Cell]] = {
             t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
         }
         if stock:
@@ -99,9 +110,9 @@ class Lifecycle:
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
         if cell.__class__ is str:
-            entity.state = cell
+            entity.state = cell  # type: ignore[assignment]
             return ()
-        return _fire_rows(entity, cell, info)  # type: ignore[arg-type]
+        return _fire_choices(entity, cell, info)  # type: ignore[arg-type]
 
     def choose(self, entity: Entity, trigger: str, info: Mapping[str, Any]) -> Row:
         """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
@@ -157,6 +168,11 @@ class Lifecycle:
     def allows(self, state: str, trigger: str) -> bool:
         """Whether the trigger is legal in the state."""
         return (state, trigger) in self._legal
+
+    def idles(self, state: str, trigger: str) -> bool:
+        """Whether nothing at all follows from the trigger in this state (an ``ignored`` row), so that
+        there is no need to fire it."""
+        return (state, trigger) in self._idle
 
     def rows_from(self, state: str, trigger: str | None = None) -> tuple[Row, ...]:
         """The rows that leave a state (or stay in it), for one trigger or all."""
@@ -237,7 +253,7 @@ class LeanEvent(Event):
 
     def __init__(self, name: str, machine: Machine) -> None:
         super().__init__(name, machine)
-        self.cells: dict[str, str | tuple[Row, ...]] = {}
+        self.cells: dict[str, Cell] = {}
 
     def add_transition(self, transition: Transition) -> None:
         super().add_transition(transition)
@@ -251,7 +267,8 @@ class LeanEvent(Event):
             rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
         first = rows[0]
         plain = first.guard is None and not first.emit
-        self.cells[source] = (first.target or first.source) if plain else rows
+        choices = tuple((r.guard, r.target, r if r.emit else None) for r in rows)
+        self.cells[source] = (first.target or first.source) if plain else choices
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
         """The library's way in (``model.run()`` after ``machine.add_model(model)``).
@@ -266,7 +283,7 @@ class LeanEvent(Event):
             raise InvalidTransition(name, key, model.state, self.name) from None
         if isinstance(cell, str):
             model.state = cell
-        elif effects := _fire_rows(model, cell, info):
+        elif effects := _fire_choices(model, cell, info):
             _deliver_to_model(model, effects)
         return True
 
@@ -296,16 +313,15 @@ class _LeanMachine(Machine):
             )
 
 
-def _fire_rows(entity: Any, rows: tuple[Row, ...], info: Mapping[str, Any]) -> tuple[Effect, ...]:
-    for row in rows:
-        if row.guard is None or row.guard(entity, info):
-            break
-    else:  # validate() lets no table through whose alternatives can all fail
-        raise AssertionError(f"{rows[-1]} is guarded and the last of its kind")
-    effects = _emit(entity, row, info) if row.emit else ()
-    if row.target is not None:
-        entity.state = row.target
-    return effects
+def _fire_choices(entity: Any, choices: Choices, info: Info) -> tuple[Effect, ...]:
+    for guard, target, emitting in choices:
+        if guard is None or guard(entity, info):
+            effects = _emit(entity, emitting, info) if emitting is not None else ()
+            if target is not None:
+                entity.state = target
+            return effects
+    # validate() lets no table through whose alternatives can all fail
+    raise AssertionError(f"{choices} are guarded, all of them")
 
 
 def _emit(entity: Any, row: Row, info: Mapping[str, Any]) -> tuple[Effect, ...]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.queues import queue_configuration
     from quadriga.sim.recording import JournalError, read_journal, write_journal
+    from quadriga.sim.remote import RemoteScheduler, RemoteSimulation
     from quadriga.sim.rendering import render
     from quadriga.sim.report import Report
     from quadriga.sim.selection import first
@@ -29,6 +30,8 @@ __all__ = [
     "ConfigurationRefused",
     "Fault",
     "JournalError",
+    "RemoteScheduler",
+    "RemoteSimulation",
     "Report",
     "Simulation",
     "SimulationError",
@@ -50,6 +53,8 @@ _MODULES = {
     "LOSE_NODE": "faults",
     "RESTART_MANAGER": "faults",
     "RESTART_SCHEDULER": "faults",
+    "RemoteScheduler": "remote",
+    "RemoteSimulation": "remote",
     "Report": "report",
     "SHIM_APPLICATION": "lifecycles",
     "SHIM_TASK": "lifecycles",

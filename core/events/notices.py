@@ -4,8 +4,9 @@ They are made when that changes, not as often as it is found out. A round in whi
 decided has looked at everything that waits; then ``look`` compares what each ask and application was
 told last with what is true now. Asks of one shape whose applications stand in the same leaf under the
 same limits are in one *company*: what a quota does to one of them it does to all. So the work of a
-look follows what has changed: the companies that a quota has stopped or let go, those that no node
-has room for, and whatever is new.
+look follows what has changed: whatever is new, and the companies of the shapes that a quota has
+stopped or let go or that no node has room for, as far as what they share is short of room now and was
+not before, or the other way round. Only what somebody holds there can have made the difference.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
     from quadriga.core.order.shapes import Shape
 
 __all__ = ["Notices"]
@@ -38,16 +40,26 @@ _Key = tuple["LeafQueue", tuple["Ledger", ...]]
 
 
 class Company:
-    """Groups of asks that a quota stops together: ``short`` a queue's, ``over`` a limit."""
+    """Groups of asks that a quota stops together: ``short`` a queue's, ``over`` a limit.
 
-    __slots__ = ("groups", "key", "over", "shape", "short")
+    ``serial`` is its place in the order in which companies became known.
+    """
 
-    def __init__(self, key: _Key, shape: Shape) -> None:
+    __slots__ = ("groups", "key", "over", "serial", "shape", "short")
+
+    def __init__(self, key: _Key, shape: Shape, serial: int) -> None:
         self.key = key
         self.shape = shape
+        self.serial = serial
         self.groups: dict[AskGroup, None] = {}
         self.short = False
         self.over = False
+
+    @property
+    def places(self) -> tuple[Queue | Ledger, ...]:
+        """Where there has to be room for it."""
+        leaf, ledgers = self.key
+        return (*leaf.lineage, *ledgers)
 
     def assess(self) -> bool:
         """Look at the quotas again. Whether anything is different now."""
@@ -55,11 +67,11 @@ class Company:
         shape = self.shape
         over = short = False
         for ledger in ledgers:
-            if not ledger.has_room(shape):
+            if ledger.is_short(shape):
                 over = True
                 break
         for queue in leaf.lineage:
-            if queue.limits and (shape in queue.short_of or not queue.has_room(shape)):
+            if queue.is_short(shape):
                 short = True
                 break
         changed = over is not self.over or short is not self.short
@@ -71,39 +83,97 @@ class Company:
         return ask.told & _LIMIT != 0 if self.over else ask.told == (_QUEUE if self.short else 0)
 
 
+class _Place:
+    """A queue or ledger, and what it was to one shape when that was last asked."""
+
+    __slots__ = ("companies", "short")
+
+    def __init__(self, *, short: bool) -> None:
+        self.short = short
+        self.companies: dict[Company, None] = {}
+
+
+class _Watch:
+    """The companies of one shape, and what must have room for them.
+
+    ``touched`` are the places where somebody has got or given back something since they were asked.
+    """
+
+    __slots__ = ("companies", "places", "shape", "touched")
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.companies: dict[_Key, Company] = {}
+        self.places: dict[Queue | Ledger, _Place] = {}
+        self.touched: dict[Queue | Ledger, None] = {}
+
+    def add(self, company: Company) -> None:
+        self.companies[company.key] = company
+        for where in company.places:
+            place = self.places.get(where)
+            if place is None:
+                place = self.places[where] = _Place(short=where.is_short(self.shape))
+            place.companies[company] = None
+
+    def drop(self, company: Company) -> None:
+        del self.companies[company.key]
+        for where in company.places:
+            companies = self.places[where].companies
+            del companies[company]
+            if not companies:
+                del self.places[where]
+
+    def turned(self) -> list[Company]:
+        """The companies for which some place has become short of room, or is no longer."""
+        found: dict[Company, None] = {}
+        places, shape = self.places, self.shape
+        for where in self.touched:
+            place = places.get(where)
+            if place is not None and where.is_short(shape) is not place.short:
+                place.short = not place.short
+                found.update(place.companies)
+        self.touched.clear()
+        return sorted(found, key=lambda company: company.serial)
+
+
 class Notices:
     """What those who wait in one partition were told.
 
     Others say what may have changed since the last look: ``fresh`` groups (with new asks, or of an
-    application that is served differently), ``shapes`` that a quota stopped or let go, ``leaves`` and
-    ``ledgers`` in which applications began or ceased to count.
+    application that is served differently), ``shapes`` that a quota stopped or let go, applications
+    that ``hold`` more or less, ``queues`` whose quota is another, ``leaves`` and ``ledgers`` in which
+    applications began or ceased to count.
     """
 
     __slots__ = (
         "_closed",
         "_closed_limit",
-        "_companies",
         "_home",
         "_log",
         "_partition",
-        "_seen",
+        "_serial",
+        "_watches",
         "fresh",
+        "hold",
         "leaves",
         "ledgers",
+        "queues",
         "shapes",
     )
 
     def __init__(self, partition: Partition, log: EventLog) -> None:
         self._partition = partition
         self._log = log
-        self._companies: dict[Shape, dict[_Key, Company]] = {}
+        self._watches: dict[Shape, _Watch] = {}
+        self._serial = 0
         self._home: dict[AskGroup, Company] = {}
         #: leaves and ledgers that had no place for another application
         self._closed: dict[LeafQueue | Ledger, None] = {}
         self._closed_limit = _FEW
-        self._seen: object = None
         self.fresh: dict[AskGroup, None] = {}
         self.shapes: dict[Shape, None] = {}
+        self.hold: dict[Application, None] = {}
+        self.queues: dict[Queue, None] = {}
         self.leaves: dict[LeafQueue, None] = {}
         self.ledgers: dict[Ledger, None] = {}
         for app in partition.applications.values():
@@ -111,15 +181,9 @@ class Notices:
 
     def look(self) -> None:
         """Nothing more can be decided now: tell those for whom something is different."""
-        partition = self._partition
-        seen = partition.news, tuple(partition.root.allocated)
-        if seen == self._seen and not (self.fresh or self.shapes or self.leaves or self.ledgers):
-            return
-        self._seen = seen
         if self.leaves or self.ledgers:
             self._look_at_places()
         fresh, self.fresh = self.fresh, {}
-        shapes, self.shapes = self.shapes, {}
         for group in fresh:
             if group.asks:
                 self._tell_app(group.app)
@@ -128,12 +192,25 @@ class Notices:
                     self._tell_group(group, company)
                 else:
                     self._tell_company(company)
-        able = partition.board.able
-        for shape, companies in self._companies.items():
-            if shape in shapes or not able & shape.place:
-                for company in companies.values():
+        touched = self._touched()
+        shapes, self.shapes = self.shapes, {}
+        able = self._partition.board.able
+        for shape, watch in self._watches.items():
+            watch.touched.update(touched)
+            if watch.touched and (shape in shapes or not able & shape.place):
+                for company in watch.turned():
                     if company.assess():
                         self._tell_company(company)
+
+    def _touched(self) -> dict[Queue | Ledger, None]:
+        """Where somebody has got or given back something, or where the quota is another."""
+        touched: dict[Queue | Ledger, None] = dict.fromkeys(self.queues)
+        for app in self.hold:
+            touched.update(dict.fromkeys(app.queue.lineage))
+            touched.update(dict.fromkeys(app.limiting))
+        self.hold.clear()
+        self.queues.clear()
+        return touched
 
     def served(self, ask: Ask) -> None:
         """The ask is about to be allocated: whatever kept it waiting does so no longer."""
@@ -156,10 +233,10 @@ class Notices:
             return
         del company.groups[group]
         if not company.groups:
-            companies = self._companies[company.shape]
-            del companies[company.key]
-            if not companies:
-                del self._companies[company.shape]
+            watch = self._watches[company.shape]
+            watch.drop(company)
+            if not watch.companies:
+                del self._watches[company.shape]
 
     def _join(self, group: AskGroup) -> Company:
         """The company of the group, which may be another since its application's limits changed."""
@@ -170,10 +247,14 @@ class Notices:
         if company is not None and company.key == key:
             return company
         self.drop(group)
-        companies = self._companies.setdefault(group.shape, {})
-        company = companies.get(key)
+        watch = self._watches.get(group.shape)
+        if watch is None:
+            watch = self._watches[group.shape] = _Watch(group.shape)
+        company = watch.companies.get(key)
         if company is None:
-            company = companies[key] = Company(key, group.shape)
+            self._serial += 1
+            company = Company(key, group.shape, self._serial)
+            watch.add(company)
         company.groups[group] = None
         self._home[group] = company
         return company

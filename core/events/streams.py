@@ -6,14 +6,14 @@ nobody's slowness costs more than a bounded buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from quadriga.core.events.records import Entry, Record, records_of
 
 __all__ = ["STREAM_BUFFER", "EventsRefused", "Stream"]
 
-#: records that may wait for a reader
+#: records that may wait for a reader, unless he asks for room for more
 STREAM_BUFFER: Final = 1000
 
 
@@ -30,11 +30,22 @@ class EventsRefused(Exception):
 
 
 class Stream:
-    """The events since it was opened, after a piece of history. ``closed`` says why it ended."""
+    """The events since it was opened, after a piece of history. ``closed`` says why it ended.
 
-    __slots__ = ("_history", "_number", "_waiting", "closed", "host", "opened")
+    ``wake`` is called when something begins to wait for the reader, and when the stream is closed
+    because he is too slow. It is called in the middle of a step, so it must only pass the word.
+    """
 
-    def __init__(self, host: str, opened: int, history: Iterable[Record]) -> None:
+    __slots__ = ("_buffer", "_history", "_number", "_waiting", "_wake", "closed", "host", "opened")
+
+    def __init__(
+        self,
+        host: str,
+        opened: int,
+        history: Iterable[Record],
+        buffer: int = STREAM_BUFFER,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
         self.host = host
         #: ns
         self.opened = opened
@@ -43,6 +54,8 @@ class Stream:
         self._waiting: list[Entry] = []
         #: of records that wait
         self._number = 0
+        self._buffer = buffer
+        self._wake = wake
 
     def poll(self) -> list[Record]:
         """What has come since the last poll, oldest first. A closed stream still has its rest."""
@@ -61,8 +74,11 @@ class Stream:
         if self.closed:
             return False
         self._number += number
-        if self._number > STREAM_BUFFER:
-            self.closed = f"too slow: {STREAM_BUFFER} events were waiting"
-            return False
-        self._waiting.append(entry)
-        return True
+        fits = self._number <= self._buffer
+        if fits:
+            self._waiting.append(entry)
+        else:
+            self.closed = f"too slow: {self._buffer} events were waiting"
+        if self._wake is not None and (self._number == number or not fits):
+            self._wake()
+        return fits

@@ -8,13 +8,13 @@ does not track events has none, and nothing is recorded for it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.events.records import Entry, Record, message_of, records_of
 from quadriga.core.events.settings import EventSettings
-from quadriga.core.events.streams import EventsRefused, Stream
+from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm import resource_manager as rm_life
 from quadriga.fsm.table import SECOND
@@ -234,10 +234,18 @@ class Events:
         for at, entry in reversed(found):
             yield from records_of(entry)[max(0, start - at) :]
 
-    def open_stream(self, host: str, history: int = 0) -> Stream:
+    def open_stream(
+        self,
+        host: str,
+        history: int = 0,
+        *,
+        buffer: int = STREAM_BUFFER,
+        wake: Callable[[], None] | None = None,
+    ) -> Stream:
         """Follow the events from now on, after the last ``history`` ones. Raises ``EventsRefused``.
 
         ``host`` is whoever reads: each may have only so many streams (event.maxStreamsPerHost).
+        ``buffer`` and ``wake`` are the stream's.
         """
         settings = self.settings
         if not settings.tracking:
@@ -247,7 +255,7 @@ class Events:
         if len(self.streams) >= settings.max_streams or own >= settings.max_streams_per_host:
             raise EventsRefused("Too many streaming connections", too_many=True)
         past = self._from(max(self._lowest, self.created - max(0, history)))
-        stream = Stream(host, self.kernel.now, past)
+        stream = Stream(host, self.kernel.now, past, buffer, wake)
         self.streams.append(stream)
         return stream
 

@@ -99,6 +99,10 @@ class Ledger:
                     return False
         return True
 
+    def is_short(self, shape: Shape) -> bool:
+        """Whether the limit keeps asks of this shape waiting, or would."""
+        return not self.has_room(shape)
+
     def admits(self) -> bool:
         """Whether one more application may start to count."""
         limit = self.max_applications

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Application"]
 
-#: up to so many groups a look at each is cheaper than the heaps
-_FEW = 4
-
 
 class Application(Level):
     """``seq`` is its place in the order of submission, ``submitted`` the instant (ns).
@@ -286,21 +283,18 @@ class Application(Level):
         return tuple(shares)
 
     def best(self, able: int) -> Any:
-        """As for every level, but most applications have only one or two groups."""
-        groups = self.groups
-        if len(groups) == 1:
-            (group,) = groups.values()
-            return group if group.bits & able & ~self.blocked else None
-        if len(groups) > _FEW:
+        """As for every level; the children are groups of asks."""
+        able &= ~self.blocked
+        groups = self.few
+        if groups is None:
             first = super().best(able)
         else:
-            able &= ~self.blocked
-            able_groups = [group for group in groups.values() if group.bits & able]
+            able_groups = [group for group in groups if group.bits & able]
             if len(able_groups) == 1:
                 return able_groups[0]
             first = min(able_groups, key=lambda g: g.rank or g.make_rank(), default=None)
         if able & self.mask & self.partition.shapes.late:  # not always for a group's first ask
-            return self._best_late(first, able & ~self.blocked)
+            return self._best_late(first, able)
         return first
 
     def _best_late(self, first: AskGroup | None, able: int) -> AskGroup | None:

@@ -95,6 +95,21 @@ class Ask:
         #: that predicates refuse it is not recorded before this instant (ns)
         self.quiet_until = 0
 
+    def like(self, ask_key: str, seq: int, now: int) -> Ask:
+        """A new ask for the same, under another key."""
+        ask = Ask(self.app, ask_key, self.vector, seq, now)
+        ask.pending = self.pending
+        ask.priority = self.priority
+        ask.task_group = self.task_group
+        ask.placeholder = self.placeholder
+        ask.originator = self.originator
+        ask.allow_preempt_self = self.allow_preempt_self
+        ask.allow_preempt_other = self.allow_preempt_other
+        ask.run_limit = self.run_limit
+        ask.required_node = self.required_node
+        ask.tags = self.tags
+        return ask
+
     @property
     def key(self) -> str:
         return f"{self.app.app_id}/{self.ask_key}"
@@ -146,8 +161,13 @@ class AskGroup:
         #: some ask here has waited long enough to preempt, and whose turn that is (5.9)
         self.preempting = False
         self.turns: Turns | None = None
-        #: the part of the Allocation message that is the same for all of them, as it goes out
+        #: a response with what is the same in all of their Allocation messages, as it goes out
         self.template: bytes | None = None
+
+    @property
+    def offered(self) -> int:
+        """The bits that the application knows of; nothing is ever blocked here."""
+        return self.bits
 
     @property
     def head(self) -> Ask:
@@ -172,6 +192,11 @@ class AskGroup:
             self.rank = None
             self.app.rerank(self, self.bits)
 
+    def append(self, ask: Ask) -> None:
+        """Let a new ask, like others here and the last to arrive, wait behind them."""
+        ask.group = self
+        self.asks[ask.seq] = ask
+
     def remove(self, ask: Ask) -> None:
         """The ask waits here no longer."""
         ask.group = None
@@ -179,6 +204,12 @@ class AskGroup:
         if next(iter(self.asks)) == ask.seq:
             self.rank = None
         del self.asks[ask.seq]
+
+    def shift(self) -> None:
+        """The first ask, which has no reservation, waits here no longer."""
+        _, ask = self.asks.popitem(last=False)
+        ask.group = None
+        self.rank = None
 
     def wants(self) -> int:
         """The bits that it should have announced now."""

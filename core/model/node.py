@@ -20,7 +20,8 @@ __all__ = ["Node"]
 class Node:
     """``available = total - occupied - allocated``, kept as a book of its own (V2).
 
-    ``open`` follows the lifecycle's effects; ``position`` and ``score`` belong to the node board.
+    ``open`` follows the lifecycle's effects; ``position``, ``score`` and what it is made of belong to
+    the node board.
     ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3). ``occupied``
     is ``anonymous``, which the node reports as a sum, and every allocation in ``foreign`` (X19).
     """
@@ -43,6 +44,8 @@ class Node:
         "score",
         "state",
         "total",
+        "weighed",
+        "weight",
     )
 
     def __init__(
@@ -67,6 +70,9 @@ class Node:
         self.open = False
         self.position = -1
         self.score = inf
+        #: (type, weight, total) for each type that counts, and the sum of the weights
+        self.weighed: tuple[tuple[int, float, int], ...] = ()
+        self.weight = 0.0
 
     @property
     def key(self) -> str:

@@ -13,6 +13,7 @@ from quadriga.core.order.lanes import LimitLane
 from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.ranking import EVERY_BIT
 from quadriga.core.order.shapes import Shape, Shapes
+from quadriga.core.order.woken import Woken
 from quadriga.core.placement import PlacementRules
 from quadriga.core.preemption.vain import VainAttempts
 from quadriga.core.resources import Book, Registry, Vector
@@ -107,7 +108,7 @@ class Partition:
         self.capacity: Book = []
         self.reservations: dict[Reservation, None] = {}
         #: reservations that may have become allocations since they were last tried
-        self.woken: dict[Reservation, None] = {}
+        self.woken = Woken()
         #: woken ones that only a quota, or a place under maxapplications, held back
         self.stalled: dict[Reservation, None] = {}
         #: asks, and reservations, that predicates refused, until the next call of ``schedule``
@@ -258,7 +259,7 @@ class Partition:
         if self.notices is not None:
             self.notices.fresh[group] = None
         if ask.reservations:  # it was away (parked, set aside) and comes back
-            self.woken.update(dict.fromkeys(r for r in app.reservations if r.ask is ask))
+            self.woken.update(r for r in app.reservations if r.ask is ask)
 
     def leave(self, ask: Ask) -> None:
         """The ask waits no longer. An empty group is forgotten."""
@@ -308,7 +309,7 @@ class Partition:
                 if fresh & group.shape.place and group.app.reservations:
                     # its nodes may have gained room while it did not want any
                     mine = (r for r in group.app.reservations if r.ask.group is group)
-                    self.woken.update(dict.fromkeys(mine))
+                    self.woken.update(mine)
             if gone := bits & ~wants:
                 group.app.withdraw(group, gone)
 

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafQueue", "ParentQueue", "Queue", "goes_before"]
 
-#: up to so many children a look at each is cheaper than the heaps
-_FEW = 8
-
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -218,6 +215,10 @@ class Queue(Level):
                     return False
         return True
 
+    def is_short(self, shape: Shape) -> bool:
+        """Whether its quota keeps asks of this shape waiting, or would."""
+        return bool(self.limits) and (shape in self.short_of or not self.has_room(shape))
+
     def run_short(self, shape: Shape) -> None:
         """Its quota has no room for this shape: nobody below asks for it until it has.
 
@@ -284,10 +285,9 @@ class Queue(Level):
         share = 0.0
         allocated = self.allocated
         for place, whole in self._denominators or self._denominator():
-            if used := allocated[place]:
-                this = used / whole if whole > 0 else 1.0
-                if this > share:
-                    share = this
+            this = allocated[place] / whole if whole > 0 else float(allocated[place] > 0)
+            if this > share:
+                share = this
         parent = self.parent
         sorts = parent is None or parent.properties.sort_priority
         rank: Key = (self.urgency, share) if sorts else (share, self.urgency)
@@ -325,6 +325,8 @@ class Queue(Level):
         """Nodes came, went or changed, or a quota did: shares are shares of something else."""
         self._denominators = None
         self.touch()
+        if self.partition.notices is not None:
+            self.partition.notices.queues[self] = None
 
     def report_priority(self, old: int | None, new: int | None) -> None:
         """A child's reported priority changed; ``None`` is no pending ask at all (5.4)."""
@@ -369,10 +371,13 @@ class ParentQueue(Queue):
         wanted = self.mask & ~self.blocked & able
         if not wanted:
             return None
+        few = self.few
+        if few is not None and len(few) == 1:
+            return next(iter(few))
         best: Any = None
         head: Key = ()
         tied: list[Queue] | None = None
-        for child in self._candidates(wanted):
+        for child in few if few is not None else self._candidates(wanted):
             if child.mask & ~child.blocked & wanted:
                 rank = child.rank or child.make_rank()
                 if best is None or rank < head:
@@ -381,16 +386,6 @@ class ParentQueue(Queue):
                     tied = [best] if tied is None else tied
                     tied.append(child)
         return best if tied is None else _first_of(tied)
-
-    def _candidates(self, wanted: int) -> Iterable[Queue]:
-        """Children among which the best is: the first for each bit, or, where there are only a few
-        children or more bits than children, simply all."""
-        children = self.children
-        if len(children) > _FEW and wanted.bit_count() < len(children):
-            return dict.fromkeys(
-                child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2)
-            )
-        return children.values()
 
 
 def goes_before(one: Queue, other: Queue) -> bool:
@@ -402,12 +397,23 @@ def goes_before(one: Queue, other: Queue) -> bool:
 def _first_of(tied: list[Queue]) -> Queue:
     """The first of queues with equal keys: least share without rounding, most pending, name."""
     first = tied[0]
-    if not all(first.shares_alike(other) for other in tied[1:]):
-        shares = {queue: queue.exact_share() for queue in tied}
-        least = min(shares.values())
-        tied = [queue for queue in tied if shares[queue] == least]
-    best: Queue = _most_pending(sorted(tied, key=lambda queue: queue.name))
-    return best
+    for other in tied:
+        if not first.shares_alike(other):
+            shares = {queue: queue.exact_share() for queue in tied}
+            least = min(shares.values())
+            tied = [queue for queue in tied if shares[queue] == least]
+            break
+    tied.sort(key=_name)
+    first = tied[0]
+    for other in tied:
+        if other.pending != first.pending:
+            best: Queue = _most_pending(tied)
+            return best
+    return first
+
+
+def _name(queue: Queue) -> str:
+    return queue.name
 
 
 def _most_pending(queues: list[Any]) -> Any:
@@ -535,8 +541,7 @@ class LeafQueue(Queue):
 
 def fits_headroom(room: dict[int, int], vector: Vector) -> bool:
     """Whether the vector fits what is left, where anything limits it."""
-    return all(
-        value <= max(0, room[place])
-        for place, value in enumerate(vector)
-        if place in room and value
-    )
+    for place, value in enumerate(vector):
+        if value and place in room and value > max(0, room[place]):
+            return False
+    return True

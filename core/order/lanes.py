@@ -101,13 +101,9 @@ class LimitLane(Level):
         #: applications that belong here, whether they want anything or not
         self.members = 0
 
-    def first_for(self, bit: int) -> Application:
-        """The first application that waits for this bit."""
-        app: Application = self.waiting[bit].top()
-        return app
-
     def key_for(self, bit: int) -> Key:
-        app = self.waiting[bit].top()
+        """The place in order of the first application that waits for this bit."""
+        app = self.best(bit)
         return app.rank or app.make_rank()  # type: ignore[no-any-return]
 
     def announce(self, child: Any, bits: int) -> None:
@@ -138,7 +134,7 @@ class LaneSet(Level):
     all below.
     """
 
-    __slots__ = ("entering", "lanes", "ledgers", "orders")
+    __slots__ = ("entering", "lanes", "ledgers")
 
     def __init__(
         self, above: Queue | LaneSet, ledgers: Ledgers = (), *, entering: bool = False
@@ -148,7 +144,6 @@ class LaneSet(Level):
         self.entering = entering
         self.ledgers = ledgers
         self.lanes: dict[Ledgers, LimitLane | LaneSet] = {}
-        self.orders: dict[int, _Order] = {}
 
     def lane(self, group: Ledgers, user: Ledgers) -> LimitLane:
         """The lane below that these limits share, which becomes known by asking."""
@@ -170,59 +165,49 @@ class LaneSet(Level):
         if not self.lanes and isinstance(self.above, LaneSet):
             self.above.drop(self)
 
+    def new_ranking(self, bit: int) -> _Order:
+        return _Order(bit)
+
     def announce(self, child: Any, bits: int) -> None:
         known = bits & self.offered
-        for bit in bits_of(bits):
-            order = self.orders.get(bit)
-            if order is None:
-                order = self.orders[bit] = _Order(bit)
-            order.add(child)
-        if fresh := bits & ~self.mask:
-            self.mask |= fresh
-            self._pass_on(fresh & ~self.blocked)
+        super().announce(child, bits)
         if known and isinstance(self.above, LaneSet):
             self.above.rerank(self, known)
 
-    def withdraw(self, child: Any, bits: int) -> None:
-        gone = 0
-        for bit in bits_of(bits):
-            order = self.orders[bit]
-            order.discard(child)
-            if not order:
-                del self.orders[bit]
-                gone |= bit
-        if gone:
-            self.mask &= ~gone
-            self._take_back(gone & ~self.blocked)
-
     def rerank(self, child: Any, bits: int) -> None:
-        for bit in bits_of(bits):
-            self.orders[bit].add(child)
+        super().rerank(child, bits)
         if isinstance(self.above, LaneSet) and (passed := bits & ~self.blocked):
             self.above.rerank(self, passed)
 
     def reorder(self) -> None:
         for lane in self.lanes.values():
             lane.reorder()
-        for order in self.orders.values():
+        for order in self.waiting.values():
             order.renew()
 
-    def first_for(self, bit: int) -> Application:
-        """The first application of all lanes that waits for this bit."""
-        app: Application = self.orders[bit].top().first_for(bit)
-        return app
-
     def key_for(self, bit: int) -> Key:
-        key: Key = self.orders[bit].top().key_for(bit)
-        return key
+        """The place in order of the first application of all lanes that waits for this bit."""
+        app = self.best(bit)
+        assert app is not None
+        return app.rank or app.make_rank()
 
     def best(self, able: int) -> Application | None:
         """The first application among those that wait for a bit of ``able``."""
+        wanted = self.mask & ~self.blocked & able
+        if not wanted:
+            return None
+        lanes = self.few
+        if lanes is None:
+            lanes = dict.fromkeys(self.waiting[bit].top() for bit in bits_of(wanted))
+        elif len(lanes) == 1:
+            first: Application = next(iter(lanes)).best(wanted)
+            return first
         best: Application | None = None
-        for bit in bits_of(self.offered & able):
-            app = self.first_for(bit)
+        for lane in lanes:
+            app = lane.best(wanted)
             if best is None or (
-                app is not best and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
+                app is not None
+                and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
             ):
                 best = app
         return best

@@ -81,7 +81,13 @@ class NodeBoard:
             if not self._unreserved:
                 self._nothing_to_reserve()
         if not self._stale:
-            node.score = self._preference(node) if free else inf
+            self._weigh(node)
+            self.took(node)
+
+    def took(self, node: Node) -> None:
+        """An allocation was placed on the node; it is as big and as open as before."""
+        if not self._stale:
+            node.score = self.score(node)
             self._log.append(node.position)
 
     def gained(self, node: Node) -> None:
@@ -172,17 +178,20 @@ class NodeBoard:
 
     def score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
-        return self._preference(node) if node.free else inf
-
-    def _preference(self, node: Node) -> float:
-        shares = weights = 0.0
-        total, available = node.total, node.available
-        for place, weight in self.weights:  # in order of names, whatever order they came in
-            if whole := total[place]:
-                shares += weight * (1 - available[place] / whole)
-                weights += weight
-        used = shares / weights if weights else 0.0
+        if not node.open or node.reservation is not None:
+            return inf
+        shares, available = 0.0, node.available
+        for place, weight, whole in node.weighed:
+            shares += weight * (1 - available[place] / whole)
+        used = shares / node.weight if shares else 0.0
         return used if self.policy == FAIR else 1 - used
+
+    def _weigh(self, node: Node) -> None:
+        """Note what the node's score is made of: types in order of their names, whatever order they
+        came in, with their weights and the node's size."""
+        total = node.total
+        node.weighed = tuple((at, weight, total[at]) for at, weight in self.weights if total[at])
+        node.weight = sum(weight for _, weight, _ in node.weighed)
 
     # -- columns -----------------------------------------------------------------------------
 
@@ -193,6 +202,7 @@ class NodeBoard:
         self.nodes.sort(key=lambda node: node.node_id)
         for place, node in enumerate(self.nodes):
             node.position = place
+            self._weigh(node)
             node.score = self.score(node)
         self._log.clear()
         self._available = np.zeros((0, 0), dtype=np.int64)
@@ -206,11 +216,20 @@ class NodeBoard:
         column = shape.column
         if column is None:
             column = shape.column = self._new_column(shape)
-        elif shape.synced < len(log):
-            nodes = self.nodes
+        elif shape.required_node:
+            for place in log[shape.synced :]:
+                column[place] = self._required_cell(self.nodes[place], shape)
+        else:  # a closed or reserved node has an infinite score of its own
+            nodes, need = self.nodes, shape.need
             for place in log[shape.synced :]:
                 node = nodes[place]
-                column[place] = self._cell(node, shape)
+                available = node.available
+                for at, value in need:
+                    if available[at] < value:
+                        column[place] = inf
+                        break
+                else:
+                    column[place] = node.score
         shape.synced = len(log)
         return column
 
@@ -232,15 +251,12 @@ class NodeBoard:
     def _reserve_cell(self, node: Node, shape: Shape) -> float:
         return self.fit_in_score(node, shape) if self._could_reserve(node, shape) else inf
 
-    def _cell(self, node: Node, shape: Shape) -> float:
-        if shape.required_node:
-            return 0.0 if self._takes(node, shape) else inf
-        # a closed or reserved node has an infinite score of its own
-        return node.score if shape.fits(node.available) else inf
+    def _required_cell(self, node: Node, shape: Shape) -> float:
+        return 0.0 if self._takes(node, shape) else inf
 
     def _new_column(self, shape: Shape) -> Column:
         if shape.required_node:
-            return np.array([self._cell(node, shape) for node in self.nodes], dtype=np.float64)
+            return np.array([self._required_cell(node, shape) for node in self.nodes], dtype=np.float64)
         free = self._free()
         column = np.array([node.score for node in self.nodes], dtype=np.float64)
         for place, value in shape.need:

@@ -5,6 +5,7 @@ placeholder. Every level (queue, application) knows for each bit which of its ch
 in a heap by the children's own sort keys, and tells its parent only of the first that starts to wait
 and the last that stops. To find the next decision, walk down from the root along the best child for
 any bit that can be served now. Nobody who cannot be served is looked at, and nothing is ever sorted.
+A level of which only a few children wait has no heaps: a look at each of them is cheaper.
 
 Keys only grow on the hot path (more allocated, a larger share), so a heap entry with an old key
 surfaces too early, never too late, and is corrected then. Where a key shrinks, ``touch`` says so.
@@ -16,10 +17,13 @@ from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
-__all__ = ["EVERY_BIT", "Level", "Ranking", "bits_of"]
+__all__ = ["EVERY_BIT", "FEW", "Level", "Ranking", "bits_of"]
 
 #: all wants, also those that do not exist yet
 EVERY_BIT = -1
+
+#: up to so many waiting children a look at each is cheaper than the heaps
+FEW = 8
 
 Key = tuple[Any, ...]
 
@@ -119,17 +123,20 @@ class Level:
     """A level of the tree: its waiting children by bit, and what it passes on to its parent.
 
     ``mask`` has the bits that some child waits for. ``blocked`` bits are not passed on: no quota
-    for them here, or the application may not be served at all (``EVERY_BIT``).
+    for them here, or the application may not be served at all (``EVERY_BIT``). ``few`` are the
+    children that wait for anything, while they are few; ``None``: they are in the heaps of
+    ``waiting``, by bit, until nobody waits any more.
     """
 
-    __slots__ = ("above", "blocked", "mask", "rank", "waiting")
+    __slots__ = ("above", "blocked", "few", "mask", "rank", "waiting")
 
     #: whether the walk down the tree ends here
     is_application = False
 
     def __init__(self) -> None:
         self.above: Level | None = None
-        self.waiting: dict[int, Ranking] = {}
+        self.few: dict[Any, None] | None = {}
+        self.waiting: dict[int, Any] = {}
         self.mask = 0
         self.blocked = 0
         self.rank: Key | None = None
@@ -144,26 +151,54 @@ class Level:
         return self.mask & ~self.blocked
 
     def announce(self, child: Any, bits: int) -> None:
-        """The child starts to wait for these bits."""
-        waiting = self.waiting
-        for bit in bits_of(bits):
-            ranking = waiting.get(bit)
-            if ranking is None:
-                ranking = waiting[bit] = Ranking()
-            ranking.add(child)
+        """The child, which knows it already, starts to wait for these bits."""
+        few = self.few
+        if few is None:
+            self._enter(child, bits)
+        else:
+            few[child] = None
+            if len(few) > FEW:
+                self.few = None
+                for each in few:
+                    self._enter(each, each.offered)
         if fresh := bits & ~self.mask:
             self.mask |= fresh
             self._pass_on(fresh & ~self.blocked)
 
-    def withdraw(self, child: Any, bits: int) -> None:
-        """The child no longer waits for these bits."""
-        gone = 0
+    def _enter(self, child: Any, bits: int) -> None:
+        waiting = self.waiting
         for bit in bits_of(bits):
-            ranking = self.waiting[bit]
-            ranking.discard(child)
-            if not ranking:
-                del self.waiting[bit]
+            ranking = waiting.get(bit)
+            if ranking is None:
+                ranking = waiting[bit] = self.new_ranking(bit)
+            ranking.add(child)
+
+    def new_ranking(self, bit: int) -> Any:
+        """An empty heap for the children that wait for the bit."""
+        return Ranking()
+
+    def withdraw(self, child: Any, bits: int) -> None:
+        """The child, which knows it already, no longer waits for these bits."""
+        few = self.few
+        if few is not None:
+            if not child.offered:
+                few.pop(child, None)
+            gone = bits & self.mask
+            for each in few:
+                gone &= ~each.offered
+        else:
+            gone = 0
+            waiting = self.waiting
+            for bit in bits_of(bits):
+                ranking = waiting.get(bit)
+                if ranking is not None:
+                    ranking.discard(child)
+                    if ranking:
+                        continue
+                    del waiting[bit]
                 gone |= bit
+            if not waiting:
+                self.few = {}
         if gone:
             self.mask &= ~gone
             self._take_back(gone & ~self.blocked)
@@ -200,17 +235,29 @@ class Level:
 
     def rerank(self, child: Any, bits: int) -> None:
         """The key of a child that waits for these bits may have become smaller."""
-        for bit in bits_of(bits):
-            self.waiting[bit].add(child)
+        if self.few is None:
+            for bit in bits_of(bits):
+                self.waiting[bit].add(child)
 
     def best(self, able: int) -> Any:
         """The first child in order among those that wait for a bit of ``able``, or ``None``."""
         wanted = self.mask & ~self.blocked & able
         if not wanted:
             return None
+        few = self.few
+        if few is not None and len(few) == 1:
+            return next(iter(few))
+        found = None
+        if few is not None:
+            least: Key = ()
+            for child in few:
+                if child.mask & ~child.blocked & wanted:
+                    rank = child.rank or child.make_rank()
+                    if found is None or rank < least:
+                        found, least = child, rank
+            return found
         if not wanted & (wanted - 1):
             return self.waiting[wanted].top()
-        found = None
         for bit in bits_of(wanted):
             child = self.waiting[bit].top()
             if found is None or (

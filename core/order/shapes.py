@@ -2,8 +2,8 @@
 
 Asks with the same vector and the same required node are alike for every question about nodes, so the
 answers are kept with their shape. A shape owns four wants (bits, see ``ranking``): a node now, a node
-other than the one that is reserved, a reservation, and preemption. Bit 0 of every mask is the want
-that has nothing to do with nodes' room: a gang member that waits for a placeholder of its group.
+other than the one that is reserved, a reservation, and preemption. Two bits of every mask are of no
+shape: a gang member waits for a placeholder of its group, a reservation is to be tried.
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["ELSEWHERE", "REPLACE", "Shape", "Shapes"]
+__all__ = ["ELSEWHERE", "REPLACE", "WOKEN", "Need", "Shape", "Shapes"]
+
+#: (type, quantity) for what is really asked
+Need = tuple[tuple[int, int], ...]
 
 #: the want of a real ask whose task group has a placeholder to give up
 REPLACE: Final = 1
+#: the want of a leaf that has reservations to be tried (see ``woken``)
+WOKEN: Final = 2
 #: so many bits a shape has, and how far "a node other than the reserved one" is from "a node"
 WANTS: Final = 4
 ELSEWHERE: Final = 1
@@ -51,9 +56,8 @@ class Shape:
         self.number = number
         self.vector = vector
         self.required_node = required_node
-        #: (type, quantity) for what is really asked
-        self.need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
-        self.place = 1 << (WANTS * number + 1)
+        self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
+        self.place = 1 << (WANTS * number + 2)
         #: an ask that has a node reserved takes any other that has room (5.8)
         self.elsewhere = self.place << ELSEWHERE
         self.reserve = self.place << 2

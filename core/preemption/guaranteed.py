@@ -41,7 +41,11 @@ def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> bool:
 
     ``nodes_tried``: no node has room for it; otherwise only a quota has none, and a node may.
     """
-    found = _plan(kernel, ask, nodes_tried)
+    if kernel.measure is None:
+        found = _plan(kernel, ask, nodes_tried)
+    else:
+        with kernel.measure("preemption"):
+            found = _plan(kernel, ask, nodes_tried)
     if isinstance(found, str):
         found_nobody(kernel, ask, found)
         _remember(kernel, ask, found)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.far import Unanswered
 from quadriga.core.preemption.relief import add_to
+from quadriga.si.answers import UNANSWERED, UNANSWERED_INDEX
 
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
@@ -185,26 +187,31 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     best: Offer | None = None
     lowest = (_FAILED, 0)
     for start in range(0, len(checks), _BATCH):
-        for offer in checks[start : start + _BATCH]:
-            answer = _answer(kernel, rm_id, ask, offer)
-            if answer is not None and (_score(answer), answer.gangs) < lowest:
+        answers = [_answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
+        if UNANSWERED in answers:  # all of them have been asked for
+            raise Unanswered
+        for answer in answers:
+            if isinstance(answer, Offer) and (_score(answer), answer.gangs) < lowest:
                 best, lowest = answer, (_score(answer), answer.gangs)
         if lowest[0] < _GOOD:
             break
     return best
 
 
-def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | None:
-    """The offer as the resource manager sees it; ``None`` if the pod would not fit."""
+def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
+    """The offer as the resource manager sees it; ``None`` if the pod would not fit, `UNANSWERED` if
+    it has not said so yet."""
     if not offer.victims:
         predicate = kernel.predicates.get(rm_id)
-        fits = predicate is None or predicate(ask.ask_key, offer.node.node_id, True) is None
-        return offer if fits else None
+        said = predicate and predicate(ask.ask_key, offer.node.node_id, True)
+        return offer if said is None else said if said is UNANSWERED else None
     asked = kernel.preemption_predicates.get(rm_id)
     if asked is None:
         return offer
     keys = [candidate.allocation.ask.ask_key for candidate in offer.victims]
     index = asked(ask.ask_key, offer.node.node_id, keys, offer.index)
+    if index == UNANSWERED_INDEX:
+        return UNANSWERED
     if index is None or not 0 <= index < len(offer.victims):
         return None
     return Offer(offer.node, index, offer.victims)

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, TypedDict
 
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.views.nodes import utilisation
-from quadriga.core.views.partitions import applications_of, containers_of
+from quadriga.core.views.nodes import BUCKETS, bucket_of
+from quadriga.core.views.partitions import containers_of
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.fsm import application as life
 from quadriga.fsm import node as node_life
@@ -89,15 +89,19 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
     released = sum(
         p.root.released + sum(app.released for app in p.applications.values()) for p in partitions
     )
-    states = Counter(app.state for p in partitions for app in applications_of(p))
+    states = Counter(
+        app.state for p in partitions for apps in (p.applications.values(), p.ended) for app in apps
+    )
     nodes = [node for p in partitions for node in p.nodes.values()]
     kinds = Counter(node.state for node in nodes)
     usage: dict[str, list[int]] = {}
     for partition in partitions:
-        for each in utilisation(partition)["utilizations"]:
-            counts = [bucket["numOfNodes"] for bucket in each["utilization"]]
-            known = usage.get(each["type"], [0] * len(counts))
-            usage[each["type"]] = list(map(sum, zip(known, counts, strict=True)))
+        for name in provided(partition):
+            counts = usage.setdefault(name, [0] * len(BUCKETS))
+            place = partition.registry.index[name]
+            for node in partition.nodes.values():
+                if (whole := node.total[place]) > 0:
+                    counts[bucket_of(node.allocated[place], whole)] += 1
     return {
         "containers": {
             "allocated": held + released,

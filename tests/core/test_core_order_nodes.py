@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import random
 from typing import Any
 
 import pytest
 
-from quadriga.core.order.ranking import EVERY_BIT, Level, Ranking, bits_of
+from quadriga.core.order.ranking import EVERY_BIT, FEW, Level, Ranking, bits_of
 from quadriga.core.order.shapes import REPLACE, Shapes
 from quadriga.core.resources import Registry
 from quadriga.si import NodeInfo
@@ -301,14 +303,48 @@ class Node(Level):
 def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
     root = Node(0)
     left, right = Node(2, root), Node(1, root)
-    a, b = Waiter(1), Waiter(2)
-    left.announce(a, 0b11)
-    right.announce(b, 0b01)
+    a, b = Node(1, left), Node(2, right)
+    a.announce(Waiter(1), 0b11)
+    b.announce(Waiter(2), 0b01)
     assert (root.mask, root.best(0b01), root.best(0b10)) == (0b11, right, left)
-    right.withdraw(b, 0b01)
+    b.block(0b01)
     assert (root.mask, root.best(0b01)) == (0b11, left)
-    left.withdraw(a, 0b11)
+    a.block(0b11)
     assert (root.mask, root.best(EVERY_BIT)) == (0, None)
+
+
+def test_level_few_children_and_many_are_in_the_same_order() -> None:
+    """Children with random bits and keys that come, go, grow and shrink; first few, then many."""
+    rng = random.Random(5)
+    root = Node(0)
+    root.above = Node(0)
+    children = [Node(key, root) for key in range(3 * FEW)]
+    for child in children:
+        child.announce(Waiter(1), 0b111)
+        child.block(EVERY_BIT)
+    most = 0
+    for step in range(6000):
+        wave = 1 + step // 300  # how many may wait
+        child = rng.choice(children[:wave] if rng.random() < 0.7 else children)
+        what = rng.random()
+        if what < 0.5 and child in children[:wave]:
+            child.unblock(rng.randint(1, 7))
+        elif what < 0.8:
+            child.block(rng.randint(1, 7) if child in children[:wave] else EVERY_BIT)
+        else:
+            child.key = rng.randint(0, 1000) * len(children) + children.index(child)
+            child.touch()
+        offered = [child.offered for child in children]
+        most = max(most, len([bits for bits in offered if bits]))
+        assert root.mask == root.above.mask == functools.reduce(operator.or_, offered)
+        for able in range(1, 8):
+            waiting = [child for child in children if child.offered & able]
+            assert root.best(able) is min(waiting, key=lambda child: child.key, default=None)
+    assert most > FEW
+    assert root.few is None
+    for child in children:
+        child.block(EVERY_BIT)
+    assert (root.mask, root.few) == (0, {})  # they are few again when all have gone
 
 
 def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:

@@ -1,0 +1,197 @@
+"""Many plain allocations in a row.
+
+Most decisions are plain: an ask of a running application, under no limit of a user or a group, gets
+a node, and nothing else follows. A streak makes such decisions one after the other, and looks up once
+what stays the same from one to the next: the group whose ask is next in each leaf, and how often at
+least all quotas still have room. The books that nobody looks at meanwhile, those of applications,
+users and root, are settled when the streak ends. It ends at whatever is not plain, which ``cycle`` decides as ever; so
+the decisions, and all that is said and written of them, are the same with and without streaks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core import books
+from quadriga.core.allocating import next_uuid
+from quadriga.core.cycle import decide
+from quadriga.core.events import happenings
+from quadriga.core.kernel import Kernel
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.order.shapes import REPLACE
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as ask_life
+from quadriga.fsm import queue as queue_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+
+__all__ = ["decide_all"]
+
+#: a streak of fewer decisions is not worth its beginning
+_SHORT: Final = 8
+#: so many decisions at most are made the long way before the next streak is tried
+_PATIENCE: Final = 64
+#: more than any quota has room for
+_PLENTY: Final = 1 << 62
+
+
+def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bool]:
+    """Decide until there is nothing to decide, or ``most`` times (negative: no limit). How many rounds
+    that took, a last vain one included, and whether there may be more to decide."""
+    left = whole = most if most >= 0 else _PLENTY
+    pause = wait = 1
+    while left:
+        if wait:
+            wait -= 1
+        elif left > _SHORT:
+            made = _streak(kernel, partition, left)
+            left -= made
+            # where a streak does not get far, the next one would not either
+            pause = wait = 1 if made >= _SHORT else min(2 * pause, _PATIENCE)
+            continue
+        left -= 1
+        if not decide(kernel, partition):
+            return whole - left, False
+    return whole, True
+
+
+class _Place:
+    """Where a leaf has got to: the group whose ask is next, and what it was given meanwhile.
+
+    ``until`` is the rank of the group that comes after it in its application, if there is one.
+    ``queues`` are those between the application and root, whose books decide who is next.
+    """
+
+    __slots__ = ("app", "group", "need", "queues", "taken", "until")
+
+    def __init__(self, app: Application, group: AskGroup, able: int) -> None:
+        self.app = app
+        self.group = group
+        self.need = group.shape.need
+        self.queues = app.queue.lineage[:-1]
+        self.taken = 0
+        others = (g for g in app.groups.values() if g is not group and g.bits & able)
+        self.until = min((other.rank or other.make_rank() for other in others), default=None)
+
+    def settle(self) -> None:
+        """Write down what was put off."""
+        books.place_above(self.app, self.need, self.taken)
+        self.taken = 0
+
+
+def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
+    """Make up to so many plain decisions; how many were made."""
+    root, board, shapes = partition.root, partition.board, partition.shapes
+    if (
+        partition.state == queue_life.STOPPED
+        or partition.vain.known
+        or partition.woken
+        or partition.backs_off
+        or partition.rm.rm_id in kernel.predicates
+        or root.offered & (REPLACE | shapes.elsewhere)
+    ):
+        return 0
+    fire, say, log, now = kernel.fire, kernel.outbox.allocated, partition.rm.events, kernel.now
+    able = board.able & root.offered  # nothing that is plain changes what anybody wants
+    if not able:
+        return 0
+    places: dict[Queue, _Place] = {}
+    made = settled = room = 0
+    try:
+        while made < most:
+            queue: Queue = root
+            wanted = able
+            while not queue.leaf:
+                wanted &= ~queue.blocked
+                queue = queue.best(wanted)
+            place = places.get(queue)
+            if place is None:
+                place = _open(queue, wanted)
+                if place is None:
+                    break
+                places[queue] = place
+                room = 0
+            if not room:
+                _settle(partition, places, made - settled)
+                settled = made
+                room = _room_for(places)
+                if not room:
+                    break
+            group = place.group
+            asks = group.asks
+            ask = next(iter(asks.values()))
+            if place.until is not None and place.until < (-group.priority, ask.seq):
+                place.settle()
+                del places[queue]
+                continue
+            more = ask.pending > 1
+            if ask.told or not (more or len(asks) > 1):  # the last one: more follows from it
+                break
+            node = board.best(group.shape)
+            if node is None:
+                break
+            allocation = Allocation(ask, next_uuid(ask), node, now)
+            books.place_below(allocation, place.need, place.queues)
+            place.taken += 1
+            made += 1
+            room -= 1
+            fire(ASK, ask, ask_life.ALLOCATE)
+            fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
+            ask.pending -= 1
+            if log is not None:
+                happenings.allocated(log, allocation)
+            say(allocation)
+            if not more:
+                group.shift()
+                partition.unhinted.pop(ask, None)
+                del place.app.asks[ask.ask_key]
+    finally:
+        _settle(partition, places, made - settled)
+    return made
+
+
+def _open(leaf: Queue, able: int) -> _Place | None:
+    """The application and the group that are next in the leaf, if what they get is plain."""
+    assert isinstance(leaf, LeafQueue)
+    able &= ~leaf.blocked
+    app = leaf.best(able)
+    if app.limiting or app.told or not app.counted or leaf.fair:
+        return None
+    if not APPLICATION.idles(app.state, app_life.RUN):
+        return None
+    group: AskGroup = app.best(able)
+    if group.placeholder or group.reserved or group.bits != group.shape.place:
+        return None
+    return _Place(app, group, able)
+
+
+def _settle(partition: Partition, places: dict[Queue, _Place], made: int) -> None:
+    partition.changes += made
+    for place in places.values():
+        if place.taken:
+            place.settle()
+
+
+def _room_for(places: dict[Queue, _Place]) -> int:
+    """How many decisions, whosever they are, no quota above these leaves can be in the way of."""
+    needs: dict[int, int] = {}
+    for place in places.values():
+        for at, value in place.need:
+            needs[at] = max(value, needs.get(at, 0))
+    queues = {queue: None for place in places.values() for queue in place.app.queue.lineage}
+    return min(
+        (
+            max(0, limit - queue.allocated[at]) // needs[at]
+            for queue in queues
+            for at, limit in queue.limits
+            if at in needs
+        ),
+        default=_PLENTY,
+    )

@@ -1,0 +1,349 @@
+"""Short ways that may change nothing: streaks of plain decisions, and asks that arrive in rows.
+
+The same input goes through two schedulers, one of which takes the long way for every decision and
+every ask. Everything that can be seen of them must be the same: messages, journal, events, books.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from test_core_everything import history
+
+from quadriga import si
+from quadriga.core import Options, Scheduler, alike, scheduler, streak
+from quadriga.core.cycle import decide
+from quadriga.core.events.records import message_of
+from quadriga.core.model.ask import Ask
+from quadriga.core.outbox import Output
+from quadriga.sim.script import resource
+
+RM = "rm"
+USERS = ("ann", "bob", "cyd")
+
+
+def the_long_way(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
+    made = 0
+    while made != most:
+        made += 1
+        if not decide(kernel, partition):
+            return made, False
+    return made, True
+
+
+@pytest.fixture
+def no_short_ways(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def switch() -> None:
+        monkeypatch.setattr(scheduler, "decide_all", the_long_way)
+        monkeypatch.setattr(alike, "_is_plain", lambda ask: False)
+
+    return switch
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A streak is tried before every decision, however little there may be to decide."""
+    monkeypatch.setattr(streak, "_SHORT", 0)
+    monkeypatch.setattr(streak, "_PATIENCE", 1)
+
+
+# -- a cluster ---------------------------------------------------------------------------------------
+
+
+def configuration(random: Random) -> str:
+    """Up to three levels, with quotas that come in the way, some with limits or another order."""
+
+    def queue(name: str, depth: int, room: int) -> list[str]:
+        pad = "  " * (2 * depth + 2)
+        found = [f"{pad}- name: {name}"]
+        if random.random() < 0.5:
+            most = room = random.randrange(room // 3, room)  # a child's is within its parent's
+            found.append(f"{pad}  resources: {{max: {{vcore: {most}m, memory: {most * 10}}}}}")
+        if random.random() < 0.3:
+            found.append(f"{pad}  properties: {{priority.offset: {random.randrange(-2, 3)}}}")
+        if depth < 2 and random.random() < 0.5:
+            found.append(f"{pad}  queues:")
+            for at in range(random.randrange(1, 4)):
+                found += queue(f"{name}{at}", depth + 1, room // 2)
+        else:
+            policy = random.choice(("fifo", "fifo", "fifo", "fair", "stateaware"))
+            found.append(f"{pad}  properties: {{application.sort.policy: {policy}}}")
+            if random.random() < 0.2:
+                found.append(
+                    f"{pad}  limits: [{{limit: some, users: [ann],"
+                    f" maxresources: {{vcore: {room // 4}m}}}}]"
+                )
+        return _one_properties(found)
+
+    lines = ["partitions:", "  - name: default", "    queues:", "    - name: root"]
+    lines += ["      submitacl: '*'", "      queues:"]
+    for name in "abc"[: random.randrange(1, 4)]:
+        lines += queue(name, 1, 400_000)
+    return "\n".join(lines) + "\n"
+
+
+def _one_properties(lines: list[str]) -> list[str]:
+    """A map says each key once: the later word stands."""
+    kept = [line for line in lines if line.lstrip().startswith("properties")]
+    own = [line for line in kept if line.index("properties") == kept[0].index("properties")]
+    return [line for line in lines if line not in own[:-1]]
+
+
+class World:
+    """A scheduler, and everything it said."""
+
+    def __init__(self, seed: int, batch: int) -> None:
+        self.random = Random(seed)
+        self.scheduler = Scheduler(Options(batch=batch, journal_size=None))
+        self.said: list[tuple[str, bytes]] = []
+        self.now = 0
+        self.live: list[si.Allocation] = []
+        config = configuration(self.random)
+        extra = {"event.trackingEnabled": "true"}
+        self.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config, extraConfig=extra))
+        self.add_nodes(self.random.randrange(5, 60))
+        leaves = [q.path for q in self.scheduler.partition().leaves()]
+        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, 12))]
+        request = si.ApplicationRequest(rmID=RM)
+        for app in self.apps:
+            user = self.random.choice(USERS)
+            request.new.add(
+                applicationID=app,
+                queueName=self.random.choice(leaves),
+                ugi=si.UserGroupInformation(user=user, groups=["group"]),
+            )
+        self.apply(request)
+
+    def apply(self, message: Any) -> None:
+        self.heard(self.scheduler.apply(message, self.now))
+
+    def heard(self, outputs: list[Output]) -> None:
+        for rm_id, message in outputs:
+            self.said.append((rm_id, message.SerializeToString(deterministic=True)))
+            if isinstance(message, si.AllocationResponse):
+                self.live.extend(message.new)
+
+    def add_nodes(self, number: int) -> None:
+        infos = [
+            si.NodeInfo(
+                nodeID=f"n{at:03}",
+                action=si.NodeInfo.CREATE,
+                schedulableResource=resource(
+                    {"vcore": self.random.choice((8_000, 16_000, 33_000)), "memory": 200_000}
+                ),
+            )
+            for at in range(number)
+        ]
+        self.apply(si.NodeRequest(rmID=RM, nodes=infos))
+
+    def ask(self) -> None:
+        """Rows of asks that look alike, some of several applications in one request."""
+        random = self.random
+        request = si.AllocationRequest(rmID=RM)
+        for _ in range(random.randrange(1, 6)):
+            app, stem = random.choice(self.apps), random.randrange(10**6)
+            size = resource(
+                {"vcore": random.choice((0, 500, 1000, 3000)), "memory": random.choice((1, 5_000))}
+            )
+            priority, repeats = random.choice((0, 0, 0, 1, 5)), random.choice((1, 1, 1, 3, 0))
+            more = random.choice(({}, {}, {}, {"executionTimeoutMilliSeconds": 5_000}))
+            tags = random.choice(({}, {}, {"kubernetes.io/meta/namespace": "n"}))
+            for number in range(random.choice((1, 2, 30, 120))):
+                if random.random() < 0.02:
+                    number //= 2  # again
+                request.asks.add(
+                    allocationKey=f"{stem}-{number}",
+                    applicationID=app,
+                    resourceAsk=size,
+                    priority=priority,
+                    maxAllocations=repeats,
+                    tags=tags,
+                    **more,
+                )
+        self.apply(request)
+
+    def release(self) -> None:
+        self.random.shuffle(self.live)
+        request = si.AllocationRequest(rmID=RM)
+        for each in self.live[: self.random.randrange(1, 80)]:
+            request.releases.allocationsToRelease.add(
+                partitionName="default",
+                applicationID=each.applicationID,
+                UUID=each.UUID,
+                terminationType=si.TerminationType.STOPPED_BY_RM,
+            )
+        del self.live[: len(request.releases.allocationsToRelease)]
+        self.apply(request)
+
+    def step(self) -> None:
+        self.random.choice((self.ask, self.ask, self.release))()
+        limit = self.random.choice((None, None, 5, 50))
+        self.heard(self.scheduler.schedule(self.now, limit))
+        self.now += self.random.choice((0, 10**9, 3 * 10**9))
+        self.heard(self.scheduler.advance(self.now))
+
+    def seen(self) -> dict[str, Any]:
+        partition, tally = self.scheduler.partition(), self.scheduler.tally
+        return {
+            "said": self.said,
+            "journal": list(self.scheduler.journal),
+            "events": [str(message_of(r)) for r in self.scheduler.events.batch(0, 10**9).records],
+            "books": {
+                queue.path: (queue.allocated, queue.pending, queue.make_rank())
+                for queue in partition.queues()
+            },
+            "apps": {
+                app.app_id: (app.state, app.allocated, app.pending, app.max_allocated, *app.asks)
+                for app in partition.applications.values()
+            },
+            "users": {
+                name: {path: ledger.usage for path, ledger in account.ledgers.items()}
+                for name, account in partition.users.items()
+            },
+            "nodes": {
+                node.node_id: (node.allocated, node.available, [a.key for a in node.allocations])
+                for node in partition.nodes.values()
+            },
+            "counts": (partition.changes, partition.news),
+            "tally": {name: getattr(tally, name) for name in tally.__slots__},
+        }
+
+
+def lived(seed: int, batch: int, steps: int = 25) -> dict[str, Any]:
+    world = World(seed, batch)
+    for _ in range(steps):
+        world.step()
+    return world.seen()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_short_ways_lead_to_the_same(seed: int, no_short_ways: Any) -> None:
+    batch = (1, 1, 10)[seed % 3]
+    short = lived(seed, batch)
+    no_short_ways()
+    long = lived(seed, batch)
+    for what, seen in long.items():
+        assert short[what] == seen, what
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_the_short_ways_lead_to_the_same_at_length(
+    seed: int, eager: None, no_short_ways: Any
+) -> None:
+    short = lived(seed, 1, 40)
+    no_short_ways()
+    assert short == lived(seed, 1, 40)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_with_everything_at_once_they_lead_to_the_same(
+    seed: int, eager: None, no_short_ways: Any
+) -> None:
+    """Gangs, limits, reservations, preemption, faults: most decisions are not plain."""
+    short = history(seed, 60, curious=False).log
+    no_short_ways()
+    assert short == history(seed, 60, curious=False).log
+
+
+def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would compare the long way with itself."""
+    plain, rows = 0, 0
+    real_streak, real_take = streak._streak, alike.Row.take
+
+    def counted(*arguments: Any) -> int:
+        nonlocal plain
+        made = real_streak(*arguments)
+        plain += made
+        return made
+
+    def taken(row: alike.Row, message: si.AllocationAsk) -> bool:
+        nonlocal rows
+        rows += (done := real_take(row, message))
+        return done
+
+    monkeypatch.setattr(streak, "_streak", counted)
+    monkeypatch.setattr(alike.Row, "take", taken)
+    said = [lived(seed, 1)["said"] for seed in range(4)]
+    assert plain > 500, plain
+    assert rows > 1000, rows
+    assert sum(map(len, said)) > plain
+
+
+# -- what they are made of -------------------------------------------------------------------------
+
+
+def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> None:
+    world = World(1, 1)
+    partition = world.scheduler.partition()
+    app = partition.applications["app-0"]
+    first = Ask(app, "first", (1, 2), 7, 11)
+    said = {
+        "pending": 4,
+        "priority": 9,
+        "task_group": "group",
+        "placeholder": True,
+        "originator": True,
+        "allow_preempt_self": False,
+        "allow_preempt_other": True,
+        "run_limit": 13,
+        "required_node": "n1",
+        "tags": {"a": "b"},
+    }
+    for name, value in said.items():
+        setattr(first, name, value)
+    other = first.like("other", 8, 12)
+    fresh = Ask(app, "other", (1, 2), 8, 12)
+    for name in Ask.__slots__:
+        assert getattr(other, name) == said.get(name, getattr(fresh, name)), name
+
+
+def test_x13_a_row_may_be_of_asks_with_repeats() -> None:
+    world = World(2, 1)
+    request = si.AllocationRequest(rmID=RM)
+    for at in range(5):
+        request.asks.add(
+            allocationKey=f"pod-{at}",
+            applicationID="app-0",
+            resourceAsk=resource({"memory": 10}),
+            maxAllocations=3,
+        )
+    world.apply(request)
+    partition = world.scheduler.partition()
+    app = partition.applications["app-0"]
+    assert app.pending[partition.registry.index["memory"]] == 150
+
+
+def test_i17_a_key_that_comes_twice_in_a_row_changes_the_ask() -> None:
+    world = World(2, 1)
+    request = si.AllocationRequest(rmID=RM)
+    for key, repeats in (("a", 1), ("b", 1), ("b", 1), ("c", 1), ("a", 2)):
+        request.asks.add(
+            allocationKey=key,
+            applicationID="app-0",
+            resourceAsk=resource({"memory": 10}),
+            maxAllocations=repeats,
+        )
+    world.apply(request)
+    partition = world.scheduler.partition()
+    app = partition.applications["app-0"]
+    assert {key: ask.pending for key, ask in app.asks.items()} == {"a": 2, "b": 1, "c": 1}
+    assert app.pending[partition.registry.index["memory"]] == 40
+
+
+@pytest.mark.parametrize("key", ["", "k" * 127, "k" * 128, "k" * 300, "schlüssel", "\n"])
+def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
+    world = World(2, 1)
+    request = si.AllocationRequest(rmID=RM)
+    for each in ("first", key, f"{key}2", "last"):
+        request.asks.add(
+            allocationKey=each,
+            applicationID="app-0",
+            resourceAsk=resource({"memory": 10}),
+            maxAllocations=1,
+        )
+    world.apply(request)
+    app = world.scheduler.partition().applications["app-0"]
+    assert list(app.asks) == [each for each in ("first", key, f"{key}2", "last") if each]
