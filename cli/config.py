@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 from quadriga.cli.errors import FOUND, USAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from quadriga.core.config import Problem
 
     Commands = _SubParsersAction[ArgumentParser]
 
-__all__ = ["configure"]
+__all__ = ["configure", "line", "listed"]
 
 _STDIN = "-"
 
@@ -104,16 +104,23 @@ def _check(name: str, *, strict: bool) -> dict[str, Any]:
     except ConfigError as error:
         return {
             **result,
-            "problems": _listed(error.problems),
-            "warnings": _listed(error.warnings),
+            "problems": listed(error.problems),
+            "warnings": listed(error.warnings),
         }
     return {
         **result,
         "valid": not (strict and configuration.warnings),
-        "warnings": _listed(configuration.warnings),
+        "warnings": listed(configuration.warnings),
         "checksum": configuration.checksum,
         "configuration": configuration,
     }
+
+
+def line(name: str, found: Mapping[str, Any], kind: str = "") -> str:
+    """One problem, or with ``kind`` a warning, of the file of this name."""
+    where = f"{name}:{found['line']}" if found["line"] else name
+    path = f"{found['path']}: " if found["path"] else ""
+    return f"{where}: {kind}{path}{found['reason']}"
 
 
 def _text(name: str) -> str:
@@ -121,7 +128,8 @@ def _text(name: str) -> str:
     return data.decode("utf-8-sig")
 
 
-def _listed(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+def listed(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    """Problems as data: path, line (0 if none can be named), reason."""
     return [{"path": p.path, "line": p.line, "reason": p.reason} for p in problems]
 
 
@@ -134,9 +142,7 @@ def _tell(result: dict[str, Any], *, quiet: bool, to: TextIO | None = None) -> N
     problems, warnings = result["problems"], result["warnings"]
     for kind, found in (("", problems), ("warning: ", [] if quiet else warnings)):
         for each in found:
-            where = f"{name}:{each['line']}" if each["line"] else name
-            path = f"{each['path']}: " if each["path"] else ""
-            print(f"{where}: {kind}{path}{each['reason']}", file=to)
+            print(line(name, each, kind), file=to)
     if not quiet:
         counts = ((len(problems), "problem"), (len(warnings), "warning"))
         said = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts if n)

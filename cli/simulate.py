@@ -5,12 +5,16 @@ from __future__ import annotations
 import gc
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace, _SubParsersAction
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quadriga.cli.connecting import add_connection, connect
 from quadriga.cli.errors import FOUND, CommandError
 
 if TYPE_CHECKING:
+    from quadriga.cli.progress import Progress
+    from quadriga.si.client import Client
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.report import Report
     from quadriga.sim.simulation import Simulation
@@ -34,6 +38,7 @@ def configure(commands: Commands) -> None:
     _add_workload(parser)
     _add_scheduler(parser)
     _add_manager(parser)
+    add_connection(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--json", nargs="?", const="-", metavar="FILE", help="the report as JSON, same every run"
@@ -134,11 +139,14 @@ def run(arguments: Namespace) -> int:
     gc.set_threshold(100_000, 50, 100)
     from quadriga.cli.progress import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
-    from quadriga.sim.simulation import Simulation
 
-    with Progress(quiet=arguments.quiet) as progress:
+    with ExitStack() as parts:
+        progress = parts.enter_context(Progress(quiet=arguments.quiet))
+        client = connect(arguments, "simulate")
+        if client is not None:
+            parts.enter_context(client)
         try:
-            simulation = Simulation(workload, options, progress)
+            simulation = _simulation(workload, options, progress, client)
         except ConfigurationRefused as error:
             raise CommandError(f"simulate: {error}") from error
         try:
@@ -160,9 +168,23 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
+def _simulation(
+    workload: Workload, options: SimulationOptions, progress: Progress, client: Client | None
+) -> Simulation:
+    if client is None:
+        from quadriga.sim.simulation import Simulation
+
+        return Simulation(workload, options, progress)
+    from quadriga.sim.remote import RemoteSimulation
+
+    return RemoteSimulation(workload, options, progress, client=client)
+
+
 def _options(arguments: Namespace) -> SimulationOptions:
     from quadriga.sim.options import SimulationOptions
 
+    if arguments.connect and (arguments.check or arguments.journal is not None):
+        raise CommandError("simulate: --check and --journal are of a scheduler at hand")
     if arguments.config is not None and (arguments.policy or arguments.node_sort):
         raise CommandError("simulate: --policy and --node-sort are in the file of --config")
     try:

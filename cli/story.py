@@ -1,9 +1,10 @@
-"""``quadriga story``: what happened to one entity, from a simulation's journal."""
+"""``quadriga story``: what happened to one entity, from the journal of a simulation or a service."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace, _SubParsersAction
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ __all__ = ["configure"]
 
 _SUGGESTED = 5
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
+#: ns; virtual time begins at 0, and no simulation lasts for thirty years
+_REAL = 1_000_000_000 * 1_000_000_000
 
 
 def configure(commands: Commands) -> None:
@@ -25,8 +28,8 @@ def configure(commands: Commands) -> None:
     parser = commands.add_parser(
         "story",
         help="tell what happened to one entity",
-        description="Tell every change of state of one entity of a simulation, which was run with"
-        " --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
+        description="Tell every change of state of one entity of a simulation or a service, which"
+        " was run with --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
         " allocation/8687/8687-0-0.",
     )
     parser.add_argument("key", help="lifecycle/id of the entity")
@@ -88,7 +91,11 @@ def _told(story: list[Line]) -> Iterable[str]:
 
 
 def _time(ns: int) -> str:
-    """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``."""
+    """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``; the journal of a
+    service has real times, which are told as such (UTC)."""
+    if ns >= _REAL:
+        when = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
+        return f"{when:%Y-%m-%d %H:%M:%S}.{ns // 1_000_000 % 1000:03}"
     seconds, rest = divmod(ns, 1_000_000_000)
     days, seconds = divmod(seconds, _DAY_S)
     hours, seconds = divmod(seconds, _HOUR_S)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from quadriga.core import books, gang, reservation
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
 
-__all__ = ["allocate", "next_uuid"]
-
-
-def next_uuid(ask: Ask) -> str:
-    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12)."""
-    serial = ask.app.serial
-    number = serial.get(ask.ask_key, 0)
-    serial[ask.ask_key] = number + 1
-    return f"{ask.ask_key}-{number}"
+__all__ = ["allocate"]
 
 
 def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
@@ -43,7 +35,7 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     ask.pending -= 1
     if ask.placeholder:
         gang.placeholder_landed(kernel, allocation)
-    else:
+    elif not APPLICATION.idles(app.state, app_life.RUN):
         kernel.fire(APPLICATION, app, app_life.RUN)
     if (log := partition.rm.events) is not None:
         happenings.allocated(log, allocation)

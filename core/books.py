@@ -57,8 +57,10 @@ def free_node(allocation: Allocation) -> None:
     """The allocation leaves its node."""
     node = allocation.node
     del node.allocations[allocation]
-    subtract(node.allocated, allocation.vector)
-    add(node.available, allocation.vector)
+    allocated, available = node.allocated, node.available
+    for place, value in enumerate(allocation.vector):
+        allocated[place] -= value
+        available[place] += value
     node_gained(node)
 
 
@@ -67,6 +69,9 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
     node = real.node
     del node.allocations[placeholder]
     node.allocations[real] = None
+    if placeholder.vector == real.vector:
+        _node_changed(node)
+        return
     subtract(node.allocated, placeholder.vector)
     add(node.allocated, real.vector)
     add(node.available, placeholder.vector)
@@ -76,8 +81,13 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
 
 def node_gained(node: Node) -> None:
     """The node may have more room: shapes and its reservation look again."""
+    node.partition.board.gained(node)
+    _node_changed(node)
+
+
+def _node_changed(node: Node) -> None:
+    """There are others on the node: its reservation looks again, also for whom to preempt."""
     partition = node.partition
-    partition.board.gained(node)
     partition.changes += 1
     if node.reservation is not None:
         partition.woken.add(node.reservation)
@@ -213,19 +223,27 @@ def give_up(allocation: Allocation) -> None:
 def return_quota(app: Application, vector: Vector) -> None:
     """Take a vector out of the books of the user, of the group, and of every queue above the
     application."""
-    for ledger in app.ledgers:
-        subtract(ledger.usage, vector)
-    app.partition.news += 1
+    partition, lineage = app.partition, app.queue.lineage
+    books = [ledger.usage for ledger in app.ledgers]
+    books += [queue.allocated for queue in lineage]
+    for place, value in enumerate(vector):
+        if value:
+            for book in books:
+                book[place] -= value
+    partition.news += 1
     if (notices := app.partition.notices) is not None:
         notices.hold[app] = None
-    app.touch()
-    for queue in app.queue.lineage:
-        subtract(queue.allocated, vector)
+    if app.queue.fair:
+        app.touch()
+    for queue in lineage:
         queue.touch()
-    for queue in app.queue.lineage:
-        queue.regained()
+    for queue in lineage:
+        if queue.short_of or queue.above_guarantee or queue.gated:
+            queue.regained()
     for ledger in app.limiting:
-        ledger.regained()
+        if ledger.short_of:
+            ledger.regained()
+    partition.wake_stalled()
 
 
 def preempt(allocation: Allocation) -> None:
@@ -261,12 +279,9 @@ def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
     subtract(app.allocated_placeholder, placeholder.vector)
     app.allocations[real.uuid] = real
     add(app.allocated, real.vector)
-    negative = tuple(-value for value in real.vector)
-    delta = plus(placeholder.vector, negative)
-    if any(delta):
-        return_quota(app, delta)
-    elif app.queue.fair:
-        app.touch()
+    app.rank = None
+    if placeholder.vector != real.vector:
+        return_quota(app, plus(placeholder.vector, tuple(-value for value in real.vector)))
 
 
 # -- pending ---------------------------------------------------------------------------------------
@@ -296,15 +311,16 @@ def owe(app: Application) -> None:
     """Bring what the queues have promised to a started gang up to date (X16)."""
     remainder = app.remainder
     promised = app.promised
+    if not remainder and not any(promised):
+        return
     lowered = False
-    for place in range(len(promised)):
+    for place, before in enumerate(promised):
         due = remainder[place] if place < len(remainder) else 0
-        change = due - promised[place]
-        if change:
-            lowered = lowered or change < 0
+        if due != before:
+            lowered = lowered or due < before
             promised[place] = due
             for queue in app.queue.lineage:
-                queue.promised[place] += change
+                queue.promised[place] += due - before
     if lowered:
         for queue in app.queue.lineage:
             if queue.gated:

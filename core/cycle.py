@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import backoff, gang, limits, reservation
 from quadriga.core.allocating import allocate
-from quadriga.core.far import Unanswered, awaited
+from quadriga.core.far import Crowded, Unanswered, awaited, look_ahead
 from quadriga.core.kernel import Kernel
 from quadriga.core.order.shapes import REPLACE
 from quadriga.core.preemption import turns, vain
@@ -20,6 +20,7 @@ from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.reserved import serve_reserved
 from quadriga.core.walk import descend, leave_out, node_for, out_of_quota
 from quadriga.fsm import queue as queue_life
+from quadriga.si.answers import UNANSWERED
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
@@ -39,11 +40,15 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
         return False
     if partition.vain.known:
         vain.reopen(partition, kernel.now)
-    spent = (
-        ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))
-        or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
-        or _serve_next(kernel, partition)
-    )
+    crowded = False
+    try:
+        spent = (
+            ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))
+            or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
+            or _serve_next(kernel, partition)
+        )
+    except Crowded:
+        spent, crowded = False, True
     if partition.left_out:
         for bring_back in partition.left_out:
             bring_back()
@@ -59,7 +64,8 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
         partition.attempts.clear()
         if over:
             return True
-    partition.exhausted_at = partition.arrivals
+    if not crowded:
+        partition.exhausted_at = partition.arrivals
     return False
 
 
@@ -154,11 +160,12 @@ def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
 def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     """Whether predicates agree, who are not asked where there is no choice (5.6, step 6)."""
     predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
-    return (
-        predicate is None
-        or bool(ask.required_node)
-        or predicate(ask.ask_key, node.node_id, False) is None
-    )
+    if predicate is None or ask.required_node:
+        return True
+    said = predicate(ask.ask_key, node.node_id, False)
+    if said is UNANSWERED:
+        look_ahead(predicate, ask, (), allocate=False)
+    return said is None
 
 
 def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = True) -> bool:

@@ -91,10 +91,6 @@ def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
     reservation.wait_to_reserve(kernel, group)
 
 
-def _reservation_give_up(kernel: Kernel, kept: reservation.Reservation) -> None:
-    reservation.give_up(kernel, kept)
-
-
 def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
     if group.turns is not None:
         group.turns.timer = None
@@ -128,12 +124,12 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.backoff":     backoff.look_again,
     "group.reserve":           _group_reserve,
     "group.preempt":           _group_preempt,
-    "reservation.give_up":     _reservation_give_up,
     "reservation.preempt":     _reservation_preempt,
     "queue.quota":             quota.enforce,
     "events.push":             _events_push,
     "partition.inspect":       _partition_inspect,
     "partition.preempt":       _partition_preempt,
     "partition.clean":         queue_tree.clean,
+    "partition.give_up":       reservation.give_up_old_ones,
 }
 # fmt: on

@@ -16,7 +16,7 @@ from quadriga.core import books, reservation, usage
 from quadriga.core.events import happenings
 from quadriga.core.far import look_ahead
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.task_group import TaskGroup
 from quadriga.core.resources import Vector, covers, plus
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -166,28 +166,34 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     group = app.task_groups[ask.task_group]
     predicate = kernel.predicates.get(app.partition.rm.rm_id)
     first: Allocation | None = None
-    for placeholder in list(group.available):
+    too_small: list[Allocation] = []
+    said: object = None
+    for placeholder in group.available:
         if not covers(placeholder.vector, ask.vector):
-            release(kernel, placeholder, life.TIMEOUT, "cancel placeholder: resource incompatible")
-            if (log := app.partition.rm.events) is not None:
-                happenings.placeholder_too_small(log, placeholder, ask)
+            too_small.append(placeholder)
             continue
         first = first or placeholder
         said = predicate and predicate(ask.ask_key, placeholder.node.node_id, False)
-        if said is UNANSWERED:
-            nodes = (other.node for other in group.available)
-            look_ahead(predicate, ask, nodes, allocate=False)
-            app.partition.set_aside(ask)
-            return False
-        if said is None:
-            _plan(kernel, ask, placeholder, placeholder.node)
-            return True
+        if said is None or said is UNANSWERED:
+            break
+    for each in too_small:
+        release(kernel, each, life.TIMEOUT, "cancel placeholder: resource incompatible")
+        if (log := app.partition.rm.events) is not None:
+            happenings.placeholder_too_small(log, each, ask)
+    if first is not None and said is None:
+        _plan(kernel, ask, placeholder, placeholder.node)
+        return True
+    if said is UNANSWERED:
+        nodes = (other.node for other in group.available)
+        look_ahead(predicate, ask, nodes, allocate=False)
+        app.partition.set_aside(ask)
+        return False
     if first is not None and predicate is not None:
         others = _other_nodes(ask)
         for place, node in enumerate(others):
             said = predicate(ask.ask_key, node.node_id, True)
             if said is UNANSWERED:
-                look_ahead(predicate, ask, islice(others, place + 1, None), allocate=True)
+                look_ahead(predicate, ask, islice(others, place + 1, None))
                 break
             if said is None:
                 _plan(kernel, ask, first, node)
@@ -209,8 +215,6 @@ def _other_nodes(ask: Ask) -> list[Node]:
 
 def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
     """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
-    from quadriga.core.allocating import next_uuid
-
     app = ask.app
     real = Allocation(ask, next_uuid(ask), node, kernel.now)
     real.partner, placeholder.partner = placeholder, real
@@ -301,7 +305,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     placeholder_gone(kernel, placeholder, replaced=True)
     if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
         kernel.fire(APPLICATION, app, app_life.RESUMED)
-    if app.state in app_life.RUNS_ON_ALLOCATION:
+    if app.state in app_life.RUNS_ON_ALLOCATION and not APPLICATION.idles(app.state, app_life.RUN):
         kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
     if log is not None:
         happenings.replaced(log, placeholder, real)

@@ -147,17 +147,15 @@ class Outbox:
         """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
         app = allocation.ask.app
         rm = app.partition.rm
-        self._response(rm, "released").released.append(
-            AllocationRelease(
-                partitionName=app.partition.name,
-                applicationID=app.app_id,
-                UUID=allocation.uuid,
-                allocationID=allocation.uuid if rm.speaks_allocation_id else "",
-                allocationKey=allocation.ask.ask_key,
-                terminationType=kind,
-                message=text,
-            )
-        )
+        message = self._response(rm, "released").released.add()
+        message.partitionName = app.partition.name
+        message.applicationID = app.app_id
+        message.UUID = allocation.uuid
+        if rm.speaks_allocation_id:
+            message.allocationID = allocation.uuid
+        message.allocationKey = allocation.ask.ask_key
+        message.terminationType = kind
+        message.message = text
 
     def released_foreign(self, gone: ForeignAllocation, kind: TerminationType, text: str) -> None:
         """The confirmation that a foreign allocation is gone; it has no application (X19, R3)."""
@@ -232,8 +230,14 @@ class Outbox:
 
 def _template(ask: Ask) -> bytes:
     """A response with what is the same for all allocations of asks that look like this one: quicker
-    to read than a message with a map in it is to copy."""
+    to read than a message with a map in it is to copy. A gang's members, which are in no group any
+    more when their placeholders are gone, look like one another."""
     app = ask.app
+    tasks = None if ask.placeholder else app.task_groups.get(ask.task_group)
+    if tasks is not None and tasks.spelled is not None:
+        vector, priority, known = tasks.spelled
+        if vector == ask.vector and priority == ask.priority:
+            return known
     partition: Partition = app.partition
     registry: Registry = partition.registry
     alike = AllocationMessage(
@@ -244,4 +248,7 @@ def _template(ask: Ask) -> bytes:
         taskGroupName=ask.task_group,
         placeholder=ask.placeholder,
     )
-    return AllocationResponse(new=[alike]).SerializeToString()
+    template = AllocationResponse(new=[alike]).SerializeToString()
+    if tasks is not None:
+        tasks.spelled = ask.vector, ask.priority, template
+    return template

@@ -25,7 +25,7 @@ __all__ = [
     "cancel",
     "cancel_all_of",
     "candidate",
-    "give_up",
+    "give_up_old_ones",
     "make",
     "may_reserve",
     "reserve",
@@ -105,9 +105,11 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
 
 def make(kernel: Kernel, ask: Ask, node: Node) -> None:
     """Reserve the node for the ask, not for ever (S6)."""
-    made = reserve(ask.app.partition, ask, node, kernel.now)
+    partition = ask.app.partition
+    reserve(partition, ask, node, kernel.now)
     kernel.tally.reservations += 1
-    kernel.timers.start(kernel.now, kernel.options.reservation_give_up, "reservation.give_up", made)
+    if partition.give_up_timer is None:
+        _wait_to_give_up(kernel, partition, kernel.now)
 
 
 def cancel(partition: Partition, reservation: Reservation) -> None:
@@ -182,16 +184,33 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
     partition.refresh_group(group)
 
 
-def give_up(kernel: Kernel, reservation: Reservation) -> None:
-    """S6: the node was kept in vain for long enough. Its ask waits as long before it reserves again.
+def _wait_to_give_up(kernel: Kernel, partition: Partition, made: int) -> None:
+    """Look again when what was reserved then has been kept for long enough."""
+    left = made + kernel.options.reservation_give_up - kernel.now
+    partition.give_up_timer = kernel.timers.start(
+        kernel.now, left, "partition.give_up", partition
+    )
 
-    Only an ask that can run nowhere else keeps its node.
+
+def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
+    """S6: nodes that were kept in vain for long enough. Their asks wait as long before they reserve
+    again. Only an ask that can run nowhere else keeps its node.
+
+    All are kept for the same time, so they come up in the order in which they were made.
     """
-    ask = reservation.ask
-    partition = ask.app.partition
-    if reservation not in partition.reservations or ask.required_node:
-        return
-    ask.reserve_from = kernel.now + kernel.options.reservation_give_up
-    cancel(partition, reservation)
-    if ask.group is not None:
-        wait_to_reserve(kernel, ask.group)
+    partition.give_up_timer = None
+    delay = kernel.options.reservation_give_up
+    old: list[Reservation] = []
+    for each in partition.reservations:
+        if each.ask.required_node:
+            continue
+        if each.made + delay > kernel.now:
+            _wait_to_give_up(kernel, partition, each.made)
+            break
+        old.append(each)
+    for each in old:
+        ask = each.ask
+        ask.reserve_from = kernel.now + delay
+        cancel(partition, each)
+        if ask.group is not None:
+            wait_to_reserve(kernel, ask.group)

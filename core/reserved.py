@@ -78,6 +78,9 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     if group is None or not group.bits or app.blocked:
         return False
     shape = group.shape
+    fits = shape.fits(each.node.available)
+    if not fits and not ask.required_node:  # who has to go there is asked within the quotas only
+        return False
     if (
         app.shut_out
         or limits.full(app) is not None
@@ -88,9 +91,8 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         return False
     if group.placeholder and not app.gang_started and not gang.may_start(app):
         return False
-    if not shape.fits(each.node.available):
-        if ask.required_node:
-            preempt_on_required_node(kernel, each)
+    if not fits:
+        preempt_on_required_node(kernel, each)
         return False
     if not each.node.open and not ask.required_node:
         return False

@@ -9,7 +9,7 @@ Quantities are integers in base units: vcore in milli, memory in bytes, everythi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from quadriga.si import Quantity, Resource
@@ -122,13 +122,13 @@ def plus(left: Vector, right: Vector) -> Vector:
     return tuple(map(int.__add__, left, right)) + left[len(right) :]
 
 
-def covers(big: Iterable[int], small: Vector) -> bool:
+def covers(big: Sequence[int], small: Vector) -> bool:
     """Whether every quantity of ``small`` is at most that of ``big`` (FitIn, 5): lacking is zero."""
-    big = tuple(big)
     have = len(big)
-    return all(
-        value <= 0 or (place < have and value <= big[place]) for place, value in enumerate(small)
-    )
+    for place, value in enumerate(small):
+        if value > 0 and (place >= have or value > big[place]):
+            return False
+    return True
 
 
 #: enough that two different fractions of 63-bit numbers never become equal

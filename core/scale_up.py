@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core import gang, limits
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.queue import LeafQueue, fits_headroom
+from quadriga.core.model.queue import LeafQueue
 from quadriga.core.order.ranking import EVERY_BIT, Level
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
-    from quadriga.core.resources import Vector
+    from quadriga.core.model.queue import Queue
 
 __all__ = ["inspect", "looked_at", "watch"]
 
 #: what each limit leaves, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
+#: the asks of one leaf that the resource manager has not been told of, by application
+Fresh = dict["Application", list["Ask"]]
 
 _FAILED = UpdateContainerSchedulingStateRequest.FAILED
 _REASON = "request is waiting for cluster resources become available"
@@ -49,52 +51,73 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
     partition.inspected = partition.news
     if not partition.unhinted:
         return
-    concerned = {ask.app.queue.path for ask in partition.unhinted}
+    fresh: dict[Queue, Fresh] = {}
+    for ask in partition.unhinted:
+        fresh.setdefault(ask.app.queue, {}).setdefault(ask.app, []).append(ask)
     granted: Granted = {}
     for leaf in partition.leaves():
-        if leaf.path in concerned:
-            _inspect_leaf(kernel, partition, leaf, granted)
+        if leaf in fresh:
+            _inspect_leaf(kernel, partition, leaf, fresh[leaf], granted)
 
 
-def _inspect_leaf(kernel: Kernel, partition: Partition, leaf: LeafQueue, granted: Granted) -> None:
+def _inspect_leaf(
+    kernel: Kernel, partition: Partition, leaf: LeafQueue, fresh: Fresh, granted: Granted
+) -> None:
     room = leaf.headroom(with_root=False)  # nodes are just what is missing (5.3)
-    if not room and not leaf.limited:  # nothing to count against, so nobody else matters
-        waiting = [ask for ask in partition.unhinted if ask.app.queue is leaf]
-        for ask in sorted(
-            waiting, key=lambda a: (a.app.rank or a.app.make_rank(), -a.priority, a.seq)
-        ):
-            if looked_at(partition, ask):
+    counts = bool(room or leaf.limited)  # else there is nothing to count against
+    apps = leaf.apps.values() if counts else fresh
+    for app in sorted(apps, key=lambda a: a.rank or a.make_rank()):
+        if not app.asks:
+            continue
+        tried = _tried(app)
+        if counts:
+            rooms = [room, *_left_to(app, granted)]
+            if partition.aside or not _take_all(rooms, tried, partition.exhausted_at):
+                _inspect_app(kernel, partition, app, tried, rooms)
+                continue
+        for ask in sorted(fresh.get(app, ()), key=lambda a: (-a.priority, a.seq)):
+            if _is_among(partition, ask, tried):
                 _hint(kernel, partition, ask)
-        return
-    for app in sorted(leaf.apps.values(), key=lambda a: a.rank or a.make_rank()):
-        if app.asks:
-            _inspect_app(kernel, partition, app, [room, *_left_to(app, granted)])
+
+
+def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: int) -> bool:
+    """Take all asks of these groups that came up to then, if there is as much; most times there is,
+    and nobody has to be looked at one by one."""
+    total: dict[int, int] = {}
+    for group in groups:
+        asks = group.asks
+        last = next(reversed(asks))
+        number = len(asks) if last <= until else sum(seq <= until for seq in asks)
+        for place, value in group.shape.need:
+            total[place] = total.get(place, 0) + number * value
+    return _take(rooms, total)
 
 
 def _inspect_app(
-    kernel: Kernel, partition: Partition, app: Application, rooms: list[dict[int, int]]
+    kernel: Kernel,
+    partition: Partition,
+    app: Application,
+    groups: Iterable[AskGroup],
+    rooms: list[dict[int, int]],
 ) -> None:
     """Ask by ask in order, of each group as many as what is left has room for: it only gets less."""
     heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
-    for source in _sources(partition, app):
-        _put(partition, heads, iter(source))
+    for group in groups:
+        _put(partition, heads, iter(group.asks.values()))
+    if partition.aside:
+        for ask in app.asks.values():
+            if ask in partition.aside:
+                _put(partition, heads, iter((ask,)))
     while heads:
         _, _, ask, more = heappop(heads)
         # with a placeholder it needs no more quota than that (X27)
-        if _has_a_placeholder(partition, ask) or _take(rooms, ask.vector):
+        if _has_a_placeholder(partition, ask) or _take(rooms, _need(ask)):
             _hint(kernel, partition, ask)
             _put(partition, heads, more)
 
 
-def _sources(partition: Partition, app: Application) -> Iterator[Iterable[Ask]]:
-    """The asks that a round looks at, alike ones together, each in order of arrival."""
-    for group in app.groups.values():
-        if _is_tried(group):
-            yield group.asks.values()
-    if partition.aside:
-        for ask in app.asks.values():
-            if ask in partition.aside:
-                yield (ask,)
+def _need(ask: Ask) -> dict[int, int]:
+    return {place: value for place, value in enumerate(ask.vector) if value}
 
 
 def _put(
@@ -105,15 +128,16 @@ def _put(
         heappush(heads, (-ask.priority, ask.seq, ask, more))
 
 
-def _take(rooms: list[dict[int, int]], vector: Vector) -> bool:
+def _take(rooms: list[dict[int, int]], need: dict[int, int]) -> bool:
     """Take it from what is left everywhere, if there is as much."""
     for room in rooms:
-        if not fits_headroom(room, vector):
-            return False
+        for place, value in need.items():
+            if value > room.get(place, value):
+                return False
     for room in rooms:
-        for place in room:
-            if place < len(vector):
-                room[place] -= vector[place]
+        for place, value in need.items():
+            if place in room:
+                room[place] -= value
     return True
 
 
@@ -143,18 +167,24 @@ def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
 def looked_at(partition: Partition, ask: Ask) -> bool:
     """Whether a round has tried the ask and found nothing. One whose replacement fits nowhere was
     tried as well (X27); one that is held, or waits for a placeholder, was not."""
+    return _is_among(partition, ask, _tried(ask.app))
+
+
+def _is_among(partition: Partition, ask: Ask, tried: dict[AskGroup, None]) -> bool:
+    """Whether the ask, if it is in one of these groups, was tried."""
     if ask in partition.aside:
         return True
-    group = ask.group
-    return group is not None and ask.seq <= partition.exhausted_at and _is_tried(group)
+    return ask.group in tried and ask.seq <= partition.exhausted_at
 
 
-def _is_tried(group: AskGroup) -> bool:
-    """Whether rounds look at the group at all."""
-    app = group.app
-    if not group.bits & group.shape.bits or _is_shut(app) or limits.full(app) is not None:
-        return False
-    return not group.placeholder or gang.gate(app) is None
+def _tried(app: Application) -> dict[AskGroup, None]:
+    """The groups of the application that a round looks at."""
+    if _is_shut(app) or limits.full(app) is not None:
+        return {}
+    waiting = [group for group in app.groups.values() if group.bits & group.shape.bits]
+    if any(group.placeholder for group in waiting) and gang.gate(app) is not None:
+        waiting = [group for group in waiting if not group.placeholder]
+    return dict.fromkeys(waiting)
 
 
 def _is_shut(level: Level | None) -> bool:

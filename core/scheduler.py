@@ -28,6 +28,7 @@ from quadriga.core.far import awaited
 from quadriga.core.journal import Journal, Record
 from quadriga.core.kernel import Kernel, Measure, Options
 from quadriga.core.model.application import Application
+from quadriga.core.model.ask import Ask
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.outbox import Output
@@ -160,6 +161,13 @@ class Scheduler:
             self._kernel.preemption_predicates.pop(rm_id, None)
         else:
             self._kernel.preemption_predicates[rm_id] = predicate
+
+    def set_events(self, rm_id: str, wanted: bool) -> None:
+        """Whether the resource manager is to be told events (I40). It is from its registration on
+        unless this says otherwise; the ring buffer and streams have them in any case."""
+        rm = self._rms.get(rm_id)
+        if rm is not None:
+            self._kernel.events.hear(rm, wanted)
 
     def set_measure(self, measure: Measure | None) -> None:
         """Enter ``measure(name)`` around what takes long inside of one decision (``preemption``), so
@@ -391,5 +399,10 @@ def _bring_back(kernel: Kernel, partition: Partition) -> None:
         for ask in asks:
             if awaited(kernel, ask):
                 partition.aside[ask] = None
-            else:
-                reservation.wait_again(kernel, ask)
+        # the newest first: so each mostly goes to the head of its group
+        for ask in sorted(asks.keys() - partition.aside.keys(), key=_by_arrival, reverse=True):
+            reservation.wait_again(kernel, ask)
+
+
+def _by_arrival(ask: Ask) -> int:
+    return ask.seq

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from quadriga.core.default_queues import DefaultQueues
 from quadriga.core.dispatcher import Request
@@ -67,6 +67,14 @@ T = TypeVar("T")
 _LONGEST_WAIT = 3600.0
 
 
+class Outcome(Protocol):
+    """Whoever is told what became of a request: a future, or what has this of one."""
+
+    def set_result(self, result: None) -> None: ...
+
+    def set_exception(self, exception: BaseException | None) -> None: ...
+
+
 class SchedulerService:
     """Implements ``SchedulerAPI``. ``clock`` gives ns; decisions between two looks at the inbox
     number at most ``slice_size``. ``groups_of`` gives the groups of a user whose application names
@@ -91,7 +99,7 @@ class SchedulerService:
         self._clock = clock
         self._slice = slice_size
         self._callbacks: dict[str, ResourceManagerCallback] = {}
-        self._inbox: queue.SimpleQueue[tuple[Work, Future[None]] | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[tuple[Work, Outcome] | None] = queue.SimpleQueue()
         self._latest = 0
         #: what is on its way to the callbacks, and whether the owner is at it
         self._undelivered: deque[tuple[str, ResourceManagerCallback, Any]] = deque()
@@ -120,6 +128,7 @@ class SchedulerService:
         def work() -> list[Output]:
             outputs = self._queues.register(request, self._now())
             self._callbacks[request.rmID] = callback
+            self.scheduler.set_events(request.rmID, self._hears_events(callback))
             self.scheduler.set_predicate(request.rmID, self._timed(self._predicate(callback)))
             self.scheduler.set_preemption_predicate(
                 request.rmID, self._preemption_predicate(callback)
@@ -158,6 +167,20 @@ class SchedulerService:
         if isinstance(request, UpdateConfigurationRequest):
             return self.begin(lambda: self._queues.update(request, self._now()))
         return self.begin(lambda: self.scheduler.apply(request, self._now()))
+
+    def post(self, request: Request, outcome: Outcome) -> None:
+        """As ``submit``, for many requests: the outcome is told in the owner's thread."""
+        work = partial(self._applied, request)
+        with self._lock:
+            if self._stopped:
+                raise RuntimeError("the service has been stopped")
+            if self._thread is not None:
+                self._inbox.put((work, outcome))
+                return
+        self._handle((work, outcome))
+
+    def _applied(self, request: Request) -> list[Output]:
+        return self.scheduler.apply(request, self._now())
 
     def begin(self, work: Work) -> Future[None]:
         """Have the owner do it, without waiting for it; what comes out is delivered."""
@@ -220,8 +243,19 @@ class SchedulerService:
         it registered with; until it registers again."""
 
         def work() -> list[Output]:
-            self.scheduler.set_predicate(rm_id, self._timed(predicate))
+            # one that answers later takes no time here, and is more than a function
+            far = hasattr(predicate, "look_ahead")
+            self.scheduler.set_predicate(rm_id, predicate if far else self._timed(predicate))
             self.scheduler.set_preemption_predicate(rm_id, preemption)
+            return []
+
+        return self.begin(work)
+
+    def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
+        """Whether the resource manager wants event records; until it registers again."""
+
+        def work() -> list[Output]:
+            self.scheduler.set_events(rm_id, wanted)
             return []
 
         return self.begin(work)
@@ -259,8 +293,9 @@ class SchedulerService:
         if self._thread is not None:
             raise RuntimeError("this service steps itself; make it with manual=True")
         scheduler = self.scheduler
-        if now < scheduler.now:
-            raise RequestError("time", "now", f"went back from {scheduler.now} to {now} ns")
+        before = max(scheduler.now, self._latest)
+        if now < before:
+            raise RequestError("time", "now", f"went back from {before} to {now} ns")
         self._latest = now
         if advance:
             self._deliver(self._work(lambda: scheduler.advance(now)))
@@ -333,6 +368,22 @@ class SchedulerService:
         if owner:
             self._handle((work, done))
         return answer
+
+    def explain(
+        self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
+    ) -> Future[tuple[str, str, tuple[str, ...]]]:
+        """The queue of an application, its state in the resource manager's dialect (X1), and why its
+        ask waits; without a key only the former. The future has ``KeyError`` for what is not known."""
+
+        def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...]]:
+            app = scheduler.application(application_id, partition, rm_id)
+            reasons: tuple[str, ...] = ()
+            if allocation_key:
+                told = scheduler.explain(application_id, allocation_key, partition, rm_id)
+                reasons = tuple(told.reasons)
+            return app.queue.path, app.partition.rm.dialect.state(app.state), reasons
+
+        return self.read_later(look)
 
     def attach(self, meter: Meter | None) -> None:
         """Let somebody measure from now on, or nobody."""
@@ -467,9 +518,13 @@ class SchedulerService:
                 if self._handle_more():
                     return
             self._deliver(self._tried(lambda: self.scheduler.advance(self._now())))
-            outputs = self._tried(lambda: self._schedule(self._now(), self._slice))
+            outputs = self._tried(lambda: self._schedule(self._now(), self._rounds()))
             self._deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
+
+    def _rounds(self) -> int:
+        """In each round every partition may have a decision."""
+        return max(1, self._slice // max(1, sum(1 for _ in self.scheduler.partitions())))
 
     def _tried(self, work: Work) -> list[Output]:
         """Work that nobody asked for, so that nobody else hears of a bug in it."""
@@ -508,7 +563,7 @@ class SchedulerService:
             self._handle(item)
         return False
 
-    def _handle(self, item: tuple[Work, Future[None]]) -> None:
+    def _handle(self, item: tuple[Work, Outcome]) -> None:
         work, done = item
         try:
             outputs = self._work(work)
@@ -576,6 +631,11 @@ class SchedulerService:
             return answer
 
         return ask
+
+    def _hears_events(self, callback: ResourceManagerCallback) -> bool:
+        """Not where nothing of its own would hear them: then they need not be made (I40)."""
+        method: Any = getattr(callback, "send_event", None)
+        return getattr(method, "__func__", None) is not NullCallback.send_event
 
     def _preemption_predicate(
         self, callback: ResourceManagerCallback

@@ -13,11 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books
-from quadriga.core.allocating import next_uuid
 from quadriga.core.cycle import decide
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.order.shapes import REPLACE
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK

@@ -6,6 +6,7 @@ adds what runs. When an application ends its account is closed in a summary.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,7 @@ __all__ = [
     "ApplicationSummary",
     "ResourceHistory",
     "Usage",
+    "account",
     "ended",
     "live",
     "summarise",
@@ -56,10 +58,10 @@ class Usage:
             setattr(twin, name, {on: list(book) for on, book in getattr(self, name).items()})
         return twin
 
-    def count(self, allocation: Allocation, now: int) -> None:
-        """Enter an allocation that has been bound since it was created. Parts of a second at its
-        end count for nothing, as in YuniKorn."""
-        if allocation.reason == PREEMPTION:
+    def count(self, allocation: Allocation, now: int, reason: str | None) -> None:
+        """Enter an allocation that has been bound since it was created; ``reason`` is why it is asked
+        back. Parts of a second at its end count for nothing, as in YuniKorn."""
+        if reason == PREEMPTION:
             tracked = self.preempted
         else:
             tracked = self.placeholder if allocation.ask.placeholder else self.used
@@ -121,7 +123,7 @@ def ended(allocation: Allocation, now: int) -> None:
     app = allocation.ask.app
     if app.spent is None:
         app.spent = Usage()
-    app.spent.count(allocation, now)
+    app.spent.count(allocation, now, allocation.reason)
 
 
 def live(app: Application, now: int) -> ResourceHistory:
@@ -129,10 +131,22 @@ def live(app: Application, now: int) -> ResourceHistory:
     application that has ended, the one in its summary."""
     if app.summary is not None:
         return app.summary.usage
-    account = app.spent.copy() if app.spent is not None else Usage()
-    for allocation in (*app.allocations.values(), *app.placeholders.values()):
-        account.count(allocation, now)
-    return _named(app, account)
+    held = (*app.allocations.values(), *app.placeholders.values())
+    return account(app, app.spent, [(each, each.reason) for each in held], now)
+
+
+def account(
+    app: Application,
+    spent: Usage | None,
+    held: Iterable[tuple[Allocation, str | None]],
+    now: int,
+) -> ResourceHistory:
+    """The account as it stood at ``now`` (ns), when ``spent`` was what had been counted and these
+    allocations were held, each with why it was asked back."""
+    total = spent.copy() if spent is not None else Usage()
+    for allocation, reason in held:
+        total.count(allocation, now, reason)
+    return _named(app, total)
 
 
 def summarise(kernel: Kernel, app: Application) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.events import happenings
-from quadriga.core.far import look_ahead
+from quadriga.core.far import first_allowed, look_ahead
 from quadriga.core.order.ranking import EVERY_BIT, Level
 from quadriga.si.answers import UNANSWERED
 
@@ -64,12 +64,15 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
         return best
     refused: dict[str, int] = {}
     nodes = partition.board.in_order(shape)
+    allowed = first_allowed(predicate, ask, nodes)
+    if allowed is not None:
+        return allowed
     for place, node in enumerate(nodes):
         reason = predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
-        if reason is UNANSWERED:  # it may be the one; those behind it have to wait
-            look_ahead(predicate, ask, islice(nodes, place + 1, None), allocate=True)
+        if reason is UNANSWERED:
+            look_ahead(predicate, ask, islice(nodes, place + 1, None))
             return None
         refused[reason] = refused.get(reason, 0) + 1
     if (log := partition.rm.events) is not None:

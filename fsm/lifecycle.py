@@ -110,7 +110,7 @@ class Lifecycle:
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
         if cell.__class__ is str:
-            entity.state = cell  # type: ignore[assignment]
+            entity.state = cell
             return ()
         return _fire_choices(entity, cell, info)  # type: ignore[arg-type]
 

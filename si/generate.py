@@ -1,8 +1,8 @@
-"""Make the code for the messages from ``si/v1/si.proto``: ``python -m quadriga.si.generate``.
+"""Make the code of the protocol from its .proto files: ``python -m quadriga.si.generate``.
 
 With ``--check`` nothing is written: the exit status is 1, and the difference is shown, when the
-committed code is not what the generator makes of the .proto. The script imports nothing of ours,
-so that ``python si/generate.py`` repairs a checkout whose generated code cannot be imported.
+committed code is not what the generator makes of them. The script imports nothing of ours, so
+that ``python si/generate.py`` repairs a checkout whose generated code cannot be imported.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib import import_module, metadata
 from pathlib import Path
+from typing import Any
 
 # Generated code runs on the protobuf it was made for and on later ones, so the oldest generator
 # that suits us decides which runtimes our users may have. It must be this one exactly: another
@@ -22,8 +23,12 @@ GENERATOR = "1.68.1"
 HERE = Path(__file__).resolve().parent
 # The virtual folder makes the name in the descriptor pool, and imports, those of the package.
 VIRTUAL = "quadriga/si"
-PROTO = "v1/si.proto"
-OUTPUTS = ("v1/si_pb2.py", "v1/si_pb2.pyi")
+PROTOS = ("v1/si.proto", "extension/extension.proto")
+OUTPUTS = tuple(
+    proto.removesuffix(".proto") + ending
+    for proto in PROTOS
+    for ending in ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py", "_pb2_grpc.pyi")
+)
 
 
 class GeneratorError(Exception):
@@ -31,7 +36,7 @@ class GeneratorError(Exception):
 
 
 def generate(source: Path) -> dict[str, str]:
-    """What the generator makes of the .proto below `source`: path below `source` -> text.
+    """What the generator makes of the .proto files below `source`: path below `source` -> text.
 
     Raises GeneratorError.
     """
@@ -54,16 +59,82 @@ def generate(source: Path) -> dict[str, str]:
                 f"-I{google}",
                 f"--python_out={folder}",
                 f"--pyi_out={folder}",
-                f"{VIRTUAL}/{PROTO}",
+                f"--grpc_python_out={folder}",
+                f"--descriptor_set_out={folder}/descriptors",
+                *(f"{VIRTUAL}/{proto}" for proto in PROTOS),
             ]
         )
         if status != 0:
-            raise GeneratorError(f"protoc refused {PROTO} with status {status}")
+            raise GeneratorError(f"protoc refused {' or '.join(PROTOS)} with status {status}")
         made = Path(folder) / VIRTUAL
-        texts = {path: (made / path).read_text(encoding="utf-8") for path in OUTPUTS}
-        return {
-            path: _strict(text) if path.endswith(".pyi") else text for path, text in texts.items()
-        }
+        services = _services(Path(folder, "descriptors").read_bytes())
+        texts = {}
+        for path in OUTPUTS:
+            if path.endswith("_grpc.pyi"):
+                texts[path] = services[path]
+            else:
+                text = (made / path).read_text(encoding="utf-8")
+                texts[path] = _strict(text) if path.endswith(".pyi") else text
+        return texts
+
+
+def _services(descriptors: bytes) -> dict[str, str]:
+    # The generator makes no stubs for services. Ours say with which messages each method is called,
+    # on a channel of grpc and on one of grpc.aio.
+    known = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(
+        descriptors
+    )
+    return {
+        f"{file.name.removeprefix(VIRTUAL + '/').removesuffix('.proto')}_pb2_grpc.pyi": _stub(file)
+        for file in known.file
+    }
+
+
+def _stub(file: Any) -> str:
+    modules = {
+        name.removesuffix(".proto").replace("/", ".") + "_pb2"
+        for name in (file.name, *file.dependency)
+        if name.startswith(VIRTUAL)
+    }
+    # a package of the protocol is one module
+    homes = {module.split(".")[-2]: module for module in modules}
+    names = {"si.v1": homes.get("v1", ""), "quadriga.v1": homes.get("extension", "")}
+
+    def message(full_name: str) -> str:
+        package, _, name = full_name.removeprefix(".").rpartition(".")
+        return f"{names[package]}.{name}"
+
+    lines = ["from typing import Any, overload", "", "import grpc", "import grpc.aio", ""]
+    lines += [f"import {module}" for module in sorted(modules)]
+    for service in file.service:
+        calls = []
+        for method in service.method:
+            kind = "".join(
+                "Stream" if streams else "Unary"
+                for streams in (method.client_streaming, method.server_streaming)
+            )
+            types = f"{message(method.input_type)}, {message(method.output_type)}"
+            calls.append((method.name, f"{kind}MultiCallable[{types}]"))
+        lines += [
+            "",
+            f"class {service.name}Stub:",
+            "    @overload",
+            f"    def __new__(cls, channel: grpc.aio.Channel) -> {service.name}AsyncStub: ...",
+            "    @overload",
+            f"    def __new__(cls, channel: grpc.Channel) -> {service.name}Stub: ...",
+            *(f"    {name}: grpc.{kind}" for name, kind in calls),
+            "",
+            f"class {service.name}AsyncStub({service.name}Stub):  # exists for types only",
+            *(f"    {name}: grpc.aio.{kind}  # type: ignore[assignment]" for name, kind in calls),
+            "",
+            f"class {service.name}Servicer:",
+            *(f"    def {name}(self, request: Any, context: Any) -> Any: ..." for name, _ in calls),
+            "",
+            f"def add_{service.name}Servicer_to_server(",
+            f"    servicer: {service.name}Servicer, server: grpc.Server | grpc.aio.Server",
+            ") -> None: ...",
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def _strict(stub: str) -> str:

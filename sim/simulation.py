@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
@@ -14,14 +14,14 @@ from quadriga.sim.errors import ConfigurationRefused, SimulationError
 from quadriga.sim.lifecycles import SCHEDULING
 from quadriga.sim.options import SimulationOptions, nanoseconds
 from quadriga.sim.outbox import RM_ID
-from quadriga.sim.pods import Run
+from quadriga.sim.pods import Pod, Run
 from quadriga.sim.queues import queue_configuration
 from quadriga.sim.report import Facts, Report
 from quadriga.sim.resource_manager import FAILED, UNSCHEDULABLE, Fate, ResourceManager
 from quadriga.sim.usage import Usage, resource_of
 from quadriga.sim.workload.model import Job, Workload
 
-__all__ = ["Progress", "Simulation"]
+__all__ = ["Core", "Progress", "Simulation"]
 
 #: Called now and then with (jobs that ended, all jobs).
 Progress = Callable[[int, int], None]
@@ -45,6 +45,26 @@ _TELL_EVERY = 100
 
 #: With ``check``: after every step what it touched is checked, after so many everything.
 _AUDIT_EVERY = 1000
+
+
+class Core(Protocol):
+    """What a simulation needs of a scheduler: `quadriga.core.Scheduler`, or one that is far away."""
+
+    def apply(self, message: Any, now: int) -> list[Output]:
+        """What it says because of a message."""
+        ...
+
+    def advance(self, now: int) -> list[Output]:
+        """What it says because of its timers."""
+        ...
+
+    def schedule(self, now: int) -> list[Output]:
+        """What it decides."""
+        ...
+
+    def next_deadline(self) -> int | None:
+        """When its next timer is due."""
+        ...
 
 
 class Simulation:
@@ -111,6 +131,7 @@ class Simulation:
                 ended=self.usage.until,
                 steps=self.steps,
                 wall_s=time.perf_counter() - began,
+                checked=self._checked,
             )
         )
 
@@ -123,6 +144,11 @@ class Simulation:
                 audit_every=_AUDIT_EVERY if self.options.check else 0,
             )
         )
+
+    @property
+    def _core(self) -> Core:
+        """Whom the resource manager talks to."""
+        return self.scheduler
 
     def _register(self) -> None:
         options = self.options
@@ -152,7 +178,7 @@ class Simulation:
         while following or manager.runs:
             arrival = following[0].submit_s * _SECOND if following else None
             mine = _earliest(arrival, clock.next_time)
-            theirs = self.scheduler.next_deadline()
+            theirs = self._core.next_deadline()
             now = _earliest(mine, theirs)
             if now is None:
                 break
@@ -178,7 +204,7 @@ class Simulation:
         manager, clock = self.manager, self.manager.clock
         changed = False
         if deadline:
-            self._hear(self.scheduler.advance(now))
+            self._hear(self._core.advance(now))
             changed = True
         for _ in range(_ROUNDS):
             said = self._said
@@ -188,7 +214,7 @@ class Simulation:
                 self._send(requests)
                 changed = True
             elif changed:
-                self._hear(self.scheduler.schedule(now))
+                self._hear(self._core.schedule(now))
                 changed = False
             else:
                 return
@@ -209,13 +235,18 @@ class Simulation:
 
     def _say(self, request: Any) -> None:
         self._said += 1
-        self._hear(self.scheduler.apply(request, self.manager.clock.now))
+        self._hear(self._core.apply(request, self.manager.clock.now))
 
     def _hear(self, outputs: Iterable[Output]) -> None:
         self.steps += 1
         if self.options.check:
             self._hold_to(self.scheduler.audit())
         self.manager.receive(outputs)
+
+    @property
+    def _checked(self) -> str:
+        """When the invariants are looked at."""
+        return "after every step" if self.options.check else "at the end"
 
     def _check(self) -> None:
         self._hold_to(self.scheduler.check())
@@ -230,13 +261,16 @@ class Simulation:
         """Why the job will not go on, in the scheduler's own words."""
         for pod in run.pods.values():
             if pod.state == SCHEDULING:
-                told = self.scheduler.explain(
-                    run.key, pod.key, partition=self.destinations.partition, rm_id=RM_ID
-                )
-                reasons = tuple(told.reasons)
+                reasons = self._reasons(run, pod)
                 return Fate(run.job, UNSCHEDULABLE, run.started, reasons, run.queue)
         reason = f"nothing moves: the application is {run.state} and has no pending ask"
         return Fate(run.job, FAILED, run.started, (reason,), run.queue)
+
+    def _reasons(self, run: Run, pod: Pod) -> tuple[str, ...]:
+        told = self.scheduler.explain(
+            run.key, pod.key, partition=self.destinations.partition, rm_id=RM_ID
+        )
+        return tuple(told.reasons)
 
     def _tell(self) -> None:
         if self._progress and (ended := len(self.manager.fates)) >= self._told + _TELL_EVERY:

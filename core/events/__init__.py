@@ -14,6 +14,7 @@ from quadriga.core.events.system import (
     EventCounts,
     EventLog,
     Events,
+    Ring,
 )
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Events",
     "EventsRefused",
     "Record",
+    "Ring",
     "Stream",
     "message_of",
     "problems",

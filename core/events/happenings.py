@@ -271,17 +271,30 @@ def _ended(
 def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:
     """The real allocation has taken the placeholder's place. Nothing is said of a node that both
     share: what runs there changes its name only."""
-    app, now = real.ask.app, log.kernel.now
-    registry, group = app.partition.registry, app.group_account
-    gone, new = placeholder.vector, real.vector
-    log.add(
+    group = real.ask.app.group_account
+    number = 4 if group is None else 6
+    vectors = placeholder.vector, real.vector
+    log.enter((_replaced, number, log.kernel.now, placeholder, real, *vectors, group), number)
+    if real.node is not placeholder.node and not placeholder.node.gone:
+        node_released(log, placeholder)
+
+
+def _replaced(
+    now: int,
+    placeholder: Allocation,
+    real: Allocation,
+    gone: Vector,
+    new: Vector,
+    group: Account | None,
+) -> _Records:
+    app = real.ask.app
+    registry = app.partition.registry
+    return (
         *_usage(now, app, group, REMOVE, gone),
         (now, APP, REMOVE, _REPLACED, app.app_id, placeholder.uuid, registry, gone, ""),
         *_usage(now, app, group, ADD, new),
         (now, APP, ADD, _APP_ALLOC, app.app_id, real.uuid, registry, new, ""),
     )
-    if real.node is not placeholder.node and not placeholder.node.gone:
-        node_released(log, placeholder)
 
 
 def _usage(

@@ -8,7 +8,7 @@ does not track events has none, and nothing is recorded for it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.timers import Timer
 
-__all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events"]
+__all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "Ring"]
 
 #: a resource manager is sent its events at multiples of this since it registered (2.10)
 PUSH_INTERVAL: Final = 2 * SECOND
@@ -44,6 +44,34 @@ class EventBatch(NamedTuple):
     records: tuple[Record, ...]
 
 
+class Ring(NamedTuple):
+    """The ring buffer as it is, or was: ``lowest`` id that is remembered, how many records there have
+    been, the latest entries."""
+
+    lowest: int
+    created: int
+    entries: Sequence[Entry]
+
+    def batch(self, start: int, count: int) -> EventBatch:
+        """As ``Events.batch``. Of a copy, anybody may ask for it at any time."""
+        found: tuple[Record, ...] = ()
+        if start >= self.lowest and count > 0:
+            found = tuple(islice(self.records_from(start), count))
+        return EventBatch(self.lowest, max(0, self.created - 1), found)
+
+    def records_from(self, start: int) -> Iterator[Record]:
+        """The records from this id on, which is among those that are there."""
+        at = self.created
+        found: list[tuple[int, Entry]] = []
+        for entry in reversed(self.entries):
+            if at <= start:
+                break
+            at -= _number_of(entry)
+            found.append((at, entry))
+        for at, entry in reversed(found):
+            yield from records_of(entry)[max(0, start - at) :]
+
+
 class EventCounts(NamedTuple):
     """Since the scheduler started. There is no channel in which a record could get lost, so all are
     channeled and processed; ``not_stored`` found the store full, ``collected`` were sent."""
@@ -60,7 +88,17 @@ class EventCounts(NamedTuple):
 class EventLog:
     """The way of one resource manager's records. ``kernel`` has the time."""
 
-    __slots__ = ("_events", "_room", "kernel", "rm", "settings", "since", "store", "timer")
+    __slots__ = (
+        "_events",
+        "_room",
+        "heard",
+        "kernel",
+        "rm",
+        "settings",
+        "since",
+        "store",
+        "timer",
+    )
 
     def __init__(self, events: Events, rm: ResourceManager) -> None:
         self._events = events
@@ -69,6 +107,8 @@ class EventLog:
         self.settings = EventSettings()
         #: when it registered (ns)
         self.since = self.kernel.now
+        #: whether somebody listens at the other end: else the records are not spelled out
+        self.heard = True
         #: what is to be sent next, and for how many more records there is room
         self.store: list[Entry] = []
         self._room = self.settings.request_capacity
@@ -120,6 +160,9 @@ class EventLog:
             self._arm()
             return
         entries, self.store = self.store, []
+        if not self.heard:
+            self._events.collected += sum(map(_number_of, entries))
+            entries = []
         self._room = self.settings.request_capacity
         for entry in entries:
             for record in records_of(entry):
@@ -180,6 +223,12 @@ class Events:
             log.drop()
         rm.events = None
 
+    def hear(self, rm: ResourceManager, heard: bool) -> None:
+        """Whether the resource manager wants to be told."""
+        log = self._logs.get(rm.rm_id)
+        if log is not None:
+            log.heard = heard
+
     def _resize(self) -> None:
         size = self.settings.ring_capacity
         if size != self.entries.maxlen:
@@ -218,21 +267,11 @@ class Events:
         An id that is no longer or not yet there gives no records: a reader sees by the range that it
         has missed some, and goes on at ``lowest``.
         """
-        lowest = self._lowest
-        found = tuple(islice(self._from(start), count)) if start >= lowest and count > 0 else ()
-        return EventBatch(lowest, max(0, self.created - 1), found)
+        return Ring(self._lowest, self.created, self.entries).batch(start, count)
 
-    def _from(self, start: int) -> Iterator[Record]:
-        """The records from this id on, which is among those that are there."""
-        at = self.created
-        found: list[tuple[int, Entry]] = []
-        for entry in reversed(self.entries):
-            if at <= start:
-                break
-            at -= _number_of(entry)
-            found.append((at, entry))
-        for at, entry in reversed(found):
-            yield from records_of(entry)[max(0, start - at) :]
+    def ring(self) -> Ring:
+        """A copy of everything that is remembered, which takes a millisecond for a full ring buffer."""
+        return Ring(self._lowest, self.created, tuple(self.entries))
 
     def open_stream(
         self,
@@ -254,7 +293,8 @@ class Events:
         own = sum(stream.host == host for stream in self.streams)
         if len(self.streams) >= settings.max_streams or own >= settings.max_streams_per_host:
             raise EventsRefused("Too many streaming connections", too_many=True)
-        past = self._from(max(self._lowest, self.created - max(0, history)))
+        ring = Ring(self._lowest, self.created, self.entries)
+        past = ring.records_from(max(ring.lowest, self.created - max(0, history)))
         stream = Stream(host, self.kernel.now, past, buffer, wake)
         self.streams.append(stream)
         return stream

@@ -11,7 +11,15 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.timers import Timer
 
-__all__ = ["Allocation"]
+__all__ = ["Allocation", "next_uuid"]
+
+
+def next_uuid(ask: Ask) -> str:
+    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12)."""
+    serial = ask.app.serial
+    number = serial.get(ask.ask_key, 0)
+    serial[ask.ask_key] = number + 1
+    return f"{ask.ask_key}-{number}"
 
 
 class Allocation:

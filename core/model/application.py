@@ -219,10 +219,9 @@ class Application(Level):
         """Enough placeholders: at least what was announced, not exactly (S5)."""
         if self.placeholder_ask is None:
             return True
-        have: Vector = tuple(self.allocated_placeholder)
-        if not self.hard:
-            have = plus(have, self.lost)
-        return covers(have, self.placeholder_ask)
+        if self.hard or not self.lost:
+            return covers(self.allocated_placeholder, self.placeholder_ask)
+        return covers(plus(tuple(self.allocated_placeholder), self.lost), self.placeholder_ask)
 
     @property
     def holding(self) -> bool:
@@ -253,7 +252,8 @@ class Application(Level):
         if self.state not in life.BEFORE_RUNNING:
             return ()
         have = self.allocated_placeholder
-        return tuple(max(0, value - have[at]) for at, value in enumerate(self.placeholder_ask))
+        pairs = zip(self.placeholder_ask, have, strict=False)
+        return tuple([whole - held if whole > held else 0 for whole, held in pairs])
 
     # -- order -----------------------------------------------------------------------------------
 

@@ -183,9 +183,12 @@ class AskGroup:
         asks = self.asks
         ask.group = self
         self.reserved += ask.reservations
+        oldest = bool(asks) and ask.seq < next(iter(asks))
         older = bool(asks) and ask.seq < next(reversed(asks))
         asks[ask.seq] = ask
-        if older:  # it was away (parked, set aside) and comes back
+        if oldest:  # it was away (parked, set aside) and comes back
+            asks.move_to_end(ask.seq, last=False)
+        elif older:
             for seq in sorted(asks):
                 asks.move_to_end(seq)
         if asks and next(iter(asks)) == ask.seq:

@@ -54,6 +54,7 @@ class Partition:
         "exhausted_at",
         "failed_nodes",
         "foreign",
+        "give_up_timer",
         "groups",
         "inspect_timer",
         "inspected",
@@ -130,6 +131,8 @@ class Partition:
         self.inspect_timer: object | None = None
         #: runs while there is a queue for the cleaner
         self.clean_timer: Timer | None = None
+        #: runs while nodes are reserved that may be given up
+        self.give_up_timer: Timer | None = None
         #: grows whenever an ask may newly deserve the hint, and what it was at the last inspection
         self.news = 0
         self.inspected = -1

@@ -39,6 +39,7 @@ class Queue(Level):
 
     __slots__ = (
         "_denominators",
+        "_exact",
         "above_guarantee",
         "admin_acl",
         "admitted",
@@ -132,6 +133,8 @@ class Queue(Level):
         #: what ``reported`` counts for in the order of queues: less is earlier
         self.urgency = -_LOWEST
         self._denominators: tuple[tuple[int, int], ...] | None = None
+        #: the share without rounding that belongs to a rank
+        self._exact: tuple[Key | None, int] = None, 0
 
     def configure(self, config: QueueConfig) -> None:
         """Take over what the configuration says about this queue itself."""
@@ -296,15 +299,19 @@ class Queue(Level):
 
     def exact_share(self) -> int:
         """The fair share without rounding."""
+        if self._exact[0] is self.rank is not None:
+            return self._exact[1]
         allocated = self.allocated
-        return max(
-            (
-                exact_share(allocated[place], whole) if whole > 0 else exact_share(1, 1)
-                for place, whole in self._denominator()
-                if allocated[place]
-            ),
-            default=0,
-        )
+        exact, rounded = 0, 0.0
+        for place, whole in self._denominator():
+            if used := allocated[place]:
+                share = used / whole if whole > 0 else 1.0
+                if share >= rounded:  # a smaller one is smaller without rounding, too
+                    this = exact_share(used, whole) if whole > 0 else exact_share(1, 1)
+                    exact = this if share > rounded else max(this, exact)
+                    rounded = share
+        self._exact = self.rank, exact
+        return exact
 
     def shares_alike(self, other: Queue) -> bool:
         """Whether there is nothing to compare: both hold the same of the same."""
@@ -320,6 +327,12 @@ class Queue(Level):
             most.update(self.guaranteed_by_type)
             self._denominators = tuple(sorted(most.items()))
         return self._denominators
+
+    def touch(self) -> None:
+        self.rank = None
+        parent = self.parent
+        if parent is not None and parent.few is None:
+            parent.rerank(self, self.offered)
 
     def capacity_changed(self) -> None:
         """Nodes came, went or changed, or a quota did: shares are shares of something else."""
@@ -386,6 +399,16 @@ class ParentQueue(Queue):
                     tied = [best] if tied is None else tied
                     tied.append(child)
         return best if tied is None else _first_of(tied)
+
+    def _candidates(self, wanted: int) -> Iterable[Queue]:
+        """Children among which the best is: for each bit the first and its equals, or, where there
+        are more bits than children, simply all."""
+        children = self.children
+        if wanted.bit_count() < len(children):
+            return dict.fromkeys(
+                child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2)
+            )
+        return children.values()
 
 
 def goes_before(one: Queue, other: Queue) -> bool:
@@ -537,11 +560,3 @@ class LeafQueue(Queue):
                 left = limit - queue.allocated[place]
                 room[place] = min(left, room.get(place, left))
         return room
-
-
-def fits_headroom(room: dict[int, int], vector: Vector) -> bool:
-    """Whether the vector fits what is left, where anything limits it."""
-    for place, value in enumerate(vector):
-        if value and place in room and value > max(0, room[place]):
-            return False
-    return True

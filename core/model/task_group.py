@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from quadriga.core.resources import Vector
@@ -27,6 +28,7 @@ class TaskGroup:
         "name",
         "pending",
         "replaced",
+        "spelled",
         "stood_in",
         "timed_out",
     )
@@ -42,7 +44,10 @@ class TaskGroup:
         #: when the placeholder was allocated (ns) whose place a real allocation took, by that one's
         #: UUID: asked for is what stood in for it (2.14)
         self.stood_in: dict[str, int] = {}
-        self._waiting: dict[Allocation, int] = {}
+        #: of the member announced last what it asked for, its priority, and the part of its message
+        #: that is the same for all who look like it
+        self.spelled: tuple[Vector, int, bytes] | None = None
+        self._waiting: OrderedDict[Allocation, int] = OrderedDict()
         self._in_order = True
 
     @property
@@ -51,9 +56,9 @@ class TaskGroup:
         return self.count > self.replaced + self.timed_out
 
     @property
-    def available(self) -> dict[Allocation, int]:
+    def available(self) -> OrderedDict[Allocation, int]:
         if not self._in_order:
-            self._waiting = dict(sorted(self._waiting.items(), key=lambda item: item[1]))
+            self._waiting = OrderedDict(sorted(self._waiting.items(), key=lambda item: item[1]))
             self._in_order = True
         return self._waiting
 

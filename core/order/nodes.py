@@ -2,7 +2,7 @@
 
 The board keeps the nodes in order of their ids. Every shape that is asked about owns a column with
 one score for each node, infinite where it does not fit or the node takes nothing new, so the exact
-choice is one ``argmin``. A change of a node is only noted in a log; a column catches up when its
+choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a column catches up when its
 shape is next looked at, so a change costs nothing for shapes that nobody asks about.
 
 A shape without any node loses its bit in ``feasible`` and is not looked at again until a node gains
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from quadriga.core.order.scores import Column, Scores
 from quadriga.core.order.shapes import Shape, Shapes
 from quadriga.core.resources import MAX_QUANTITY
 
@@ -28,7 +29,6 @@ __all__ = ["FAIR", "BINPACKING", "NodeBoard"]
 FAIR: Final = "fair"
 BINPACKING: Final = "binpacking"
 
-Column = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.int64]
 
 
@@ -134,17 +134,15 @@ class NodeBoard:
 
     def best(self, shape: Shape) -> Node | None:
         """The node for this shape; ``None`` also clears its bit."""
-        column = self._column(shape)
-        if len(column):
-            place = column.argmin()
-            if column.item(place) != inf:
-                return self.nodes[place]
+        place = self._scores(shape).first()
+        if place >= 0:
+            return self.nodes[place]
         self.able &= ~shape.place
         return None
 
     def in_order(self, shape: Shape) -> list[Node]:
         """Every node for this shape, best first; for those who must ask a predicate about each."""
-        column = self._column(shape)
+        column = self._scores(shape).values
         order = np.argsort(column, kind="stable")
         return [self.nodes[place] for place in order if column[place] != inf]
 
@@ -160,7 +158,7 @@ class NodeBoard:
             return None
         tied = np.flatnonzero(column == low)
         # in a full cluster many are alike
-        first = self._column(self._any)[tied].argmin() if len(tied) > 1 else 0
+        first = self._scores(self._any).values[tied].argmin() if len(tied) > 1 else 0
         node: Node = self.nodes[tied[first]]
         return node
 
@@ -196,7 +194,7 @@ class NodeBoard:
     # -- columns -----------------------------------------------------------------------------
 
     def _layout(self) -> None:
-        """Put the nodes in order and forget all columns: nodes came or went, or the log is long."""
+        """Put the nodes in order and forget all columns: nodes came or went."""
         self._stale = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
@@ -209,19 +207,35 @@ class NodeBoard:
         for shape in (self._any, *self.shapes.by_number.values()):
             shape.column = shape.reserve_column = None
 
-    def _column(self, shape: Shape) -> Column:
+    def _trim(self) -> None:
+        """The log is long: columns that are behind are forgotten, all others need it no longer."""
+        behind = len(self._log)
+        for shape in (self._any, *self.shapes.by_number.values()):
+            if shape.synced < behind:
+                shape.column = None
+            if shape.reserve_synced < behind:
+                shape.reserve_column = None
+            shape.synced = shape.reserve_synced = 0
+        if self._available_synced < behind:
+            self._available = np.zeros((0, 0), dtype=np.int64)
+        self._available_synced = 0
+        self._log.clear()
+
+    def _scores(self, shape: Shape) -> Scores:
         log = self._log
-        if self._stale or len(log) > self._log_limit:
+        if self._stale:
             self._layout()
+        elif len(log) > self._log_limit:
+            self._trim()
         column = shape.column
         if column is None:
-            column = shape.column = self._new_column(shape)
+            column = shape.column = Scores(self._new_column(shape))
         elif shape.required_node:
             for place in log[shape.synced :]:
                 column[place] = self._required_cell(self.nodes[place], shape)
         else:  # a closed or reserved node has an infinite score of its own
             nodes, need = self.nodes, shape.need
-            for place in log[shape.synced :]:
+            for place in dict.fromkeys(log[shape.synced :]):  # what ends here, another gets here
                 node = nodes[place]
                 available = node.available
                 for at, value in need:
@@ -236,14 +250,16 @@ class NodeBoard:
     def _reserve_column(self, shape: Shape) -> Column:
         """FitInScores of the nodes that may be reserved, infinite for the others."""
         log = self._log
-        if self._stale or len(log) > self._log_limit:
+        if self._stale:
             self._layout()
+        elif len(log) > self._log_limit:
+            self._trim()
         column, nodes = shape.reserve_column, self.nodes
         if column is None:
             cells = [self._reserve_cell(node, shape) for node in nodes]
             column = shape.reserve_column = np.array(cells, dtype=np.float64)
         else:
-            for place in log[shape.reserve_synced :]:
+            for place in dict.fromkeys(log[shape.reserve_synced :]):
                 column[place] = self._reserve_cell(nodes[place], shape)
         shape.reserve_synced = len(log)
         return column
@@ -256,7 +272,9 @@ class NodeBoard:
 
     def _new_column(self, shape: Shape) -> Column:
         if shape.required_node:
-            return np.array([self._required_cell(node, shape) for node in self.nodes], dtype=np.float64)
+            return np.array(
+                [self._required_cell(node, shape) for node in self.nodes], dtype=np.float64
+            )
         free = self._free()
         column = np.array([node.score for node in self.nodes], dtype=np.float64)
         for place, value in shape.need:

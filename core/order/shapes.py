@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from quadriga.core.order.scores import Scores
+
 
 __all__ = ["ELSEWHERE", "REPLACE", "WOKEN", "Need", "Shape", "Shapes"]
 
@@ -66,7 +68,7 @@ class Shape:
         self.quota = self.place | self.elsewhere | self.reserve
         #: groups of asks that use it; without any it may be forgotten
         self.asks = 0
-        self.column: npt.NDArray[np.float64] | None = None
+        self.column: Scores | None = None
         self.synced = 0
         #: the node board's too, for those who would reserve
         self.reserve_column: npt.NDArray[np.float64] | None = None

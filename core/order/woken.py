@@ -38,8 +38,14 @@ class Woken:
         return reservation in self._leaves.get(app.queue, {}).get(app, {})
 
     def add(self, reservation: Reservation) -> None:
-        """It may be usable now."""
-        app = reservation.ask.app
+        """It may be usable now, unless its node has no room: then the node has to gain some first.
+        Where others may have to go for it, on the node that it requires, that does not matter."""
+        ask = reservation.ask
+        group = ask.group
+        if group is not None and not ask.required_node:
+            if not group.shape.fits(reservation.node.available):
+                return
+        app = ask.app
         leaf = app.queue
         apps = self._leaves.get(leaf)
         if apps is None:

@@ -1,4 +1,8 @@
-"""Allocations as data."""
+"""Allocations as data.
+
+Looking at one and telling what was seen are two things: only the first has to be done between two
+steps of the scheduler. What is seen is what may change later; a tuple, and quick to make.
+"""
 
 from __future__ import annotations
 
@@ -12,37 +16,63 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.views.objects import AllocationObject
 
-__all__ = ["allocation_object", "allocation_objects"]
+__all__ = ["AllocationSeen", "allocation_objects", "in_order", "see_allocations", "show_allocation"]
+
+#: the allocation; why it is asked back; its ask's tags and priority; when the placeholder was
+#: allocated that it took over
+AllocationSeen = tuple["Allocation", str | None, dict[str, str], int, int | None]
 
 
-def allocation_objects(allocations: Iterable[Allocation]) -> list[AllocationObject]:
+def see_allocations(allocations: Iterable[Allocation]) -> tuple[AllocationSeen, ...]:
+    """These allocations as they are now."""
+    return tuple([_see(each) for each in allocations])
+
+
+def _see(allocation: Allocation) -> AllocationSeen:
+    ask = allocation.ask
+    stood_in = None
+    if ask.task_group:
+        group = ask.app.task_groups.get(ask.task_group)
+        stood_in = group.stood_in.get(allocation.uuid) if group is not None else None
+    return allocation, allocation.reason, ask.tags, ask.priority, stood_in
+
+
+def in_order(seen: Iterable[AllocationSeen]) -> list[AllocationSeen]:
     """In order of application, key and number of the key's allocations."""
-    ordered = sorted(allocations, key=lambda a: (a.ask.app.app_id, a.ask.ask_key, a.created, a.key))
-    return [allocation_object(each) for each in ordered]
+
+    def place(one: AllocationSeen) -> tuple[str, str, int, str]:
+        allocation = one[0]
+        return allocation.ask.app.app_id, allocation.ask.ask_key, allocation.created, allocation.key
+
+    return sorted(seen, key=place)
 
 
-def allocation_object(allocation: Allocation) -> AllocationObject:
+def allocation_objects(seen: Iterable[AllocationSeen]) -> list[AllocationObject]:
+    """What was seen, in order."""
+    return [show_allocation(each) for each in in_order(seen)]
+
+
+def show_allocation(seen: AllocationSeen) -> AllocationObject:
+    allocation, reason, tags, priority, stood_in = seen
     ask = allocation.ask
     app = ask.app
-    group = app.task_groups.get(ask.task_group)
-    stood_in = group.stood_in.get(allocation.uuid) if group is not None else None
     requested = stood_in if stood_in is not None else ask.created
     return {
         "allocationKey": ask.ask_key,
-        "allocationTags": dict(sorted(ask.tags.items())),
+        "allocationTags": dict(sorted(tags.items())),
         "requestTime": requested,
         "allocationTime": allocation.created,
         "allocationDelay": allocation.created - requested,
         "uuid": allocation.uuid,
         "allocationID": allocation.uuid,
         "resource": amounts(app.partition, allocation.vector),
-        "priority": str(ask.priority),
+        "priority": str(priority),
         "nodeId": allocation.node.node_id,
         "applicationId": app.app_id,
         "partition": app.partition.name,
         "placeholder": ask.placeholder,
         "placeholderUsed": stood_in is not None,
         "taskGroupName": ask.task_group,
-        "preempted": allocation.reason == life.PREEMPTION,
+        "preempted": reason == life.PREEMPTION,
         "originator": ask.originator,
     }

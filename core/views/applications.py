@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.core import usage
 from quadriga.core.dialect import Dialect
-from quadriga.core.views.allocations import allocation_objects
-from quadriga.core.views.asks import ask_objects
+from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
+from quadriga.core.views.asks import AskSeen, ask_objects, see_asks
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import application as life
 
@@ -20,13 +20,27 @@ if TYPE_CHECKING:
         StateEntry,
     )
 
-__all__ = ["NO_PRIORITY", "application_object"]
+__all__ = ["NO_PRIORITY", "ApplicationSeen", "see_application", "show_application"]
 
 #: the priority of what asks for nothing (5.4)
 NO_PRIORITY = -(2**31)
 
 
-def application_object(app: Application, now: int, dialect: Dialect) -> ApplicationObject:
+class ApplicationSeen(NamedTuple):
+    """An application as it was at ``now`` (ns). ``told`` is everything but its asks, its allocations and
+    what it has used, which are told later; ``spent`` is what it had used when it was last counted, ``closed``
+    the account of one that has ended."""
+
+    app: Application
+    now: int
+    told: ApplicationObject
+    asks: tuple[AskSeen, ...]
+    allocations: tuple[AllocationSeen, ...]
+    spent: usage.Usage | None
+    closed: usage.ResourceHistory | None
+
+
+def see_application(app: Application, now: int, dialect: Dialect) -> ApplicationSeen:
     """The application as it is at ``now`` (ns), its states in the dialect's names (X1)."""
     partition = app.partition
     found: ApplicationObject = {
@@ -37,8 +51,8 @@ def application_object(app: Application, now: int, dialect: Dialect) -> Applicat
         "partition": partition.name,
         "queueName": _queue_name(app),
         "submissionTime": app.submitted,
-        "requests": ask_objects(app, now),
-        "allocations": allocation_objects([*app.allocations.values(), *app.placeholders.values()]),
+        "requests": [],
+        "allocations": [],
         "applicationState": dialect.state(app.state),
         "user": app.user,
         "groups": list(app.groups_of_user),
@@ -48,7 +62,11 @@ def application_object(app: Application, now: int, dialect: Dialect) -> Applicat
         "hasReserved": bool(app.reservations),
         "reservations": sorted(f"{r.node.node_id}|{r.ask.ask_key}" for r in app.reservations),
         "maxRequestPriority": app.priority if app.priority is not None else NO_PRIORITY,
-        "resourceHistory": _resource_history(app, now),
+        "resourceHistory": {
+            "resourceUsage": {},
+            "preemptedResource": {},
+            "placeholderResource": {},
+        },
     }
     if started := app.start_time:
         found["startTime"] = started
@@ -56,7 +74,21 @@ def application_object(app: Application, now: int, dialect: Dialect) -> Applicat
         found["finishedTime"] = app.finished
     if app.backoff_until > now:
         found["backoffDeadline"] = app.backoff_until
-    return found
+    asks = see_asks(app, now) if app.asks else ()
+    held = see_allocations([*app.allocations.values(), *app.placeholders.values()])
+    spent = app.spent.copy() if app.spent is not None else None
+    closed = app.summary.usage if app.summary is not None else None
+    return ApplicationSeen(app, now, found, asks, held, spent, closed)
+
+
+def show_application(seen: ApplicationSeen, *, allocations: bool = True) -> ApplicationObject:
+    """What was seen; the list of allocations is left empty without ``allocations``."""
+    return {
+        **seen.told,
+        "requests": ask_objects(seen.asks, seen.now),
+        "allocations": allocation_objects(seen.allocations) if allocations else [],
+        "resourceHistory": _resource_history(seen),
+    }
 
 
 def _queue_name(app: Application) -> str:
@@ -73,9 +105,12 @@ def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
     ]
 
 
-def _resource_history(app: Application, now: int) -> ResourceHistory:
-    """What it has used until now, allocations that still run included (2.18)."""
-    spent = usage.live(app, now)
+def _resource_history(seen: ApplicationSeen) -> ResourceHistory:
+    """What it had used by then, allocations that ran at the time included (2.18)."""
+    spent = seen.closed
+    if spent is None:
+        held = [(allocation, reason) for allocation, reason, *_ in seen.allocations]
+        spent = usage.account(seen.app, seen.spent, held, seen.now)
     return {
         "resourceUsage": {on: sorted_amounts(each) for on, each in spent.used.items()},
         "preemptedResource": {on: sorted_amounts(each) for on, each in spent.preempted.items()},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from quadriga.core import gang, limits
 from quadriga.core.order.shapes import Shape
+from quadriga.core.resources import Vector
 from quadriga.core.scale_up import looked_at
 from quadriga.core.views.quantities import amounts
 
@@ -15,35 +16,70 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.views.objects import AskLogEntry, AskObject
 
-__all__ = ["ask_objects"]
+__all__ = ["AskSeen", "ask_objects", "see_asks"]
 
 
-def ask_objects(app: Application, now: int) -> list[AskObject]:
-    """What the application still asks for, in order of arrival. A parked ask (G29) is one of them,
-    with nothing pending."""
-    return [_ask_object(ask, now) for ask in sorted(app.asks.values(), key=lambda a: a.seq)]
+#: the ask; its tags, its resources, its priority, when it arrived; how many are pending; what is in its
+#: way; whether others had to go for it, whether it was tried, whether it was hinted at
+AskSeen = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], bool, bool, bool]
 
 
-def _ask_object(ask: Ask, now: int) -> AskObject:
+def see_asks(app: Application, now: int) -> tuple[AskSeen, ...]:
+    """What the application still asks for, as it is now. A parked ask (G29) is one of them, with nothing
+    pending."""
+    aside = app.partition.aside
+    # Asks that wait together meet the same obstacles.
+    known: dict[object, list[str]] = {}
+    found: list[AskSeen] = []
+    for ask in app.asks.values():
+        planned = ask.planned is not None
+        alike = ask.group, ask.placeholder, planned, ask in aside
+        obstacles = known.get(alike) if ask.group is not None else None
+        if obstacles is None:
+            obstacles = known[alike] = list(_obstacles(ask, now))
+        found.append(
+            (
+                ask,
+                ask.tags,
+                ask.vector,
+                ask.priority,
+                ask.created,
+                ask.pending - planned,
+                obstacles,
+                ask.preempted,
+                _was_tried(ask),
+                ask.hinted,
+            )
+        )
+    return tuple(found)
+
+
+def ask_objects(seen: Iterable[AskSeen], now: int) -> list[AskObject]:
+    """What was seen at ``now``, in order of arrival."""
+    return [_ask_object(each, now) for each in sorted(seen, key=lambda one: one[0].seq)]
+
+
+def _ask_object(seen: AskSeen, now: int) -> AskObject:
+    ask, tags, vector, priority, created, pending, obstacles, preempted, tried, hinted = seen
     app = ask.app
     return {
         "allocationKey": ask.ask_key,
-        "allocationTags": dict(sorted(ask.tags.items())),
-        "requestTime": ask.created,
-        "resource": amounts(app.partition, ask.vector),
-        "pendingCount": ask.pending - (ask.planned is not None),
-        "priority": str(ask.priority),
+        "allocationTags": dict(sorted(tags.items())),
+        "requestTime": created,
+        "resource": amounts(app.partition, vector),
+        "pendingCount": pending,
+        "priority": str(priority),
         "requiredNodeId": ask.required_node,
         "applicationId": app.app_id,
         "partition": app.partition.name,
         "placeholder": ask.placeholder,
         "placeholderTimeout": ask.run_limit,
         "taskGroupName": ask.task_group,
-        "allocationLog": [_entry(text, now) for text in _obstacles(ask, now)],
-        "triggeredPreemption": ask.preempted,
+        "allocationLog": [_entry(text, now) for text in obstacles],
+        "triggeredPreemption": preempted,
         "originator": ask.originator,
-        "schedulingAttempted": _was_tried(ask),
-        "triggeredScaleUp": ask.hinted,
+        "schedulingAttempted": tried,
+        "triggeredScaleUp": hinted,
     }
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.resources import exact_share
-from quadriga.core.views.allocations import allocation_objects
+from quadriga.core.resources import Vector, exact_share
+from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
 from quadriga.core.views.quantities import amounts, percentages, provided
 from quadriga.si.constants import HOST_NAME, RACK_NAME
 
@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUCKETS",
+    "NodeSeen",
     "bucket_of",
     "dominant_type",
-    "node_object",
-    "node_objects",
+    "see_node",
+    "see_nodes",
+    "show_node",
     "utilisation",
     "utilisation_of",
 ]
@@ -36,48 +38,95 @@ __all__ = [
 BUCKETS: Final = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
 
 
-def node_objects(partition: Partition) -> list[NodeObject]:
-    """All nodes in order of their ids."""
-    return [node_object(partition.nodes[node_id]) for node_id in sorted(partition.nodes)]
+#: the node; its attributes; what it has, what is allocated, occupied, available; its allocations; what
+#: others run; whether it takes allocations; for whom it is reserved
+NodeSeen = tuple[
+    "Node",
+    dict[str, str],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[AllocationSeen, ...],
+    tuple["ForeignSeen", ...],
+    bool,
+    tuple[str, ...],
+]
+
+#: what others run; its tags, its resources, its priority, whether it may be preempted
+ForeignSeen = tuple["ForeignAllocation", dict[str, str], Vector, int, bool]
 
 
-def node_object(node: Node) -> NodeObject:
-    """The node. Real allocations that wait for a placeholder elsewhere are among its own (X18).
+def see_nodes(partition: Partition) -> list[NodeSeen]:
+    """All nodes in order of their ids, as they are now."""
+    nodes = partition.nodes
+    return [see_node(nodes[node_id]) for node_id in sorted(nodes)]
+
+
+def see_node(node: Node) -> NodeSeen:
+    kept: tuple[str, ...] = ()
+    if node.reservation is not None:
+        every = (node.reservation, *node.also_reserved)
+        kept = tuple(sorted(f"{each.ask.app.app_id}|{each.ask.ask_key}" for each in every))
+    foreign: tuple[ForeignSeen, ...] = ()
+    if node.foreign:
+        foreign = tuple(
+            [(f, f.tags, f.vector, f.priority, f.preemptable) for f in node.foreign.values()]
+        )
+    return (
+        node,
+        node.attributes,
+        tuple(node.total),
+        tuple(node.allocated),
+        tuple(node.occupied),
+        tuple(node.available),
+        see_allocations(node.allocations) if node.allocations else (),
+        foreign,
+        node.open,
+        kept,
+    )
+
+
+def show_node(seen: NodeSeen, *, allocations: bool = True) -> NodeObject:
+    """What was seen. Real allocations that wait for a placeholder elsewhere are among its own (X18);
+    the list of them is left empty without ``allocations``.
 
     ``attributes`` is always there, and so are the types of its capacity in all amounts.
     """
+    node, attributes, total, allocated, occupied, available, running, foreign, is_open, kept = seen
     partition = node.partition
-    total = amounts(partition, node.total)
-    allocated = amounts(partition, node.allocated, total)
-    kept = [node.reservation, *node.also_reserved] if node.reservation is not None else []
+    has = amounts(partition, total)
+    given = amounts(partition, allocated, has)
+    others = sorted(foreign, key=lambda one: one[0].allocation_key)
     return {
         "nodeID": node.node_id,
-        "hostName": node.attributes.get(HOST_NAME, ""),
-        "rackName": node.attributes.get(RACK_NAME, ""),
+        "hostName": attributes.get(HOST_NAME, ""),
+        "rackName": attributes.get(RACK_NAME, ""),
         "partition": partition.name,
-        "attributes": dict(sorted(node.attributes.items())),
-        "capacity": total,
-        "allocated": allocated,
-        "occupied": amounts(partition, node.occupied, total),
-        "available": amounts(partition, node.available, total),
-        "utilized": percentages(allocated, total),
-        "allocations": allocation_objects(node.allocations),
-        "foreignAllocations": [_foreign_object(node.foreign[key]) for key in sorted(node.foreign)],
-        "schedulable": node.open,
-        "isReserved": node.reservation is not None,
-        "reservations": sorted(f"{r.ask.app.app_id}|{r.ask.ask_key}" for r in kept),
+        "attributes": dict(sorted(attributes.items())),
+        "capacity": has,
+        "allocated": given,
+        "occupied": amounts(partition, occupied, has),
+        "available": amounts(partition, available, has),
+        "utilized": percentages(given, has),
+        "allocations": allocation_objects(running) if allocations else [],
+        "foreignAllocations": [_foreign_object(each) for each in others],
+        "schedulable": is_open,
+        "isReserved": bool(kept),
+        "reservations": list(kept),
     }
 
 
-def _foreign_object(foreign: ForeignAllocation) -> ForeignObject:
+def _foreign_object(seen: ForeignSeen) -> ForeignObject:
+    foreign, tags, vector, priority, preemptable = seen
     return {
         "allocationKey": foreign.allocation_key,
-        "allocationTags": dict(sorted(foreign.tags.items())),
+        "allocationTags": dict(sorted(tags.items())),
         "allocationTime": foreign.created,
-        "resource": amounts(foreign.node.partition, foreign.vector),
-        "priority": str(foreign.priority),
+        "resource": amounts(foreign.node.partition, vector),
+        "priority": str(priority),
         "nodeId": foreign.node.node_id,
-        "preemptable": foreign.preemptable,
+        "preemptable": preemptable,
     }
 
 

@@ -53,7 +53,7 @@ class ClusterObject(TypedDict):
     """One for each partition."""
 
     startTime: NotRequired[int]
-    rmBuildInformation: NotRequired[list[dict[str, str]]]
+    rmBuildInformation: list[dict[str, str]]
     partition: str
     clusterName: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.dialect import Dialect
 from quadriga.core.views.quantities import amounts, percentages, provided
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["applications_of", "cluster_object", "containers_of", "partition_object"]
 
 
+#: what the web UI reads of every resource manager, whatever that has said of itself
+_UNSAID: Final = {"buildDate": "", "buildVersion": "", "isPluginVersion": "false"}
+
+
 def cluster_object(
     partition: Partition, rms: Iterable[ResourceManager], start_time: int
 ) -> ClusterObject:
     """``start_time`` (ns) is when the scheduler started; 0, which nobody knows, is left out."""
-    found: ClusterObject = {"partition": partition.name, "clusterName": "kubernetes"}
+    told = [{"rmId": rm.rm_id, **_UNSAID, **rm.build_info} for rm in rms]
+    found: ClusterObject = {
+        "partition": partition.name,
+        "clusterName": "kubernetes",
+        "rmBuildInformation": [dict(sorted(each.items())) for each in told],
+    }
     if start_time:
         found["startTime"] = start_time
-    told = [{"rmId": rm.rm_id, **rm.build_info} for rm in rms if rm.build_info]
-    if told:
-        found["rmBuildInformation"] = [dict(sorted(each.items())) for each in told]
     return found
 
 

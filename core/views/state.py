@@ -14,7 +14,7 @@ from quadriga.core.config import ConfigError, load
 from quadriga.core.dialect import Dialect
 from quadriga.core.health import check_health
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.views.applications import application_object
+from quadriga.core.views.applications import ApplicationSeen, see_application, show_application
 from quadriga.core.views.configuration import configuration_object
 from quadriga.core.views.counters import (
     PartitionCounters,
@@ -28,9 +28,11 @@ from quadriga.core.views.dump import NO_DIAGNOSTICS
 from quadriga.core.views.errors import BadRequest, NotFound
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.nodes import (
+    NodeSeen,
     dominant_type,
-    node_object,
-    node_objects,
+    see_node,
+    see_nodes,
+    show_node,
     utilisation,
     utilisation_of,
 )
@@ -131,7 +133,7 @@ class Views:
         for app in (found.applications.get(application_id), *reversed(found.ended)):
             if app is not None and app.app_id == application_id:
                 if named is None or app.queue is named:
-                    return self._application_object(app)
+                    return show_application(self._see(app))
         raise NotFound("Application not found")
 
     def applications(
@@ -139,6 +141,19 @@ class Views:
     ) -> list[objects.ApplicationObject]:
         """Those that are ``active``, ``rejected`` or ``completed`` (killed ones among them); of the
         active ones only those whose application state is ``status``, in any case and dialect."""
+        return list(map(show_application, self.see_applications(partition, state, status)))
+
+    def queue_applications(
+        self, partition: str, queue: str, state: str = "active", status: str = ""
+    ) -> list[objects.ApplicationObject]:
+        """The living applications of a leaf; a parent has none of its own."""
+        seen = self.see_queue_applications(partition, queue, state, status)
+        return list(map(show_application, seen))
+
+    def see_applications(
+        self, partition: str, state: str, status: str = ""
+    ) -> list[ApplicationSeen]:
+        """``applications`` as they are now, to be told later (``show_application``)."""
         found = self._partition(partition)
         kind = state.lower()
         if kind not in ("active", "rejected", "completed"):
@@ -148,40 +163,44 @@ class Views:
         if kind == "active":
             return self._active(found.applications.values(), status)
         chosen = [app for app in found.ended if (kind == "rejected") == (app.state in _REJECTED)]
-        return [self._application_object(app) for app in chosen]
+        return [self._see(app) for app in chosen]
 
-    def queue_applications(
+    def see_queue_applications(
         self, partition: str, queue: str, state: str = "active", status: str = ""
-    ) -> list[objects.ApplicationObject]:
-        """The living applications of a leaf; a parent has none of its own."""
+    ) -> list[ApplicationSeen]:
+        """``queue_applications`` as they are now, to be told later."""
         found = self._queue(self._partition(partition), queue)
         if state.lower() != "active":
             raise BadRequest("Only following application states are allowed: active")
         apps = found.apps.values() if isinstance(found, LeafQueue) else ()
         return self._active(apps, status)
 
-    def _active(self, apps: Iterable[Application], status: str) -> list[objects.ApplicationObject]:
+    def _active(self, apps: Iterable[Application], status: str) -> list[ApplicationSeen]:
         if status and status.lower() not in _STATUS:
             allowed = ", ".join(self.dialect.state(each).lower() for each in _STATUSES)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
         wanted = _STATUS[status.lower()] if status else None
         chosen = (app for app in apps if wanted in (None, app.state))
-        return [self._application_object(a) for a in sorted(chosen, key=lambda app: app.seq)]
+        return [self._see(a) for a in sorted(chosen, key=lambda app: app.seq)]
 
-    def _application_object(self, app: Application) -> objects.ApplicationObject:
-        return application_object(app, self.scheduler.now, self.dialect)
+    def _see(self, app: Application) -> ApplicationSeen:
+        return see_application(app, self.scheduler.now, self.dialect)
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def nodes(self, partition: str) -> list[objects.NodeObject]:
         """In order of their ids."""
-        return node_objects(self._partition(partition))
+        return list(map(show_node, self.see_nodes(partition)))
+
+    def see_nodes(self, partition: str) -> list[NodeSeen]:
+        """``nodes`` as they are now, to be told later (``show_node``)."""
+        return see_nodes(self._partition(partition))
 
     def node(self, partition: str, node_id: str) -> objects.NodeObject:
         found = self._partition(partition).nodes.get(node_id)
         if found is None:
             raise NotFound("Node not found")
-        return node_object(found)
+        return show_node(see_node(found))
 
     def node_utilisations(self) -> list[objects.PartitionUtilisation]:
         """Every partition and resource type."""
@@ -276,18 +295,29 @@ class Views:
     ) -> dict[str, Any]:
         """Everything at one moment (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` is what
         the resource manager says of itself."""
+        dump = self.see_state(diagnostics=diagnostics, log_level=log_level)
+        dump["applications"] = list(map(show_application, dump["applications"]))
+        for each in dump["nodes"]:
+            each["nodesInfo"] = list(map(show_node, each["nodesInfo"]))
+        return dump
+
+    def see_state(
+        self,
+        *,
+        diagnostics: Mapping[str, Any] | None = None,
+        log_level: str = "INFO",
+    ) -> dict[str, Any]:
+        """``state_dump`` as things are now, with applications and nodes still to be told."""
         partitions = list(self.scheduler.partitions())
         return {
             "timestamp": self.scheduler.now,
             "partitions": [partition_object(each, self.dialect) for each in partitions],
             "applications": [
-                self._application_object(app)
-                for each in partitions
-                for app in applications_of(each)
+                self._see(app) for each in partitions for app in applications_of(each)
             ],
             "appHistory": self.history.applications(),
             "nodes": [
-                {"partitionName": each.name, "nodesInfo": node_objects(each)} for each in partitions
+                {"partitionName": each.name, "nodesInfo": see_nodes(each)} for each in partitions
             ],
             "clusterInfo": self.clusters(),
             "containerHistory": self.history.containers(),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from service_process import Service
 
 from quadriga.cli.main import main
 from quadriga.fsm.pytest_plugin import track
@@ -47,4 +50,57 @@ def trace(tmp_path: Path) -> Path:
         )
     path = tmp_path / "small.swf"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Service]]:
+    """``start("--demo")`` gives the service when it is ready."""
+    services: list[Service] = []
+
+    def started(*options: object, ready: bool = True, **how: Any) -> Service:
+        folder = tmp_path / str(len(services))
+        folder.mkdir()
+        service = Service(folder, *options, **how)
+        services.append(service)
+        return service.wait_until_ready() if ready else service
+
+    yield started
+    for service in services:
+        service.close()
+
+
+@pytest.fixture(scope="module")
+def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An authority, and certificates of a server and of a client called shim-a."""
+    folder = tmp_path_factory.mktemp("pki")
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl makes the certificates")
+
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
+
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
+    here = "DNS:localhost,IP:127.0.0.1"
+    for name, names in (("server", here), ("new", here), ("shim-a", "DNS:shim-a")):
+        (folder / "names").write_text(f"subjectAltName={names}\n", encoding="utf-8")
+        openssl(
+            "req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}"
+        )
+        openssl(
+            *f"x509 -req -in {name}.csr -CA ca.pem -CAkey ca.key -CAcreateserial".split(),
+            *f"-out {name}.pem -extfile names".split(),
+        )
+    return folder
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "tokens"
+    path.write_text(
+        "ops admin plain:correct-horse-battery-staple\nshim-a rm:rm-a certificate:shim-a\n",
+        encoding="utf-8",
+    )
+    path.chmod(0o600)
     return path

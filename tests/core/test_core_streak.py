@@ -79,7 +79,8 @@ def configuration(random: Random) -> str:
 
     lines = ["partitions:", "  - name: default", "    queues:", "    - name: root"]
     lines += ["      submitacl: '*'", "      queues:"]
-    for name in "abc"[: random.randrange(1, 4)]:
+    names = random.choice(("a", "abc", "abc", "abcdefghijklmnopq"))  # also more than are few
+    for name in names:
         lines += queue(name, 1, 400_000)
     return "\n".join(lines) + "\n"
 
@@ -105,7 +106,7 @@ class World:
         self.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config, extraConfig=extra))
         self.add_nodes(self.random.randrange(5, 60))
         leaves = [q.path for q in self.scheduler.partition().leaves()]
-        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, 12))]
+        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, 30))]
         request = si.ApplicationRequest(rmID=RM)
         for app in self.apps:
             user = self.random.choice(USERS)

@@ -21,7 +21,7 @@ def _fields(**named: str) -> dict[str, str]:
 FIELDS: dict[str, dict[str, str]] = {
     "Cluster": {
         "startTime?": "int",
-        "rmBuildInformation?": "[texts]",
+        "rmBuildInformation": "[texts]",
         "partition": "str",
         "clusterName": "str",
     },

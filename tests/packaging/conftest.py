@@ -12,15 +12,15 @@ collect_ignore = []
 try:
     version("build")
 except PackageNotFoundError:
-    collect_ignore.append("test_packaging_distributions.py")
+    collect_ignore += ["test_packaging_distributions.py", "test_packaging_image.py"]
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: the subpackages, which are also the folders
-PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "cli")
+PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "cli")
 
 #: what we write; other folders of a checkout hold caches, environments and builds
-FOLDERS = (*PACKAGES, "tests", "bench", "examples", "docs", ".ci")
+FOLDERS = (*PACKAGES, "tests", "bench", "examples", "docs", "deploy", ".ci")
 
 TEXT = frozenset(
     ".cfg .csv .dot .ini .json .md .mmd .proto .puml .py .pyi .scxml .svg "

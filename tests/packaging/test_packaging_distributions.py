@@ -5,6 +5,7 @@ They are built once, from a copy of the checkout. Only tox -e packaging has what
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,11 @@ from pathlib import Path
 
 import pytest
 
-PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "cli")
+PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "cli")
+#: what needs grpcio or starlette, which the base install goes without
+EXTRAS = re.compile(
+    r"quadriga/(web|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"
+)
 LEFT_OUT = shutil.ignore_patterns(
     ".git",
     ".tox",
@@ -120,6 +125,13 @@ def test_wheel_has_types_and_protocol(inside: Sequence[str]) -> None:
     assert wanted <= set(inside)
 
 
+def test_wheel_has_the_pages(copy: Path, inside: Sequence[str]) -> None:
+    files = (copy / "web" / "pages" / "static").iterdir()
+    wanted = {f"quadriga/web/pages/static/{path.name}" for path in files}
+    assert wanted
+    assert wanted <= set(inside)
+
+
 def test_wheel_has_its_licence(inside: Sequence[str], metadata: Message) -> None:
     names = {name.rpartition("/")[2] for name in inside if ".dist-info/" in name}
     assert {"LICENSE", "NOTICE"} <= names
@@ -146,14 +158,20 @@ def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
 
 
 def test_every_module_of_the_wheel_is_importable(clean: Path, inside: Sequence[str]) -> None:
-    names = [
-        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    # What needs pytest is left out, and here what needs an extra too.
+    files = [
+        name
         for name in inside
-        # What needs an extra says so when it is used, and the plugin needs pytest.
         if name.endswith(".py") and not name.endswith(("/__main__.py", "/pytest_plugin.py"))
     ]
     program = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
-    run(clean / "python", "-W", "error", "-c", program, *names, cwd=clean)
+    base = [module(name) for name in files if not EXTRAS.search(name)]
+    run(clean / "python", "-W", "error", "-c", program, *base, cwd=clean)
+    run(sys.executable, "-W", "error", "-c", program, *map(module, files), cwd=clean)
+
+
+def module(file: str) -> str:
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def test_bare_names_stay_free(clean: Path) -> None:

@@ -114,10 +114,12 @@ def test_missing_shared_data_may_be_allowed(gate: Gate) -> None:
     assert "required: no." in done.stdout
 
 
-def packages(tmp_path: Path, *present: str) -> subprocess.CompletedProcess[str]:
+def packages(
+    tmp_path: Path, *present: str, wanted: tuple[str, ...] = (), venv: bool = False
+) -> subprocess.CompletedProcess[str]:
     """Run .ci/packages where only these commands exist, and a Python without venv."""
     folder = tmp_path / "only"
-    stub(folder, "python3", "exit 1")
+    stub(folder, "python3", "exit 0" if venv else "exit 1")
     for name in present:
         stub(folder, name, f'echo {name} "$@"')
     if "sudo" in present:
@@ -128,7 +130,7 @@ def packages(tmp_path: Path, *present: str) -> subprocess.CompletedProcess[str]:
     bash = shutil.which("bash")
     assert bash
     return subprocess.run(
-        [bash, REPOSITORY / ".ci" / "packages"],
+        [bash, REPOSITORY / ".ci" / "packages", *wanted],
         env={"PATH": str(folder)},
         capture_output=True,
         text=True,
@@ -157,3 +159,18 @@ def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
     done = packages(tmp_path)
     assert done.returncode == 1
     assert "Please install: python3-venv graphviz" in done.stderr
+
+
+def test_a_browser_is_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
+    done = packages(tmp_path, "apt-get", "dot", wanted=("browser",), venv=True)
+    assert done.stdout.splitlines()[-1] == (
+        "apt-get install --yes --no-install-recommends chromium"
+    )
+    there = packages(tmp_path, "apt-get", "dot", "chromium", wanted=("browser",), venv=True)
+    assert there.stdout == ""
+
+
+def test_without_apt_a_browser_can_wait(tmp_path: Path) -> None:
+    done = packages(tmp_path, "dot", wanted=("browser",), venv=True)
+    assert done.returncode == 0
+    assert "Please install: chromium" in done.stderr

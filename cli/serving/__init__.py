@@ -1,0 +1,1 @@
+"""The parts of ``quadriga serve``. Nothing here is imported before the command runs."""

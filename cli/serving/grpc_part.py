@@ -1,0 +1,87 @@
+"""The gRPC server as a part of the process: from the settings to a port, and what it measures."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from quadriga.si.server import Limits, Server, Tls
+
+if TYPE_CHECKING:
+    from quadriga.cli.serving.settings import Address, Settings
+    from quadriga.core.service import SchedulerService
+    from quadriga.si.access import Access
+
+__all__ = ["check_free", "limits_of", "measured", "new_server"]
+
+Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
+
+
+def new_server(
+    settings: Settings, address: Address, service: SchedulerService, access: Access
+) -> Server:
+    """Not started yet. Raises ``ValueError`` for limits that make no sense."""
+    tls = settings.tls
+    return Server(
+        service,
+        access=access,
+        address=str(address),
+        tls=Tls(tls.certificate, tls.key, tls.client_ca) if tls is not None else None,
+        limits=limits_of(settings),
+        client_clock=settings.client_clock,
+        insecure=settings.insecure,
+    )
+
+
+def check_free(address: Address) -> None:
+    """Raises ``OSError`` with the system's reason where nobody can listen; gRPC knows none."""
+    family, kind, protocol, _, where = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tried.bind(where)
+        tried.listen(1)  # with the option above two may bind, but only one may listen
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the flags say; the rest as ever."""
+    return Limits(
+        message_bytes=settings.max_message_bytes,
+        items=settings.max_items,
+        resource_managers=settings.max_resource_managers,
+        streams=settings.max_streams,
+        requests_per_second=settings.max_rate,
+        request_burst=2 * settings.max_rate,
+        backlog_bytes=settings.max_backlog_bytes,
+    )
+
+
+def measured(server: Server) -> Iterator[Measured]:
+    """Numbers of now, for the metrics."""
+    sessions = server.sessions
+    yield _one("quadriga_grpc_streams", "gauge", "Open streams.", server.streams)
+    yield _one("quadriga_grpc_resource_managers", "gauge", "Registered over gRPC.", len(sessions))
+    yield (
+        "quadriga_grpc_backlog_bytes",
+        "gauge",
+        "What waits for a resource manager that has not read it yet.",
+        [({"rm": rm_id}, session.backlog) for rm_id, session in sorted(sessions.items())],
+    )
+    yield (
+        "quadriga_grpc_dropped_total",
+        "counter",
+        "Events and scheduling states for which there was no room.",
+        [({"rm": rm_id}, session.dropped) for rm_id, session in sorted(sessions.items())],
+    )
+    yield (
+        "quadriga_grpc_refused_total",
+        "counter",
+        "Calls and streams that ended with an error, by status.",
+        [({"status": status}, count) for status, count in sorted(server.refused.items())],
+    )
+
+
+def _one(name: str, kind: str, about: str, value: int) -> Measured:
+    return name, kind, about, [({}, value)]

@@ -1,0 +1,214 @@
+"""What the operator asked for, understood and found to make sense, before anything is started."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from quadriga.cli.errors import CommandError
+
+__all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
+
+LOOPBACK: Final = "127.0.0.1"
+_OFF: Final = "off"
+_HIGHEST_PORT: Final = 65_535
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. Port 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def at(self, port: int) -> Address:
+        """The same host, with the port that was chosen."""
+        return Address(self.host, port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody from another machine can get there."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return all(
+                ipaddress.ip_address(found[4][0]).is_loopback for found in _resolved(self.host)
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFiles:
+    """PEM files: the certificate with its chain, its key, and who signs clients' certificates."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One run of the command. `grpc` and `http` are None where that side is switched off."""
+
+    grpc: Address | None
+    http: Address | None
+    config: Path | None
+    demo: bool
+    demo_speed: float
+    ui: Path | None
+    tls: TlsFiles | None
+    insecure: bool
+    tokens: Path | None
+    require_token_for_reads: bool
+    log_level: str
+    log_format: str
+    journal: Path | None
+    journal_bytes: int
+    client_clock: bool
+    grace_s: float
+    ports_file: Path | None
+    max_resource_managers: int
+    max_streams: int
+    max_message_bytes: int
+    max_items: int
+    max_rate: int
+    max_backlog_bytes: int
+    max_connections: int
+
+
+def settings_of(arguments: Namespace) -> Settings:
+    """Raises `CommandError` for what cannot be meant or must not be."""
+    client_clock = arguments.clock == "client"
+    settings = Settings(
+        grpc=_address("--grpc", arguments.grpc),
+        http=_address("--http", _OFF if client_clock else arguments.http),
+        config=arguments.config,
+        demo=arguments.demo,
+        demo_speed=arguments.demo_speed,
+        ui=arguments.ui,
+        tls=_tls(arguments),
+        insecure=arguments.insecure,
+        tokens=arguments.tokens,
+        require_token_for_reads=arguments.require_token_for_reads,
+        log_level=arguments.log_level,
+        log_format=arguments.log_format,
+        journal=arguments.journal,
+        journal_bytes=arguments.journal_size * _MIB,
+        client_clock=client_clock,
+        grace_s=arguments.grace,
+        ports_file=arguments.ports_file,
+        max_resource_managers=arguments.max_resource_managers,
+        max_streams=arguments.max_streams,
+        max_message_bytes=arguments.max_message_size * _MIB,
+        max_items=arguments.max_items,
+        max_rate=arguments.max_rate,
+        max_backlog_bytes=arguments.max_backlog * _MIB,
+        max_connections=arguments.max_connections,
+    )
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    if settings.client_clock and settings.grpc is None:
+        raise _wrong("--clock client needs gRPC: the time comes from there")
+    if settings.grpc is None and settings.http is None:
+        raise _wrong("--grpc off and --http off leave nothing to serve")
+    for name, low, high, value in (
+        ("--demo-speed", 0.1, 10_000, settings.demo_speed),
+        ("--grace", 0, 3600, settings.grace_s),
+        ("--journal-size", 1, 1 << 20, settings.journal_bytes // _MIB),
+        ("--max-resource-managers", 1, 100_000, settings.max_resource_managers),
+        ("--max-streams", 1, 100_000, settings.max_streams),
+        ("--max-message-size", 1, 512, settings.max_message_bytes // _MIB),
+        ("--max-items", 1, 1_000_000, settings.max_items),
+        ("--max-rate", 1, 10_000_000, settings.max_rate),
+        ("--max-backlog", 1, 4096, settings.max_backlog_bytes // _MIB),
+        ("--max-connections", 1, 100_000, settings.max_connections),
+    ):
+        if not low <= value <= high:  # written so that NaN fails too
+            raise _wrong(f"{name} is {value:g}, not within {low:g} and {high:g}")
+    if settings.demo and settings.config is not None:
+        raise _wrong("--demo has its own queues: leave --config out")
+    if settings.client_clock and settings.demo:
+        raise _wrong("--demo lives in real time: it has no use for --clock client")
+    if settings.ui is not None and not (settings.ui / "index.html").is_file():
+        raise _wrong(f"--ui {settings.ui}: there is no index.html (it wants the web UI's dist)")
+    if settings.require_token_for_reads and settings.tokens is None and not _identifies(settings):
+        raise _wrong("--require-token-for-reads needs --tokens or --tls-client-ca")
+    _check_exposure(settings)
+
+
+def _check_exposure(settings: Settings) -> None:
+    """What others can reach is encrypted, and knows whom it talks to, unless somebody insists."""
+    if settings.insecure:
+        return
+    for name, address in (("--grpc", settings.grpc), ("--http", settings.http)):
+        if address is None or address.is_loopback:
+            continue
+        if settings.tls is None:
+            raise _wrong(
+                f"{name} {address} is beyond loopback and would be plaintext:"
+                " give --tls-cert and --tls-key, or --insecure if that is what you want"
+            )
+        if settings.tokens is None and not _identifies(settings):
+            raise _wrong(
+                f"{name} {address} is beyond loopback and would let anybody change anything:"
+                " give --tokens or --tls-client-ca, or --insecure if that is what you want"
+            )
+
+
+def _identifies(settings: Settings) -> bool:
+    return settings.tls is not None and settings.tls.client_ca is not None
+
+
+def _tls(arguments: Namespace) -> TlsFiles | None:
+    certificate, key, ca = arguments.tls_cert, arguments.tls_key, arguments.tls_client_ca
+    if certificate is None and key is None and ca is None:
+        return None
+    if certificate is None or key is None:
+        raise _wrong("--tls-cert and --tls-key belong together, and --tls-client-ca needs them")
+    for name, path in (("--tls-cert", certificate), ("--tls-key", key), ("--tls-client-ca", ca)):
+        if path is not None:
+            try:
+                path.read_bytes()
+            except OSError as error:
+                raise _wrong(f"{name} {path}: {error.strerror}") from None
+    return TlsFiles(certificate, key, ca)
+
+
+def _address(option: str, text: str) -> Address | None:
+    """``HOST:PORT``, ``[IPv6]:PORT``, ``PORT`` on loopback, or ``off``."""
+    if text == _OFF:
+        return None
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host = LOOPBACK
+    elif host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise _wrong(f"{option} {text!r}: an IPv6 address goes into brackets, [::1]:9080")
+    if not port.isascii() or not port.isdigit() or int(port) > _HIGHEST_PORT:
+        raise _wrong(f"{option} {text!r} is neither HOST:PORT nor PORT nor {_OFF}")
+    address = Address(host or "0.0.0.0", int(port))
+    try:
+        _resolved(address.host)
+    except OSError as error:
+        raise _wrong(f"{option} {text!r}: {error.strerror or error}") from None
+    return address
+
+
+def _resolved(host: str) -> list[tuple[int, int, int, str, tuple[str, int]]]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return found  # type: ignore[return-value]
+
+
+def _wrong(reason: str) -> CommandError:
+    return CommandError(f"serve: {reason}")

@@ -1,0 +1,101 @@
+"""What a resource manager has callbacks for, and its answers to the scheduler's questions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from quadriga.si import NullCallback, PredicatesArgs, PreemptionPredicatesResponse
+from quadriga.si.extension.extension_pb2 import (
+    Callback,
+    CallbackAnswer,
+    Hello,
+    PredicatesAnswer,
+    PredicatesQuestion,
+    PreemptionPredicatesAnswer,
+    PreemptionPredicatesQuestion,
+    StateDumpAnswer,
+    StateDumpQuestion,
+)
+
+__all__ = ["Ask", "answer", "has", "hello"]
+
+_log = logging.getLogger("quadriga.client")
+
+#: calls a method of the callback with an argument, where and how the client does that
+Ask = Callable[..., Awaitable[Any]]
+
+
+def has(callback: object, method: str) -> bool:
+    """Whether the callback does something of its own there."""
+    found: Any = getattr(callback, method, None)
+    nothing = getattr(NullCallback, method, None)
+    return found is not None and getattr(found, "__func__", found) is not nothing
+
+
+def hello(rm_id: str, callback: object) -> Hello:
+    """Who it is and what it wants to be asked and told."""
+    return Hello(
+        rmID=rm_id,
+        predicates=has(callback, "predicates"),
+        preemptionPredicates=has(callback, "preemption_predicates"),
+        events=has(callback, "send_event"),
+        schedulingStates=has(callback, "update_container_scheduling_state"),
+        stateDump=has(callback, "get_state_dump"),
+    )
+
+
+async def answer(question: Callback, callback: Any, ask: Ask) -> CallbackAnswer | None:
+    """The answer to a question of the scheduler; None where it is none."""
+    if question.HasField("predicates"):
+        return CallbackAnswer(predicates=await _predicates(question.predicates, callback, ask))
+    if question.HasField("preemptionPredicates"):
+        told = await _preemption_predicates(question.preemptionPredicates, callback, ask)
+        return CallbackAnswer(preemptionPredicates=told)
+    if question.HasField("stateDump"):
+        return CallbackAnswer(stateDump=await _state_dump(question.stateDump, callback, ask))
+    return None
+
+
+async def _predicates(question: PredicatesQuestion, callback: Any, ask: Ask) -> PredicatesAnswer:
+    """Predicates that raise say no, as in process: better no pod than one on a node that nobody has
+    checked."""
+    reasons = []
+    for node in question.nodeIDs:
+        args = PredicatesArgs(
+            allocationKey=question.allocationKey, nodeID=node, allocate=question.allocate
+        )
+        try:
+            reason = await ask(callback.predicates, args)
+        except Exception as error:
+            _log.exception("predicates of %s on node %s failed", question.allocationKey, node)
+            reason = f"predicates failed: {error!r}"
+        # an empty reason is none in an answer, and an objection in process
+        reasons.append("" if reason is None else str(reason) or "refused without a reason")
+    return PredicatesAnswer(id=question.id, reasons=reasons)
+
+
+async def _preemption_predicates(
+    question: PreemptionPredicatesQuestion, callback: Any, ask: Ask
+) -> PreemptionPredicatesAnswer:
+    """Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit."""
+    responses = []
+    for args in question.args:
+        try:
+            response = await ask(callback.preemption_predicates, args)
+        except Exception:
+            _log.exception(
+                "preemption predicates of %s on node %s failed", args.allocationKey, args.nodeID
+            )
+            response = None
+        responses.append(response or PreemptionPredicatesResponse(success=False, index=-1))
+    return PreemptionPredicatesAnswer(id=question.id, responses=responses)
+
+
+async def _state_dump(question: StateDumpQuestion, callback: Any, ask: Ask) -> StateDumpAnswer:
+    try:
+        return StateDumpAnswer(id=question.id, json=await ask(callback.get_state_dump))
+    except Exception as error:
+        _log.exception("the state dump of the resource manager failed")
+        return StateDumpAnswer(id=question.id, error=repr(error))

@@ -1,0 +1,78 @@
+"""The streams of a resource manager, as a table: what goes in, what comes out, and who hears it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.message import Message
+
+from quadriga.si import (
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    NodeRequest,
+    NodeResponse,
+)
+from quadriga.si.extension.extension_pb2 import (
+    ALLOCATION,
+    APPLICATION,
+    CALLBACK,
+    NODE,
+    Channel,
+    Counts,
+)
+
+__all__ = ["ALL", "STREAMS", "STREAM_OF", "Request", "Stream", "counted", "counts"]
+
+Request = AllocationRequest | ApplicationRequest | NodeRequest
+
+
+class Stream(NamedTuple):
+    """One stream of the scheduler interface. `method` is its path in gRPC, `heard` the method of
+    `ResourceManagerCallback` that what comes out is for."""
+
+    method: str
+    request: type[Any]
+    read: Callable[[bytes], Message]
+    heard: str
+
+
+# fmt: off
+STREAMS: Final[Mapping[Channel, Stream]] = {
+    APPLICATION: Stream("/si.v1.Scheduler/UpdateApplication",
+                        ApplicationRequest, ApplicationResponse.FromString, "update_application"),
+    ALLOCATION:  Stream("/si.v1.Scheduler/UpdateAllocation",
+                        AllocationRequest, AllocationResponse.FromString, "update_allocation"),
+    NODE:        Stream("/si.v1.Scheduler/UpdateNode",
+                        NodeRequest, NodeResponse.FromString, "update_node"),
+}
+# fmt: on
+
+STREAM_OF: Final[Mapping[type[Any], Channel]] = {
+    stream.request: channel for channel, stream in STREAMS.items()
+}
+
+#: with what comes on the stream of callbacks
+ALL: Final[tuple[Channel, ...]] = (*STREAMS, CALLBACK)
+
+
+def counts(of: Mapping[Channel, int]) -> Counts:
+    """Numbers of messages as they are said."""
+    return Counts(
+        allocation=of.get(ALLOCATION, 0),
+        application=of.get(APPLICATION, 0),
+        node=of.get(NODE, 0),
+        callback=of.get(CALLBACK, 0),
+    )
+
+
+def counted(said: Counts) -> dict[Channel, int]:
+    """Numbers of messages as they were said."""
+    return {
+        ALLOCATION: said.allocation,
+        APPLICATION: said.application,
+        NODE: said.node,
+        CALLBACK: said.callback,
+    }

@@ -1,0 +1,50 @@
+"""How the client knows the scheduler, and the scheduler the client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+__all__ = ["Tls"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """PEM text. `authorities` are trusted to say who the scheduler is (None: those of the system);
+    `certificate` and `key` say who the client is (mutual TLS). `server_name` is the name in the
+    scheduler's certificate, where it is not that of its address."""
+
+    authorities: bytes | None = None
+    certificate: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
+    server_name: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("a certificate needs its key, and a key its certificate")
+
+    @classmethod
+    def from_files(
+        cls,
+        authorities: Path | str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        server_name: str | None = None,
+    ) -> Tls:
+        """The same from PEM files. Raises `OSError` and `ValueError`."""
+
+        def read(path: Path | str | None) -> bytes | None:
+            return None if path is None else Path(path).read_bytes()
+
+        return cls(
+            authorities=read(authorities),
+            certificate=read(certificate),
+            key=read(key),
+            server_name=server_name,
+        )
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """What gRPC makes of it."""
+        return grpc.ssl_channel_credentials(self.authorities, self.key, self.certificate)

@@ -1,0 +1,1 @@
+"""The messages and the service of ``quadriga.v1``, generated from ``extension.proto`` beside this."""

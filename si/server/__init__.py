@@ -1,0 +1,15 @@
+"""The scheduler interface over gRPC: ``service Scheduler`` of ``si.v1`` and ``Extension`` of
+``quadriga.v1``, with health and reflection. Needs the extra ``grpc``; docs/grpc.md has the rules.
+"""
+
+try:
+    import grpc  # noqa: F401
+except ImportError as error:  # pragma: no cover
+    raise ImportError("quadriga.si.server needs gRPC: pip install 'quadriga[grpc]'") from error
+
+from quadriga.si.server.driver import Driver
+from quadriga.si.server.limits import Limits
+from quadriga.si.server.server import Server
+from quadriga.si.server.tls import Tls
+
+__all__ = ["Driver", "Limits", "Server", "Tls"]

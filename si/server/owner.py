@@ -1,0 +1,67 @@
+"""A scheduler that nobody drives but a client's clock has one owner at a time: a thread for all that
+the server asks of it, so that a step may wait for predicates while the server reads the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from quadriga.si.api import ResourceManagerCallback
+from quadriga.si.server.driver import Driver, Outcome, Predicate, Preemption, Request
+
+__all__ = ["OneThread"]
+
+T = TypeVar("T")
+
+
+class OneThread:
+    """The driver, called in one thread and in the order of the calls."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="quadriga-steps")
+
+    @property
+    def scheduler(self) -> Any:
+        return self._driver.scheduler
+
+    def call(self, what: Callable[[Driver], T]) -> Future[T]:
+        """Do something with the driver."""
+        return self._pool.submit(what, self._driver)
+
+    def submit(self, request: Any, callback: ResourceManagerCallback | None = None) -> Future[None]:
+        return self.call(lambda driver: driver.submit(request, callback).result())
+
+    def post(self, request: Request, outcome: Outcome) -> None:
+        self.call(lambda driver: driver.post(request, outcome))
+
+    def connection(self, rm_id: str, trigger: str) -> Future[None]:
+        return self.call(lambda driver: driver.connection(rm_id, trigger).result())
+
+    def registered(self) -> Future[frozenset[str]]:
+        return self.call(lambda driver: driver.registered().result())
+
+    def set_predicates(
+        self, rm_id: str, predicate: Predicate | None, preemption: Preemption | None
+    ) -> Future[None]:
+        return self.call(
+            lambda driver: driver.set_predicates(rm_id, predicate, preemption).result()
+        )
+
+    def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
+        return self.call(lambda driver: driver.set_events(rm_id, wanted).result())
+
+    def explain(
+        self, rm_id: str, partition: str, application_id: str, allocation_key: str
+    ) -> Future[tuple[str, str, tuple[str, ...]]]:
+        return self.call(
+            lambda driver: driver.explain(rm_id, partition, application_id, allocation_key).result()
+        )
+
+    def begin(self, work: Callable[[], list[Any]]) -> Future[None]:
+        return self.call(lambda driver: driver.begin(work).result())
+
+    def stop(self) -> None:
+        """After what is under way."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

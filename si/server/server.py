@@ -1,0 +1,425 @@
+"""The gRPC server: who may call, registrations, streams, and how they come and go (I2, I6, I7)."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection
+
+from quadriga.si.access import Access, Principal, bearer_of
+from quadriga.si.api import RequestError
+from quadriga.si.extension.extension_pb2 import (
+    ExplainRequest,
+    ExplainResponse,
+    ShutdownRequest,
+    ShutdownResponse,
+    StepRequest,
+    StepResponse,
+    UpdateConfigurationResponse,
+)
+from quadriga.si.server.driver import Driver
+from quadriga.si.server.limits import Limits
+from quadriga.si.server.neighbours import Strict
+from quadriga.si.server.owner import OneThread
+from quadriga.si.server.rates import Bucket
+from quadriga.si.server.registry import LONGEST_ID, Registry
+from quadriga.si.server.session import CALLBACK, SI_KINDS, Session
+from quadriga.si.server.statuses import Ending, of_request
+from quadriga.si.server.stepping import step
+from quadriga.si.server.streams import MESSAGE_OF, RPC_OF, Context, Stream, parse, rm_id_of
+from quadriga.si.server.tls import Tls
+from quadriga.si.v1.si_pb2 import (
+    RegisterResourceManagerRequest,
+    RegisterResourceManagerResponse,
+    UpdateConfigurationRequest,
+)
+
+__all__ = ["Server"]
+
+_log = logging.getLogger("quadriga.grpc")
+
+SI_SERVICE = "si.v1.Scheduler"
+EXTENSION_SERVICE = "quadriga.v1.Extension"
+
+RM_ID, EPOCH, RECEIVED = "quadriga-rm-id", "quadriga-epoch", "quadriga-received"
+IN_ORDER = "quadriga-in-order"
+
+Code = grpc.StatusCode
+
+#: of so many times as many resource managers as may be registered the scheduler remembers names
+_NAMES = 16
+
+
+class Server:
+    """Serves a scheduler on ``address`` (``host:port``, port 0 is any; or ``unix:path``).
+
+    Without ``tls`` the address has to be on loopback, unless ``insecure`` says that plaintext beyond
+    is meant. With ``client_clock`` time goes on by the ``Step`` of a client, and the service has to be
+    one without a thread of its own.
+
+    Use it in one event loop: ``await start()``, ``await stop(grace)``.
+    """
+
+    def __init__(
+        self,
+        service: Driver,
+        *,
+        access: Access | None = None,
+        address: str = "127.0.0.1:0",
+        tls: Tls | None = None,
+        limits: Limits | None = None,
+        client_clock: bool = False,
+        insecure: bool = False,
+    ) -> None:
+        if tls is None and not insecure and not _is_loopback(address):
+            raise ValueError(
+                f"plaintext on {address} can be read by others: use TLS, or say that it is meant"
+            )
+        self.access = access if access is not None else Access.open()
+        self.limits = limits if limits is not None else Limits()
+        self.port = 0
+        #: calls refused, by status
+        self.refused: Counter[str] = Counter()
+        self._steps = OneThread(service) if client_clock else None
+        self._driver: Any = self._steps or service
+        self._address = address
+        self._tls = tls
+        self._renewed: grpc.ServerCertificateConfiguration | None = None
+        self.registry = Registry(self._driver, self.limits, waits=client_clock)
+        self._stepping = asyncio.Lock()
+        #: open streams of each resource manager; those that have not said whose they are: ""
+        self._streams: Counter[str] = Counter()
+        self._server: grpc.aio.Server | None = None
+        self._health: Any = None
+        self._bucket: Bucket | None = None
+
+    # -- life ------------------------------------------------------------------------------------
+
+    async def start(self) -> int:
+        """Listen. Returns the port. Raises ``OSError`` where that is not possible, ``ValueError``
+        for certificates that cannot be used."""
+        limits = self.limits
+        options = [
+            ("grpc.max_receive_message_length", limits.message_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.max_metadata_size", 16 << 10),
+            ("grpc.max_concurrent_streams", limits.streams_per_rm * 4),
+            ("grpc.so_reuseport", 0),
+            ("grpc.keepalive_time_ms", int(limits.keepalive_s * 1000)),
+            ("grpc.keepalive_timeout_ms", int(limits.keepalive_timeout_s * 1000)),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_pings_without_data", 0),
+            ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ]
+        self._bucket = Bucket(
+            limits.requests_per_second, limits.request_burst, asyncio.get_running_loop().time
+        )
+        server = grpc.aio.server(interceptors=[Strict(limits.streams)], options=options)
+        server.add_generic_rpc_handlers((self._si_handlers(), self._extension_handlers()))
+        self._health = health_aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (SI_SERVICE, EXTENSION_SERVICE, "grpc.health.v1.Health")
+        reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
+        for name in names[:2]:
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        try:
+            if self._tls is not None:
+                self.port = server.add_secure_port(
+                    self._address, self._tls.credentials(self._take_renewed)
+                )
+            else:
+                self.port = server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise OSError(f"gRPC cannot listen on {self._address}: {error}") from None
+        if not self.port and not self._address.startswith("unix:"):
+            raise OSError(f"gRPC cannot listen on {self._address}")
+        await server.start()
+        self._server = server
+        self.registry.spawn(self.registry.sweep())
+        return self.port
+
+    async def stop(self, grace: float | None = 5.0) -> None:
+        """Say that it stops, let calls end for ``grace`` seconds, and end the rest. The scheduler
+        itself goes on: what it knows of resource managers is as it was."""
+        self.registry.stopping = True
+        if self._server is None:
+            return
+        await self._health.enter_graceful_shutdown()
+        ending = Ending(Code.UNAVAILABLE, "I8", "the scheduler stops: connect again, then register")
+        for session in self.registry.sessions.values():
+            for stream in [*session.live.values()]:
+                stream.end(ending)
+        await self._server.stop(grace)
+        await self.registry.stop(ending)
+        if self._steps is not None:
+            self._steps.stop()
+        self._server = None
+
+    def renew_certificates(self) -> None:
+        """Read the TLS files again, for connections from now on. Raises ``ValueError``; then nothing
+        changes."""
+        if self._tls is not None:
+            self._renewed = self._tls.configuration()
+
+    def _take_renewed(self) -> grpc.ServerCertificateConfiguration | None:
+        """For gRPC, which asks at every new connection."""
+        found, self._renewed = self._renewed, None
+        return found
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        """The resource managers that are registered over gRPC, by id."""
+        return dict(self.registry.sessions)
+
+    @property
+    def streams(self) -> int:
+        """How many streams are open."""
+        return self._streams.total()
+
+    # -- handlers --------------------------------------------------------------------------------
+
+    def _si_handlers(self) -> grpc.GenericRpcHandler:
+        handlers: dict[str, Any] = {
+            RPC_OF[kind]: grpc.stream_stream_rpc_method_handler(self._stream_of(kind))
+            for kind in SI_KINDS
+        }
+        handlers["RegisterResourceManager"] = self._unary(
+            RegisterResourceManagerRequest, self._register
+        )
+        return grpc.method_handlers_generic_handler(SI_SERVICE, handlers)
+
+    def _extension_handlers(self) -> grpc.GenericRpcHandler:
+        handlers = {
+            "Callbacks": grpc.stream_stream_rpc_method_handler(self._stream_of(CALLBACK)),
+            "UpdateConfiguration": self._unary(UpdateConfigurationRequest, self._configure),
+            "Shutdown": self._unary(ShutdownRequest, self._shut_down),
+            "Step": self._unary(StepRequest, self._step),
+            "Explain": self._unary(ExplainRequest, self._explain),
+        }
+        return grpc.method_handlers_generic_handler(EXTENSION_SERVICE, handlers)
+
+    def _unary(
+        self, message: type[Any], do: Callable[[Principal, Any, Context], Awaitable[Any]]
+    ) -> Any:
+        async def handle(data: bytes, context: Context) -> bytes:
+            try:
+                who = self._who(context)
+                if self._bucket is not None and not self._bucket.try_take():
+                    raise Ending(Code.RESOURCE_EXHAUSTED, "I11", "too many requests: wait a little")
+                response = await do(who, parse(message, data), context)
+            except Ending as ending:
+                await self._abort(context, ending)
+            return bytes(response.SerializeToString())
+
+        return grpc.unary_unary_rpc_method_handler(handle)
+
+    def _stream_of(self, kind: int) -> Callable[[Any, Context], Coroutine[Any, Any, None]]:
+        async def handle(_: Any, context: Context) -> None:
+            try:
+                ending = await self._stream(kind, context)
+            except Ending as error:
+                ending = error
+            if ending is not None:
+                await self._abort(context, ending)
+
+        return handle
+
+    async def _abort(self, context: Context, ending: Ending) -> None:
+        self.refused[ending.code.name] += 1
+        await context.abort(ending.code, ending.details, ending.trailing)
+
+    def _who(self, context: Context) -> Principal:
+        """Raises `Ending` for somebody who is not known."""
+        if self.registry.stopping:
+            raise Ending(Code.UNAVAILABLE, "I8", "the scheduler stops")
+        proof = context.auth_context() or {}
+        names = [
+            name.decode("utf-8", "replace")
+            for key in ("x509_common_name", "x509_subject_alternative_name")
+            for name in proof.get(key, ())
+        ]
+        who = self.access.principal(bearer_of(_metadata(context, "authorization")), names)
+        if who is None:
+            raise Ending(Code.UNAUTHENTICATED, "access", "no known token, and no known certificate")
+        return who
+
+    # -- unary calls -----------------------------------------------------------------------------
+
+    async def _register(
+        self, who: Principal, request: RegisterResourceManagerRequest, context: Context
+    ) -> RegisterResourceManagerResponse:
+        rm_id = request.rmID
+        _check_may(who, rm_id)
+        if len(rm_id) > LONGEST_ID:
+            raise Ending(Code.INVALID_ARGUMENT, "I10", f"rmID is longer than {LONGEST_ID}")
+        most = self.limits.resource_managers
+        if rm_id not in self.registry.sessions and len(self.registry.sessions) >= most:
+            raise Ending(Code.RESOURCE_EXHAUSTED, "I9", f"{most} resource managers are registered")
+        if rm_id not in self.registry.names and len(self.registry.names) >= most * _NAMES:
+            raise Ending(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
+        # whoever gives up waiting, it is done or not done
+        in_order = _metadata(context, IN_ORDER) is not None
+        session = await asyncio.shield(
+            self.registry.spawn(self.registry.enter(rm_id, request, in_order))
+        )
+        await context.send_initial_metadata(((EPOCH, str(session.epoch)),))
+        return RegisterResourceManagerResponse()
+
+    async def _configure(
+        self, who: Principal, request: UpdateConfigurationRequest, _: Context
+    ) -> UpdateConfigurationResponse:
+        self._registered(who, request.rmID)
+        try:
+            await asyncio.wrap_future(self._driver.submit(request))
+        except RequestError as error:
+            raise of_request(error) from None
+        return UpdateConfigurationResponse()
+
+    async def _shut_down(
+        self, who: Principal, request: ShutdownRequest, _: Context
+    ) -> ShutdownResponse:
+        session = self._registered(who, request.rmID)
+        await asyncio.shield(self.registry.spawn(self.registry.leave(session)))
+        return ShutdownResponse()
+
+    async def _step(self, who: Principal, request: StepRequest, _: Context) -> StepResponse:
+        session = self._registered(who, request.rmID)
+        if self._steps is None:
+            raise Ending(Code.FAILED_PRECONDITION, "Step", "the scheduler has a clock of its own")
+        async with self._stepping:
+            return await step(self._steps, session, request, self.limits)
+
+    async def _explain(
+        self, who: Principal, request: ExplainRequest, _: Context
+    ) -> ExplainResponse:
+        self._registered(who, request.rmID)
+        partition = request.partition or "default"
+        app, key = request.applicationID, request.allocationKey
+        try:
+            queue, state, reasons = await asyncio.wrap_future(
+                self._driver.explain(request.rmID, partition, app, key)
+            )
+        except KeyError as error:
+            name = f"{app}/{key}" if key else app
+            text = f"{name!r} in partition {partition!r} is not known: {error}"
+            raise Ending(Code.NOT_FOUND, "Explain", text) from None
+        return ExplainResponse(queue=queue, state=state, reasons=reasons)
+
+    def _registered(self, who: Principal, rm_id: str) -> Session:
+        _check_may(who, rm_id)
+        session = self.registry.sessions.get(rm_id)
+        if session is None:
+            raise Ending(
+                Code.NOT_FOUND, "I43", f"resource manager {rm_id!r} is not registered", again=True
+            )
+        return session
+
+    # -- streams ---------------------------------------------------------------------------------
+
+    async def _stream(self, kind: int, context: Context) -> Ending | None:
+        who = self._who(context)
+        opened = self.registry.epoch
+        if self._streams.total() >= self.limits.streams:
+            raise Ending(
+                Code.RESOURCE_EXHAUSTED, "I2", f"{self.limits.streams} streams are open already"
+            )
+        rm_id = _metadata(context, RM_ID) or ""
+        self._streams[""] += 1
+        try:
+            first = None
+            if not rm_id:
+                first = await self._introduced(kind, context)
+                if first is None:
+                    return None
+                rm_id = rm_id_of(kind, first)
+        finally:
+            self._streams[""] -= 1
+        _check_may(who, rm_id)
+        if self._streams[rm_id] >= self.limits.streams_per_rm:
+            raise Ending(
+                Code.RESOURCE_EXHAUSTED,
+                "I2",
+                f"resource manager {rm_id!r} has {self.limits.streams_per_rm} streams already",
+            )
+        self._streams[rm_id] += 1
+        try:
+            session = await self.registry.session_for(rm_id, opened, _number(context, EPOCH))
+            stream = Stream(
+                kind,
+                session,
+                context,
+                self.limits,
+                submit=self._driver.post,
+                half_closed=self.registry.half_closed,
+                greeted=self.registry.greeted,
+            )
+            self.registry.attach(stream, _number(context, RECEIVED))
+            try:
+                await context.send_initial_metadata(
+                    ((EPOCH, str(session.epoch)), (RECEIVED, str(session.taken[kind])))
+                )
+                return await stream.run(first)
+            finally:
+                self.registry.detach(stream)
+        finally:
+            self._streams[rm_id] -= 1
+            if not self._streams[rm_id]:
+                del self._streams[rm_id]
+
+    async def _introduced(self, kind: int, context: Context) -> Any | None:
+        """The first message, which says whose stream it is; ``None`` if there is none."""
+        limit = self.limits.introduction_s
+        try:
+            data = await asyncio.wait_for(context.read(), limit)
+        except TimeoutError:
+            raise Ending(
+                Code.DEADLINE_EXCEEDED, "I11", f"no rmID within {limit:g} s of the stream's start"
+            ) from None
+        return None if data is grpc.aio.EOF else parse(MESSAGE_OF[kind], data)
+
+
+def _metadata(context: Context, key: str) -> str | None:
+    for name, value in context.invocation_metadata() or ():
+        if name == key:
+            return value if isinstance(value, str) else value.decode("utf-8", "replace")
+    return None
+
+
+def _number(context: Context, key: str) -> int | None:
+    text = _metadata(context, key)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise Ending(Code.INVALID_ARGUMENT, "I7", f"metadata {key}: {text[:40]!r} is no number")
+    return int(text)
+
+
+def _check_may(who: Principal, rm_id: str) -> None:
+    if not who.may_act_for(rm_id):
+        raise Ending(
+            Code.PERMISSION_DENIED,
+            "access",
+            f"{who.name!r} may not act for resource manager {rm_id[:LONGEST_ID]!r}",
+        )
+
+
+def _is_loopback(address: str) -> bool:
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,212 @@
+"""A cluster that lives beside a real scheduler, for somebody who wants to see one at work.
+
+The resource manager is the simulation's. Its clock runs with the real one, only quicker, and its
+users never stop: trainings that are gangs, batch jobs that fill what is left, and rushes of service
+pods that have a guarantee and push batch jobs out. More is submitted than fits at times, so that
+something waits.
+
+Everything is bounded, however long it runs: no more jobs are handed in while many live, and what has
+ended is forgotten (`OPTIONS` lets the scheduler forget it soon, too).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga import si
+from quadriga.core import Options, Output
+from quadriga.fsm import application as life
+from quadriga.fsm.table import MINUTE, SECOND
+from quadriga.sim.destinations import Destinations
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.outbox import RM_ID
+from quadriga.sim.resource_manager import ResourceManager
+from quadriga.sim.usage import Usage
+from quadriga.sim.workload.model import GIB, VCORE, Job, Member, NodeSpec, Resources, Workload
+
+if TYPE_CHECKING:
+    from quadriga.core.service import SchedulerService
+
+__all__ = ["OPTIONS", "QUEUES", "Demo"]
+
+QUEUES: Final = """\
+partitions:
+  - name: default
+    nodesortpolicy:
+      type: binpacking
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: research
+            resources:
+              max: {vcore: 144, memory: 576Gi}
+            queues:
+              - name: training
+                properties:
+                  application.sort.policy: fifo
+                  preemption.policy: disabled
+                resources:
+                  guaranteed: {vcore: 64, memory: 256Gi}
+              - name: notebooks
+                resources:
+                  max: {vcore: 24, memory: 96Gi}
+          - name: batch
+            properties:
+              application.sort.policy: fifo
+            resources:
+              guaranteed: {vcore: 8, memory: 32Gi}
+          - name: services
+            properties:
+              preemption.delay: 2s
+            resources:
+              guaranteed: {vcore: 64, memory: 256Gi}
+"""
+
+#: how a scheduler should work that is looked at for minutes: ends are seen, and soon forgotten
+OPTIONS: Final = Options(
+    lasts={
+        ("application", life.WAITING): 5 * SECOND,
+        ("application", life.COMPLETED): 10 * MINUTE,
+        ("application", life.KILLED): 10 * MINUTE,
+        ("application", life.REJECTED): 10 * MINUTE,
+    }
+)
+
+_NODES = 12
+_CAPACITY: Resources = {VCORE: 16_000, "memory": 64 * GIB}
+_USERS = ("ada", "bela", "chen", "dora", "emre")
+
+#: jobs alive at a time; users of a full cluster give up
+_MOST_ALIVE = 80
+#: rounds of talk in one step; the rest is for the next
+_MOST_ROUNDS = 50
+
+# In seconds of the cluster's clock.
+_RUSH_EVERY = 2400
+_FIRST_RUSH = 480
+_MEAN_GAP = 66.0
+#: jobs of the first minute, so that the cluster is full soon
+_AT_ONCE = 24
+
+
+class Demo(si.NullCallback):
+    """The simulated resource manager of ``service``. `begin` once, then `step` as time passes.
+
+    ``speed`` is how many seconds pass in the cluster in a real one. Both are to be called on the
+    thread that owns the scheduler (``service.read``), so that neither side speaks while the other
+    still listens.
+    """
+
+    def __init__(self, service: SchedulerService, *, speed: float = 60.0, seed: int = 1) -> None:
+        self._service = service
+        self._speed = speed
+        self._heard: deque[Output] = deque()
+        nodes = tuple(
+            NodeSpec(f"node-{n:02}", dict(_CAPACITY), {"si/rackname": f"rack-{n % 3}"})
+            for n in range(1, _NODES + 1)
+        )
+        self._nodes = nodes
+        cluster = Workload("demo", nodes, (), (), (), 0, "made up")
+        options = SimulationOptions(start_s=45, release_s=30, confirm_s=5)
+        destinations = Destinations(cluster, QUEUES, queue_map={}, user_map={})
+        self.manager = ResourceManager(options, Usage(VCORE), destinations)
+        self._jobs = _jobs(random.Random(seed))
+        self._next = next(self._jobs)
+        #: jobs that have ended so far
+        self.ended = 0
+
+    # -- what the scheduler says -----------------------------------------------------------------
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        """Kept until the next step."""
+        self._heard.append(Output(RM_ID, response))
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        """Kept until the next step."""
+        self._heard.append(Output(RM_ID, response))
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        """Kept until the next step."""
+        self._heard.append(Output(RM_ID, response))
+
+    # -- what the cluster does -------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Register, and report the nodes."""
+        registration = self.manager.outbox.registration(QUEUES)
+        registration.extraConfig["event.trackingEnabled"] = "true"
+        registration.buildInfo["demo"] = "true"
+        self._service.register_resource_manager(registration, self)
+        self._service.update_node(self.manager.outbox.nodes(self._nodes))
+
+    def step(self, elapsed: int) -> None:
+        """All that has become due ``elapsed`` ns after the beginning.
+
+        Raises `SimulationError` where the scheduler says what no resource manager understands.
+        """
+        manager, clock = self.manager, self.manager.clock
+        clock.now = max(clock.now, int(elapsed * self._speed))
+        while self._next.submit_s * SECOND <= clock.now:
+            if len(manager.runs) < _MOST_ALIVE:
+                manager.submit(self._next, self._next.job_id)
+            self._next = next(self._jobs)
+        for _ in range(_MOST_ROUNDS):
+            self._listen()
+            clock.run_due()
+            requests = manager.requests()
+            if not requests:
+                break
+            for request in requests:
+                self._say(request)
+        self.ended += len(manager.fates)
+        manager.fates.clear()
+        manager.usage.days.clear()
+
+    def _listen(self) -> None:
+        heard, self._heard = self._heard, deque()
+        self.manager.receive(heard)
+
+    def _say(self, request: Any) -> None:
+        if isinstance(request, si.ApplicationRequest):
+            self._service.update_application(request)
+        else:
+            self._service.update_allocation(request)
+
+
+def _jobs(chance: random.Random) -> Iterator[Job]:
+    """For ever, in the order in which users hand them in."""
+    now, rush = 0.0, _FIRST_RUSH
+    for number in count(1):
+        now += chance.expovariate(1 / _MEAN_GAP) if number > _AT_ONCE else 1.0
+        if now >= rush:
+            for pod in range(10):
+                yield _job(f"shop-{number:05}-{pod}", rush, chance, "services", 1, 4, (600, 900))
+            rush += _RUSH_EVERY
+        kind = chance.random()
+        if kind < 0.30:
+            pods = chance.randint(3, 8)
+            yield _job(f"training-{number:05}", now, chance, "training", pods, 4, (600, 1800))
+        elif kind < 0.45:
+            yield _job(f"notebook-{number:05}", now, chance, "notebooks", 1, 2, (900, 2400))
+        else:
+            size = chance.choice((2, 4, 8))
+            yield _job(f"batch-{number:05}", now, chance, "batch", 1, size, (600, 1500))
+
+
+def _job(
+    name: str,
+    now: float,
+    chance: random.Random,
+    queue: str,
+    pods: int,
+    vcores: int,
+    runtime: tuple[int, int],
+) -> Job:
+    member = Member(pods, {VCORE: vcores * 1000, "memory": vcores * 4 * GIB})
+    user = _USERS[chance.randrange(len(_USERS))]
+    return Job(name, int(now), chance.randint(*runtime), user, queue, (member,))

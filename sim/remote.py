@@ -1,0 +1,189 @@
+"""The scheduler of a simulation in another process, which goes by the simulation's clock.
+
+``quadriga serve --clock client`` waits for its client to say what time it is, so every message has
+its instant and its place, and the decisions are those of a scheduler at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from quadriga.core import Output
+from quadriga.si import (
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    EventRecord,
+    NodeRequest,
+    NodeResponse,
+    NullCallback,
+    RegisterResourceManagerRequest,
+    RequestError,
+    ResourceManagerCallback,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.si.client import Client, ClientError
+from quadriga.si.client.answers import has
+from quadriga.si.client.errors import refusal
+from quadriga.si.client.streams import STREAM_OF
+from quadriga.si.extension.extension_pb2 import Channel, ExplainResponse
+from quadriga.sim.errors import SimulationError
+from quadriga.sim.options import SimulationOptions
+from quadriga.sim.pods import Pod, Run
+from quadriga.sim.report import Report
+from quadriga.sim.simulation import Core, Progress, Simulation
+from quadriga.sim.workload.model import Workload
+
+__all__ = ["RemoteScheduler", "RemoteSimulation"]
+
+_SECOND = 1_000_000_000
+
+
+class RemoteScheduler:
+    """What drives a `Scheduler` (`apply`, `advance`, `schedule`, `next_deadline`), for one resource
+    manager, over a client. All times are ns.
+
+    ``questions`` answers predicates, where there are any. Raises what the client raises.
+    """
+
+    def __init__(self, client: Client, questions: ResourceManagerCallback | None = None) -> None:
+        self.client = client
+        self.now = 0
+        #: the last call of ``schedule`` ended because of its limit
+        self.unfinished = False
+        self._heard: list[Output] = []
+        self._listener = _Listener(self._heard)
+        for question in ("predicates", "preemption_predicates"):
+            if has(questions, question):
+                setattr(self._listener, question, getattr(questions, question))
+        self._deadline: int | None = None
+        self._send: dict[type[Any], Callable[[Any], None]] = {
+            AllocationRequest: client.update_allocation,
+            ApplicationRequest: client.update_application,
+            NodeRequest: client.update_node,
+        }
+
+    def apply(self, message: Any, now: int) -> list[Output]:
+        """Send one message, at this instant; returns what the scheduler said because of it.
+
+        Raises `RequestError` for a request that is refused whole.
+        """
+        if isinstance(message, RegisterResourceManagerRequest):
+            if self._listener.rm_id:  # else there is nobody yet who could tell it the time
+                self._step(now)
+            self._listener.rm_id = message.rmID
+            self.client.register_resource_manager(message, self._listener)
+            return self._step(now)
+        if isinstance(message, UpdateConfigurationRequest):
+            self._step(now)
+            self.client.update_configuration(message)
+            return self._step(now)
+        if not any(field.name != "rmID" for field, _ in message.ListFields()):
+            return self._step(now)  # on the wire it says only whose stream it is
+        self._send[type(message)](message)
+        return self._step(now, [STREAM_OF[type(message)]])
+
+    def advance(self, now: int) -> list[Output]:
+        """Let every timer up to ``now`` fire, each at its own instant."""
+        return self._step(now, advance=True)
+
+    def schedule(self, now: int, limit: int | None = None) -> list[Output]:
+        """Let the scheduler decide, at most ``limit`` rounds (at least one)."""
+        return self._step(now, schedule=True, limit=limit or 0)
+
+    def next_deadline(self) -> int | None:
+        """The instant of the scheduler's next timer, as of its last word."""
+        return self._deadline
+
+    def _step(self, now: int, streams: Sequence[Channel] = (), **what: Any) -> list[Output]:
+        try:
+            response = self.client.step(now, streams, **what)
+        except RequestError as error:  # of the step itself
+            raise SimulationError(
+                f"the scheduler at {self.client.address} does not go by this clock: {error.reason}"
+                " (start a new one: quadriga serve --clock client)"
+            ) from None
+        self.now = now
+        self.unfinished = response.unfinished
+        self._deadline = response.nextDeadline if response.HasField("nextDeadline") else None
+        heard = list(self._heard)
+        self._heard.clear()
+        if response.refused:
+            raise refusal(response.refused[0].reason, "Request")
+        return heard
+
+
+class _Listener(NullCallback):
+    """Writes down all messages in their order."""
+
+    def __init__(self, heard: list[Output]) -> None:
+        self.rm_id = ""
+        self._heard = heard
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        self._heard.append(Output(self.rm_id, response))
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self._heard.append(Output(self.rm_id, response))
+
+    def update_node(self, response: NodeResponse) -> None:
+        self._heard.append(Output(self.rm_id, response))
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self._heard.append(Output(self.rm_id, request))
+
+    def send_event(self, events: Sequence[EventRecord]) -> None:
+        self._heard.extend(Output(self.rm_id, event) for event in events)
+
+
+class RemoteSimulation(Simulation):
+    """A simulation whose scheduler is reached through ``client``. It can check no invariants, and
+    has no journal: both are the scheduler's own.
+
+    Raises `SimulationError` besides for a scheduler that goes by its own clock, or has been used.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        options: SimulationOptions | None = None,
+        progress: Progress | None = None,
+        *,
+        client: Client,
+    ) -> None:
+        self.remote = RemoteScheduler(client)
+        super().__init__(workload, options, progress)
+
+    @property
+    def _core(self) -> Core:
+        return self.remote
+
+    def run(self) -> Report:
+        """Simulate to the end, and leave."""
+        try:
+            report = super().run()
+            self.remote.client.shutdown()
+        except (ClientError, PermissionError) as error:
+            raise SimulationError(f"at {self._at()}: {error}") from error
+        return report
+
+    def _placed(self, key: str) -> str:
+        return self._explain(key).queue
+
+    def _reasons(self, run: Run, pod: Pod) -> tuple[str, ...]:
+        return tuple(self._explain(run.key, pod.key).reasons)
+
+    def _explain(self, key: str, ask: str = "") -> ExplainResponse:
+        return self.remote.client.explain(key, ask, self.destinations.partition)
+
+    @property
+    def _checked(self) -> str:
+        return "nowhere: the scheduler is in another process"
+
+    def _check(self) -> None:
+        """The scheduler looks after itself."""

@@ -1,0 +1,249 @@
+"""``quadriga serve`` in this process, where one can see which of its lines run: a thread asks, and
+sends the signals."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from service_process import Served, client_tls, until
+
+from quadriga.cli.main import main
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+"""
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Logging, and who takes signals, are the process's."""
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    taken = {
+        which: signal.getsignal(which) for which in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    }
+    yield
+    logging.captureWarnings(False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in (
+        "uvicorn",
+        "uvicorn.error",
+        "uvicorn.access",
+        "asyncio",
+        "grpc",
+        "quadriga.applications",
+    ):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+    for which, handler in taken.items():
+        signal.signal(which, handler)
+
+
+class Visit(Served):
+    """Asks, from a thread of its own, while the command runs in the main one."""
+
+    def __init__(self, ports_file: Path, ask: Callable[[Visit], None], capfd: Any) -> None:
+        self._ports_file = ports_file
+        self._ask = ask
+        self._capfd = capfd
+        self.log = ""
+        self.error: BaseException | None = None
+        self.over = threading.Event()
+        self._thread = threading.Thread(target=self._visit)
+        self._thread.start()
+
+    def _visit(self) -> None:
+        try:
+            until(lambda: self._ports_file.exists() or self.over.is_set(), lambda: "not ready")
+            if not self.over.is_set():
+                self.ports = json.loads(self._ports_file.read_text(encoding="utf-8"))
+                self._ask(self)
+        except BaseException as error:
+            self.error = error
+        finally:
+            if not self.over.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    def send(self, which: signal.Signals) -> None:
+        os.kill(os.getpid(), which)
+
+    def log_has(self, text: str) -> None:
+        def found() -> bool:
+            self.log += self._capfd.readouterr().err
+            return text in self.log
+
+        until(found, lambda: f"{text!r} is not in {self.log}")
+
+    def end(self) -> None:
+        self.over.set()
+        self._thread.join()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def serving(tmp_path: Path, capfd: Any) -> Callable[..., tuple[int, str]]:
+    """``serving(ask, "--demo")`` gives the exit code and the log, after SIGTERM."""
+
+    def served(ask: Callable[[Visit], None], *options: object) -> tuple[int, str]:
+        ports = tmp_path / "ports.json"
+        words = ["serve", "--http", "0", "--grpc", "0", "--ports-file", ports, *options]
+        visit = Visit(ports, ask, capfd)
+        try:
+            code = main([str(word) for word in words])
+        finally:
+            visit.end()
+        return code, visit.log + capfd.readouterr().err
+
+    return served
+
+
+def nothing(visit: Visit) -> None:
+    """It ends by itself."""
+    assert visit.over.wait(30)
+
+
+def test_it_starts_and_stops(serving: Callable[..., Any]) -> None:
+    code, log = serving(lambda visit: visit.get("/readyz"))
+    assert code == 0
+    assert log.rstrip().endswith("stopped")
+
+
+def test_queues_and_tokens_are_read_again(
+    serving: Callable[..., Any], tmp_path: Path, tokens: Path
+) -> None:
+    queues = tmp_path / "queues.yaml"
+    queues.write_text(QUEUES, encoding="utf-8")
+
+    def ask(visit: Visit) -> None:
+        queues.write_text(QUEUES + "          - name: a\n", encoding="utf-8")
+        tokens.chmod(0o666)
+        visit.send(signal.SIGHUP)
+        visit.log_has("the queues stay as before: 1 problem")
+        visit.log_has("the tokens stay as before: 1 problem")
+        queues.write_text(QUEUES + "          - name: b\n", encoding="utf-8")
+        tokens.chmod(0o600)
+        visit.send(signal.SIGHUP)
+        visit.log_has("the queues are those of the file again")
+        metrics = visit.ask("/ws/v1/metrics")[1].decode()
+        assert 'quadriga_reloads_total{outcome="refused"} 2' in metrics
+        assert 'quadriga_reloads_total{outcome="taken"} 1' in metrics
+
+    assert serving(ask, "--config", queues, "--tokens", tokens)[0] == 0
+
+
+def test_the_demo_and_its_journal(serving: Callable[..., Any], tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+
+    def ask(visit: Visit) -> None:
+        def running() -> bool:
+            found = visit.get("/ws/v1/partitions")
+            return bool(found and found[0]["applications"].get("Running"))
+
+        until(running)
+        until(lambda: journal.stat().st_size)
+
+    assert serving(ask, "--demo", "--journal", journal)[0] == 0
+    seqs = [json.loads(line)["seq"] for line in journal.read_text("utf-8").splitlines()]
+    assert seqs == list(range(len(seqs)))
+
+
+def test_tls_with_a_certificate_that_is_renewed(
+    serving: Callable[..., Any], pki: Path, tmp_path: Path
+) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    certificate.write_bytes((pki / "server.pem").read_bytes())
+    key.write_bytes((pki / "server.key").read_bytes())
+
+    def ask(visit: Visit) -> None:
+        assert visit.ask("/livez", tls=client_tls(pki))[0] == 200
+        before = visit.certificates(pki)
+        certificate.write_bytes((pki / "new.pem").read_bytes())
+        visit.send(signal.SIGHUP)
+        visit.log_has("the certificates stay as before")
+        key.write_bytes((pki / "new.key").read_bytes())
+        visit.send(signal.SIGHUP)
+        until(lambda: visit.certificates(pki) != before)
+
+    assert serving(ask, "--tls-cert", certificate, "--tls-key", key)[0] == 0
+
+
+def test_a_part_that_fails(serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    import quadriga.sim.demo
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(quadriga.sim.demo.Demo, "step", fail)
+    code, log = serving(nothing, "--demo")
+    assert code == 1
+    assert "demo has ended by itself" in log
+
+
+def test_a_part_that_fails_at_the_start(
+    serving: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import quadriga.web.app
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(quadriga.web.app, "create_app", fail)
+    code, log = serving(nothing)
+    assert code == 1
+    assert "a part has failed at the start" in log
+
+
+@pytest.mark.parametrize("side", ["--http", "--grpc"])
+def test_a_port_that_somebody_has(serving: Callable[..., Any], side: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, log = serving(nothing, side, taken.getsockname()[1])
+    assert code == 1
+    assert "Address already in use" in log
+
+
+def test_a_clients_clock(serving: Callable[..., Any]) -> None:
+    def ask(visit: Visit) -> None:
+        visit.send(signal.SIGHUP)
+        visit.log_has("no --config to read again")
+        assert set(visit.ports) == {"grpc"}
+
+    assert serving(ask, "--clock", "client", "--log-format", "json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "reason"),
+    [
+        ("--config", "partitions: [{name: default}, {name: default}]", "cannot be used"),
+        ("--config", b"\xff\xfe\xfa", "not UTF-8 text"),
+        ("--tokens", "nobody nothing", "needs three words"),
+        ("--journal", "something else", "is not a journal"),
+        ("--journal", None, "No such file"),
+        ("--config", None, "No such file"),
+    ],
+)
+def test_files_that_cannot_be_used(
+    tmp_path: Path, capsys: Any, option: str, text: str | bytes | None, reason: str
+) -> None:
+    path = tmp_path / "gone" / "file" if text is None else tmp_path / "file"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        path.chmod(0o600)
+    assert main(["serve", "--http", "0", "--grpc", "0", option, str(path)]) == 2
+    assert reason in capsys.readouterr().err

@@ -1,0 +1,157 @@
+"""The journal of a service as a file: complete, bounded, and read by ``quadriga story``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.cli.serving import journal_file
+from quadriga.cli.serving.journal_file import JournalFile, _line
+from quadriga.core import Journal, Options, Record
+from quadriga.sim import read_journal
+from quadriga.sim.script import Script
+
+MIB = 1 << 20
+
+
+def keep(file: JournalFile, script: Script) -> None:
+    file.write(file.take(script.scheduler.journal))
+
+
+def numbers(path: Path) -> list[int]:
+    return [json.loads(line)["seq"] for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.jsonl"
+
+
+def test_every_change_is_written_once(path: Path) -> None:
+    script = Script()
+    file = JournalFile(path, MIB)
+    keep(file, script)
+    script.node("n1", vcore=4000)
+    keep(file, script)
+    keep(file, script)
+    script.app("app-1")
+    script.ask("app-1", "a", vcore=1000)
+    script.schedule()
+    keep(file, script)
+    file.close()
+    assert numbers(path) == list(range(script.scheduler.journal.count))
+    assert file.lost == 0
+
+
+def test_any_name_is_written_so_that_it_can_be_read_again(path: Path) -> None:
+    evil = 'a"b\\c\n\t\x00\u2028é\udc80'
+    record = Record(1, 2, evil, "t", "s", "s", evil)
+    assert json.loads(_line(record)) == record._asdict()
+    file = JournalFile(path, MIB)
+    journal = Journal(None)
+
+    class Named:
+        key, state = evil, "New"
+
+    journal.add(1, "application", Named(), "ask", "New", "Accepted", "because")  # type: ignore[arg-type]
+    file.write(journal)
+    file.close()
+    [line] = read_journal(path)
+    assert line.key == f"application/{evil}"
+
+
+def test_story_reads_it(path: Path, quadriga: Callable[..., Any]) -> None:
+    script = Script()
+    script.now = 1_790_000_000 * 10**9 + 5_000_000
+    script.app("app-1")
+    script.ask("app-1", "a", vcore=1000)
+    file = JournalFile(path, MIB)
+    keep(file, script)
+    file.close()
+    done = quadriga("story", "application/app-1", "--journal", path)
+    assert done.code == 0
+    assert "2026-09-21 14:13:20.005  New  ask ->  Accepted" in done.out
+
+
+def test_a_full_file_becomes_the_old_one_and_there_are_never_more_than_two(path: Path) -> None:
+    script = Script()
+    file = JournalFile(path, 2000)
+    for n in range(60):
+        script.node(f"n{n}", vcore=1)
+        keep(file, script)
+    file.close()
+    old = path.with_name("journal.jsonl.1")
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, old.name]
+    assert max(path.stat().st_size, old.stat().st_size) <= 2000
+    together = numbers(old) + numbers(path)
+    assert together == list(range(together[0], script.scheduler.journal.count))
+
+
+def test_a_new_process_goes_on_behind_the_last_whole_line(path: Path) -> None:
+    file = JournalFile(path, MIB)
+    keep(file, Script())
+    file.close()
+    with path.open("ab") as stream:
+        stream.write(b'{"seq":1,"time":7,"key":"no')
+    file = JournalFile(path, MIB)
+    keep(file, Script())
+    file.close()
+    assert numbers(path) == [0, 0]
+
+
+def test_what_is_no_journal_is_not_touched(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(b"partitions:\n  - name: default")
+    with pytest.raises(ValueError, match="is not a journal"):
+        JournalFile(path, MIB)
+    assert path.read_bytes() == b"partitions:\n  - name: default"
+    with pytest.raises(ValueError, match="is not a file"):
+        JournalFile(tmp_path, MIB)
+    with pytest.raises(FileNotFoundError):
+        JournalFile(tmp_path / "no" / "where", MIB)
+
+
+def test_what_came_too_quickly_is_counted_as_lost(path: Path, caplog: Any) -> None:
+    script = Script(options=Options(journal_size=3))
+    for n in range(10):
+        script.node(f"n{n}", vcore=1)
+    file = JournalFile(path, MIB)
+    keep(file, script)
+    file.close()
+    assert numbers(path) == [8, 9, 10]
+    assert file.lost == 8
+    assert "missed 8 changes" in caplog.text
+
+
+def test_a_full_disk_is_said_once_and_survived(
+    path: Path, caplog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Disk(journal_file.FileIO):
+        room = True
+
+        def write(self, data: Any) -> int:
+            if not Disk.room:
+                super().write(data[:10])
+                raise OSError(28, "No space left on device")
+            return super().write(data)
+
+    monkeypatch.setattr(journal_file, "FileIO", Disk)
+    caplog.set_level("INFO")
+    script = Script()
+    file = JournalFile(path, MIB)
+    keep(file, script)
+    Disk.room = False
+    for name in ("n1", "n2"):
+        script.node(name, vcore=1)
+        keep(file, script)
+    Disk.room = True
+    script.node("n3", vcore=1)
+    keep(file, script)
+    file.close()
+    assert numbers(path) == [0, 3]
+    assert file.lost == 2
+    assert caplog.text.count("No space left") == 1
+    assert "written again, 2 changes lost" in caplog.text

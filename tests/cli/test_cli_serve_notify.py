@@ -1,0 +1,63 @@
+"""What systemd hears (sd_notify(3)): nothing where it did not ask."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quadriga.cli.serving.notify import Notifier
+
+
+@pytest.fixture(params=["path", "abstract"])
+def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, socket.socket]]:
+    """The name as in the environment, and the socket that listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
+        listening.settimeout(10)
+        if request.param == "path":
+            name = str(tmp_path / "notify")
+            listening.bind(name)
+        else:
+            name = f"@quadriga-test-{os.getpid()}"
+            listening.bind(f"\0{name[1:]}")
+        yield name, listening
+
+
+def test_it_hears_how_we_are(systemd: tuple[str, socket.socket]) -> None:
+    name, listening = systemd
+    notifier = Notifier({"NOTIFY_SOCKET": name})
+    notifier.ready("http://127.0.0.1:1/")
+    notifier.watchdog()
+    notifier.stopping()
+    heard = [listening.recv(4096) for _ in range(3)]
+    assert heard == [
+        b"READY=1\nSTATUS=http://127.0.0.1:1/",
+        b"WATCHDOG=1",
+        b"STOPPING=1\nSTATUS=stopping",
+    ]
+
+
+def test_nobody_listens_and_nothing_happens(tmp_path: Path) -> None:
+    Notifier({}).ready("x")
+    Notifier({"NOTIFY_SOCKET": str(tmp_path / "gone")}).ready("x")
+
+
+@pytest.mark.parametrize(
+    ("environment", "seconds"),
+    [
+        ({}, None),
+        ({"WATCHDOG_USEC": "30000000"}, 15.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 15.0),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({"WATCHDOG_USEC": "0"}, None),
+    ],
+)
+def test_the_watchdog_is_fed_twice_as_often_as_it_wants(
+    environment: dict[str, str], seconds: float | None
+) -> None:
+    assert Notifier({"NOTIFY_SOCKET": "/dev/null", **environment}).watchdog_s == seconds
+    assert Notifier(environment).watchdog_s is None

@@ -1,0 +1,78 @@
+"""What readers elsewhere make of the journal: a copy, and what is counted and found in it; and an
+explanation for which nobody outside is asked."""
+
+from __future__ import annotations
+
+from quadriga.core import Options, Scheduler
+from quadriga.sim.script import Script
+
+
+def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    journal = script.scheduler.journal
+    copy, before = journal.copy(), tuple(journal)
+    script.node("n2", vcore=4000)
+    assert tuple(copy) == before
+    assert (len(copy), copy.count) == (len(before), len(before))
+    assert len(journal) > len(copy)
+
+
+def test_stories_of_several_come_newest_first() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("app-1")
+    script.ask("app-1", "pod", vcore=1000)
+    script.schedule()
+    found = list(script.scheduler.journal.stories(lambda name, _: name in ("application", "ask")))
+    assert [(record.key, record.trigger) for record in found] == [
+        ("application/app-1", "run"),
+        ("ask/app-1/pod", "allocate"),
+        ("application/app-1", "ask"),
+        ("ask/app-1/pod", "submit"),
+    ]
+    assert found == [each for each in reversed(tuple(script.scheduler.journal)) if each in found]
+
+
+def test_edges_are_counted_among_what_is_remembered() -> None:
+    script = Script(scheduler=Scheduler(Options(journal_size=3)))
+    assert script.scheduler.journal.since == 0
+    for name in ("n1", "n2", "n3", "n4"):
+        script.advance(1)
+        script.node(name, vcore=4000)
+    edges = script.scheduler.journal.edges()
+    assert edges == {("node", "New", "accept", "Schedulable"): 3}
+    assert script.scheduler.journal.since == 2 * 10**9
+    assert Scheduler().journal.since is None
+
+
+def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    asked: list[str] = []
+
+    def refuse(key: str, node: str, allocate: bool) -> str:
+        asked.append(node)
+        return "taint"
+
+    script.scheduler.set_predicate("rm", refuse)
+    script.app("app-1")
+    script.ask("app-1", "pod", vcore=1000)
+    script.schedule()
+    asked.clear()
+    silent = script.scheduler.explain("app-1", "pod", predicates=False)
+    assert asked == []
+    assert silent.reasons == ("the resource manager refused it on every node (I36)",)
+    assert "1 nodes: taint" in script.scheduler.explain("app-1", "pod").reasons
+    assert asked == ["n1"]
+
+
+def test_checks_of_quotas_have_their_numbers() -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("app-1")
+    script.ask("app-1", "pod", vcore=5000)
+    check = next(c for c in script.scheduler.explain("app-1", "pod").checks if c.about == "quota")
+    assert (check.subject, check.type) == ("queue root", "vcore")
+    assert dict(check.numbers) == {"limit": 4000, "used": 0, "asked": 5000, "headroom": 4000}
+    assert check.remedy == "1000 more vcore in root"

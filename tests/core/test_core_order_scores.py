@@ -1,0 +1,72 @@
+"""5.7: the lowest score, and among equals the first node, whatever has changed before."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quadriga.core.order import scores
+from quadriga.core.order.nodes import NodeBoard
+from quadriga.core.order.scores import Scores
+from quadriga.sim.script import Script
+
+FEW = st.sampled_from((0.0, 0.25, 0.5, inf))
+
+
+def lowest(values: list[float]) -> int:
+    best = min(values, default=inf)
+    return values.index(best) if best != inf else -1
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scores, "_SMALL", 5)
+    monkeypatch.setattr(scores, "_BLOCK", 3)
+
+
+@given(st.lists(FEW, max_size=20), st.lists(st.tuples(st.integers(0, 19), FEW), max_size=40))
+def test_the_choice_is_the_first_of_the_lowest(
+    values: list[float], changes: list[tuple[int, float]]
+) -> None:
+    column = Scores(np.array(values, dtype=np.float64))
+    assert column.first() == lowest(values)
+    for place, value in changes:
+        if place < len(values):
+            column[place] = values[place] = value
+            assert column.first() == lowest(values)
+    assert list(column.values) == values
+
+
+@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+def test_blocks_and_a_short_log_change_no_decision(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns that are forgotten because the log is long are made anew when they are asked for."""
+
+    def decided() -> list[str]:
+        rm = Script(
+            "partitions: [{name: default, nodesortpolicy: {type: " + policy + "},"
+            " queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]"
+        )
+        for at in range(17):
+            rm.node(f"n{at:02}", memory=50 + 10 * (at % 4), vcore=40)
+        rm.app("app", queue="root.a")
+        said = []
+        for turn in range(12):
+            for size in (1, 2, 7):
+                rm.ask("app", f"{turn}-{size}", memory=size, vcore=1, repeat=1 + turn % 3)
+            said += rm.schedule()
+        return said
+
+    blocks = decided()
+    monkeypatch.setattr(scores, "_SMALL", 10**6)
+    assert decided() == blocks
+    monkeypatch.setattr(
+        NodeBoard, "_log_limit", property(lambda board: 3, lambda board, value: None), raising=False
+    )
+    assert decided() == blocks
+    assert any("new" in line for line in blocks)

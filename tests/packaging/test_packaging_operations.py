@@ -1,0 +1,238 @@
+"""What operators read and copy is true: flags, numbers, metrics, the unit, the container file."""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quadriga.cli import serve
+
+
+@pytest.fixture
+def operations(repository: Path) -> str:
+    return (repository / "docs" / "operations.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def security(repository: Path) -> str:
+    return (repository / "SECURITY.md").read_text(encoding="utf-8")
+
+
+def flags() -> dict[str, argparse.Action]:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    serve.configure(commands)
+    actions = commands.choices["serve"]._actions
+    return {action.option_strings[0]: action for action in actions if action.dest != "help"}
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    below = text.partition(f"{heading}\n")[2]
+    table = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)
+    assert table, heading
+    lines = table[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+def test_every_flag_is_told_and_no_other(operations: str) -> None:
+    cells = re.findall(r"^\| (`--.*?) \|", operations, re.MULTILINE)
+    told = [flag for cell in cells for flag in re.findall(r"`(--[a-z-]+)", cell)]
+    assert sorted(told) == sorted(flags())
+    named = set(re.findall(r"--[a-z]+(?:-[a-z]+)*(?==|\b)", operations.partition("## Queues")[0]))
+    assert named <= set(flags()) | {"--connect"}
+
+
+def test_defaults_of_limits_are_those_that_are_told(operations: str) -> None:
+    from quadriga.cli.serving.grpc_part import limits_of
+    from quadriga.cli.serving.settings import settings_of
+    from quadriga.si.server import Limits
+
+    told = {
+        cells[0].strip("`").split()[0]: int(cells[1].replace(",", ""))
+        for cells in rows(operations, "### Limits")
+    }
+    assert told == {name: default for name, default, _, _ in serve.LIMITS}
+    parser = argparse.ArgumentParser()
+    serve.configure(parser.add_subparsers())
+    assert limits_of(settings_of(parser.parse_args(["serve"]))) == Limits()
+
+
+def test_every_metric_of_the_process_is_told_and_no_other(operations: str) -> None:
+    from quadriga.cli.serving.grpc_part import measured
+    from quadriga.core import SchedulerService
+    from quadriga.si.server import Server
+
+    told = {
+        cells[0].strip("`"): cells[1] for cells in rows(operations, "### Metrics of the process")
+    }
+    found = {name: kind for name, kind, _, _ in measured(Server(SchedulerService(manual=True)))}
+    found |= {"quadriga_journal_file_lost_total": "counter", "quadriga_reloads_total": "counter"}
+    assert told == found
+
+
+def test_the_bounds_are_those_of_the_code(security: str) -> None:
+    from quadriga.cli.serving import logs, queues_file
+    from quadriga.core import Options
+    from quadriga.core.events import settings as events
+    from quadriga.core.views.history import History
+    from quadriga.si import access
+    from quadriga.si.server import Limits
+    from quadriga.web import reading, server
+    from quadriga.web.rest import configuration
+
+    told = {cells[0]: cells[1] for cells in rows(security, "## Bounds")}
+
+    def numbers(what: str) -> list[int]:
+        [bound] = [bound for name, bound in told.items() if name.startswith(what)]
+        return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", bound)]
+
+    limits = Limits()
+    assert numbers("gRPC: one message") == [limits.message_bytes >> 20]
+    assert numbers("asks, nodes") == [limits.items]
+    assert numbers("RMs registered")[0] == limits.resource_managers
+    assert numbers("streams of one RM") == [limits.streams_per_rm, limits.streams]
+    assert numbers("requests of one RM") == [limits.requests_per_second, limits.request_burst]
+    assert numbers("requests of a stream") == [limits.window]
+    assert numbers("what waits for an RM")[0] == limits.backlog_bytes >> 20
+    assert numbers("kept to be sent again") == [limits.replay_bytes >> 20]
+    assert numbers("events and scheduling states") == [limits.news]
+    assert numbers("a stream that does not say") == [limits.introduction_s]
+    assert numbers("predicates") == [
+        limits.predicate_batch,
+        limits.predicate_asks,
+        limits.predicate_timeout_s,
+    ]
+    assert numbers("HTTP: connections")[0] == server.CONNECTIONS
+    assert numbers("the head of a request") == [
+        server.HEAD_LIMIT >> 10,
+        server.HEAD_PATIENCE,
+        server.IDLE,
+    ]
+    assert numbers("a configuration to check")[0] == configuration.LONGEST >> 20
+    assert numbers("share of the scheduler's time") == [reading.SHARE * 100]
+    assert numbers("files: queues") == [
+        queues_file._MOST_BYTES >> 20,
+        access._MOST_BYTES >> 20,
+        access._MOST_LINES,
+    ]
+    default = events.EventSettings()
+    assert numbers("event streams over HTTP") == [default.max_streams, default.max_streams_per_host]
+    assert numbers("events in one answer") == [default.response_size]
+    history = History()
+    assert numbers("the scheduler's memory")[:3] == [
+        Options().journal_size,
+        default.ring_capacity,
+        history._samples.maxlen,
+    ]
+    assert numbers("one line of the log") == [logs._LONGEST]
+
+
+@pytest.mark.parametrize("document", ["SECURITY.md", "docs/operations.md"])
+def test_links_lead_somewhere(repository: Path, document: str) -> None:
+    path = repository / document
+    links = re.findall(r"\]\(([^)#]+)", path.read_text(encoding="utf-8"))
+    missing = [link for link in links if "://" not in link and not (path.parent / link).exists()]
+    assert missing == []
+
+
+# -- the unit --------------------------------------------------------------------------------------
+
+
+def unit_of(repository: Path) -> dict[str, list[tuple[str, str]]]:
+    """Sections of the unit, with keys as often as they come."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    for line in (repository / "deploy" / "quadriga.service").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            sections[line.strip("[]")] = []
+        elif line and not line.startswith("#"):
+            key, _, value = line.partition("=")
+            sections[next(reversed(sections))].append((key, value))
+    return sections
+
+
+def test_the_unit_starts_what_there_is(repository: Path) -> None:
+    service = dict(unit_of(repository)["Service"])
+    program, command, *options = shlex.split(service["ExecStart"])
+    assert (Path(program).name, command) == ("quadriga", "serve")
+    assert {word for word in options if word.startswith("--")} <= set(flags())
+    assert service["Type"] == "notify"
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["RestartPreventExitStatus"] == "2"
+    assert int(service["TimeoutStopSec"]) > flags()["--grace"].default + 5 + 1
+    for key in (
+        "NoNewPrivileges",
+        "DynamicUser",
+        "PrivateTmp",
+        "ProtectHome",
+        "RestrictNamespaces",
+    ):
+        assert service[key] == "yes"
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["ProtectSystem"] == "strict"
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(repository: Path, tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze")
+    text = (repository / "deploy" / "quadriga.service").read_text(encoding="utf-8")
+    unit = tmp_path / "quadriga.service"
+    unit.write_text(text.replace("/opt/quadriga/bin/quadriga", sys.executable), encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    # exposure from 0.0 to 10.0, times ten
+    done = subprocess.run(
+        ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+# -- the container ---------------------------------------------------------------------------------
+
+
+def instructions(repository: Path) -> list[tuple[str, str]]:
+    text = (repository / "deploy" / "Containerfile").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return [(word, rest) for word, _, rest in (line.partition(" ") for line in lines)]
+
+
+def test_the_image_has_all_packages_and_nothing_that_is_not_there(repository: Path) -> None:
+    copied = []
+    for word, rest in instructions(repository):
+        if word == "COPY" and not rest.startswith("--from"):
+            copied += rest.split()[:-1]
+    assert [name for name in copied if not (repository / name).exists()] == []
+    config = configparser.ConfigParser()
+    config.read(repository / "setup.cfg")
+    folders = {
+        line.split("=")[1].strip()
+        for line in config["options"]["package_dir"].split("\n")
+        if "=" in line
+    }
+    assert folders <= set(copied)
+
+
+def test_the_image_is_not_for_root_and_stops_as_it_should(repository: Path) -> None:
+    found = dict(instructions(repository))
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", found["USER"])
+    assert found["STOPSIGNAL"] == "SIGTERM"
+    assert found["ENTRYPOINT"] == '["quadriga", "serve"]'
+    assert set(re.findall(r"--[a-z-]+", found["CMD"])) <= set(flags())
+    ports = {str(serve.HTTP_PORT), str(serve.GRPC_PORT)}
+    assert set(found["EXPOSE"].split()) == ports
+    assert f"127.0.0.1:{serve.HTTP_PORT}/livez" in (repository / "deploy" / "healthy.py").read_text(
+        encoding="utf-8"
+    )

@@ -1,0 +1,257 @@
+"""The same conversation in process and over gRPC: the same messages, word for word, in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import test_core_gang_golden as golden
+from preemption_side import TWO_QUEUES
+
+from quadriga.core import Output
+from quadriga.si import (
+    EventRecord,
+    NodeInfo,
+    NullCallback,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    RequestError,
+    TerminationType,
+)
+from quadriga.sim import flows
+from quadriga.sim.script import Script
+from tests.si.remote_side import RemoteScript
+
+
+def said(output: Output) -> tuple[str, str, bytes]:
+    message = output.message
+    return output.rm_id, type(message).__name__, message.SerializeToString(deterministic=True)
+
+
+@pytest.fixture
+def scripts() -> Iterator[Callable[..., tuple[Any, Any]]]:
+    """Two scripts that are alike but for the way to their schedulers."""
+    made: list[RemoteScript] = []
+
+    def make(*args: Any, **how: Any) -> tuple[Script, RemoteScript]:
+        questions = how.pop("questions", None)
+        here = Script(*args, **how)
+        if questions is not None:
+            _ask_here(here, questions)
+        made.append(RemoteScript(*args, questions=questions, **how))
+        return here, made[-1]
+
+    yield make
+    for script in made:
+        script.stop()
+
+
+def _ask_here(script: Script, questions: Any) -> None:
+    """As `SchedulerService` does for a callback that has them."""
+
+    def fits(key: str, node: str, allocate: bool) -> str | None:
+        args = PredicatesArgs(allocationKey=key, nodeID=node, allocate=allocate)
+        answer: str | None = questions.predicates(args)
+        return answer
+
+    def makes_room(key: str, node: str, victims: list[str], start: int) -> int | None:
+        answer = questions.preemption_predicates(
+            PreemptionPredicatesArgs(
+                allocationKey=key, nodeID=node, preemptAllocationKeys=victims, startIndex=start
+            )
+        )
+        return answer.index if answer.success else None
+
+    script.scheduler.set_predicate(script.rm_id, fits)
+    script.scheduler.set_preemption_predicate(script.rm_id, makes_room)
+
+
+def same(here: Script, there: Script) -> None:
+    assert [said(output) for output in there.messages] == [said(o) for o in here.messages]
+    assert there.events == here.events
+    assert there.log == here.log
+    assert here.log or here.events  # something was said at all
+
+
+@pytest.mark.parametrize("order", ["design", "k8shim"])
+@pytest.mark.parametrize("name", flows.FLOWS)
+def test_the_flows_of_the_design(scripts: Callable[..., Any], name: str, order: str) -> None:
+    here, there = scripts(extra={"si.messageOrder": order})
+    for script in (here, there):
+        flows.FLOWS[name][1](script)
+    same(here, there)
+
+
+@pytest.mark.parametrize("order", ["design", "k8shim"])
+@pytest.mark.parametrize("tell", golden.FLOWS, ids=lambda flow: flow.__name__)
+def test_the_golden_flows(
+    tell: Callable[[golden.Flow], None], order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(golden, "Script", RemoteScript)
+    flow = golden.Flow(order)
+    try:
+        tell(flow)
+    finally:
+        flow.script.stop()  # type: ignore[attr-defined]
+    heading = " ".join((tell.__doc__ or "").split())
+    text = "\n".join([f"# {heading}", f"# si.messageOrder: {order}", *flow.text]) + "\n"
+    assert text == (golden.GOLDEN / f"{tell.__name__}.{order}.txt").read_text(encoding="utf-8")
+
+
+class Picky(NullCallback):
+    """A resource manager with questions of its own: no node but n2 will do, and two have to go."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        return None if args.nodeID == "n2" else "wrong kind of node"
+
+    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        enough = len(args.preemptAllocationKeys) > args.startIndex + 1
+        return PreemptionPredicatesResponse(success=enough, index=args.startIndex + 1)
+
+
+def test_i36_predicates(scripts: Callable[..., Any]) -> None:
+    here, there = scripts(questions=Picky())
+    for script in (here, there):
+        script.node("n1", vcore=9000)
+        script.node("n2", vcore=3000)
+        script.app("a")
+        script.ask("a", *(f"pod-{n}" for n in range(5)), vcore=1000)
+        script.schedule()
+        script.advance(4)
+        script.schedule()
+    same(here, there)
+    assert [line for line in there.log if line.startswith("new")] == [
+        f"new a/pod-{n}-0 on n2" for n in range(3)
+    ]
+
+
+def test_i37_preemption_predicates(scripts: Callable[..., Any]) -> None:
+    """The first try does not do it, so the second victim has to go as well."""
+    here, there = scripts(TWO_QUEUES, questions=Picky())
+    for script in (here, there):
+        script.node("n2", vcore=4)
+        script.app("low", "root.low")
+        script.ask("low", *(f"pod-{n}" for n in range(4)), vcore=1, preempt=(True, True))
+        script.schedule()
+        script.app("high", "root.high")
+        script.ask("high", "big", vcore=1, preempt=(True, True))
+        script.advance(1)
+        script.schedule()
+        script.confirm()
+        script.schedule()
+    same(here, there)
+    assert sum("PREEMPTED_BY_SCHEDULER" in line for line in there.log) == 2
+    assert "new high/big-0 on n2" in there.log
+
+
+def test_i40_events(scripts: Callable[..., Any]) -> None:
+    here, there = scripts()
+    for script in (here, there):
+        script.node("n1", vcore=4000)
+        script.app("a")
+        script.ask("a", "pod", vcore=1000)
+        script.schedule()
+        script.advance(10)
+    same(here, there)
+    assert {record.type for record in there.events} >= {EventRecord.APP, EventRecord.NODE}
+
+
+def test_i38_scheduling_states(scripts: Callable[..., Any]) -> None:
+    """An ask that waits for a larger cluster is said so, and once more when its time is over (5.11)."""
+    here, there = scripts()
+    for script in (here, there):
+        script.node("n1", vcore=4000)
+        script.app("a")
+        script.ask("a", "huge", vcore=9000)
+        script.schedule()
+        script.advance(10)
+        script.schedule()
+    same(here, there)
+    assert any(line.startswith(("FAILED", "SKIPPED")) for line in there.log)
+
+
+def test_i39_the_configuration_changes(scripts: Callable[..., Any]) -> None:
+    smaller = TWO_QUEUES.replace("guaranteed: {vcore: 4m}", "max: {vcore: 1}")
+    here, there = scripts(TWO_QUEUES)
+    for script in (here, there):
+        script.node("n1", vcore=9000)
+        script.configure(smaller)
+        script.app("a", "root.high")
+        script.ask("a", "p", "q", vcore=1000)
+        script.schedule()
+        with pytest.raises(RequestError, match="nonsense"):
+            script.configure("nonsense: 1")
+    same(here, there)
+    assert sum(line.startswith("new") for line in there.log) == 1
+
+
+def test_x20_refusals_of_items(scripts: Callable[..., Any]) -> None:
+    here, there = scripts()
+    for script in (here, there):
+        script.node("n1", vcore=1000)
+        script.node("n1", vcore=1000)
+        script.node("n7", NodeInfo.DRAIN_NODE)
+        script.app("a", "root.nowhere")
+        script.ask("b", "p", vcore=1)
+        script.app("c")
+        script.ask("c", "p", vcore=-1)
+        script.ask("c", "p", repeat=-1, vcore=1)
+        script.release("c", "nobody")
+        script.remove_app("nobody")
+    same(here, there)
+
+
+def test_r6_requests_that_are_refused_whole(scripts: Callable[..., Any]) -> None:
+    here, there = scripts()
+    told = []
+    for script in (here, there):
+        with pytest.raises(RequestError) as error:
+            script.release("", "x")
+        told.append(error.value)
+        script.node("n1", vcore=1000)  # and it goes on
+    assert str(told[0]) == str(told[1])
+    assert told[0].args == told[1].args
+    same(here, there)
+
+
+def test_i7_registering_again_begins_anew(scripts: Callable[..., Any]) -> None:
+    here, there = scripts()
+    for script in (here, there):
+        script.node("n1", vcore=4000)
+        script.app("a")
+        script.ask("a", "p", vcore=1000)
+        script.schedule()
+        script.advance(5)
+        script.send(registration(script.rm_id))
+        script.node("n1", vcore=4000)
+        script.app("a")
+        script.ask("a", "q", vcore=1000)
+        script.schedule()
+    same(here, there)
+    assert sum(line.startswith("accepted node") for line in there.log) == 2
+
+
+def registration(rm_id: str) -> Any:
+    from quadriga.si import RegisterResourceManagerRequest
+    from quadriga.sim.script import ONE_QUEUE
+
+    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE)
+
+
+def test_one_order_of_requests_of_different_streams(scripts: Callable[..., Any]) -> None:
+    """An ask right behind its application, a node right behind an ask: over three streams."""
+    here, there = scripts()
+    for script in (here, there):
+        for n in range(20):
+            script.app(f"app-{n}")
+            script.ask(f"app-{n}", "p", vcore=100)
+            script.node(f"n-{n}", vcore=100)
+        script.schedule()
+        for n in range(20):
+            script.release(f"app-{n}", key="p", kind=TerminationType.STOPPED_BY_RM)
+    same(here, there)

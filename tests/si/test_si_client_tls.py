@@ -1,0 +1,61 @@
+"""The client over TLS and mutual TLS, with certificates made here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.si import RegisterResourceManagerRequest
+from quadriga.si.access import Access
+from quadriga.si.client import Client, Tls, Unreachable
+from tests.si.remote_side import PATIENCE, SOON, Heard, Serving
+from tests.si.remote_side import Tls as ServerTls
+from tests.si.requests import nodes
+from tests.si.test_si_server_tls import folder
+
+__all__ = ["folder"]
+
+pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
+
+
+def talk(serving: Serving, patience_s: float = PATIENCE, **how: Any) -> None:
+    """Register and have a node accepted."""
+    heard = Heard()
+    with Client(serving.address, backoff=SOON, patience_s=patience_s, **how) as client:
+        client.register_resource_manager(RegisterResourceManagerRequest(rmID="rm"), heard)
+        client.update_node(nodes("n1"))
+        heard.wait_for(lambda messages: len(messages) == 1)
+
+
+def test_the_scheduler_is_known_by_its_certificate(folder: Path) -> None:
+    with Serving(tls=ServerTls(folder / "server.pem", folder / "server.key")) as serving:
+        talk(serving, tls=Tls.from_files(folder / "ca.pem"))
+        with pytest.raises(Unreachable):
+            talk(serving, 0.3, tls=Tls.from_files(folder / "stranger-ca.pem"))
+        with pytest.raises(Unreachable):
+            talk(serving, 0.3)  # in the clear
+
+
+def test_the_name_may_differ_from_the_address(folder: Path) -> None:
+    with Serving(tls=ServerTls(folder / "server.pem", folder / "server.key")) as serving:
+        talk(serving, tls=Tls.from_files(folder / "ca.pem", server_name="localhost"))
+        with pytest.raises(Unreachable):
+            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem", server_name="elsewhere"))
+
+
+def test_mutual_tls_says_who_the_rm_is(folder: Path, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("shim rm:rm certificate:shim\n")
+    tokens.chmod(0o600)
+    tls = ServerTls(folder / "server.pem", folder / "server.key", folder / "ca.pem")
+    with Serving(tls=tls, access=Access.from_file(tokens)) as serving:
+        own = (folder / "shim.pem", folder / "shim.key")
+        talk(serving, tls=Tls.from_files(folder / "ca.pem", *own))
+        with pytest.raises(Unreachable):
+            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem"))
+        strange = (folder / "stranger.pem", folder / "stranger.key")
+        with pytest.raises(Unreachable):
+            talk(serving, 0.3, tls=Tls.from_files(folder / "ca.pem", *strange))

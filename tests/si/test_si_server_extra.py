@@ -1,0 +1,32 @@
+"""gRPC is an extra: the protocol and the core do without it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "module", ["quadriga.si", "quadriga.si.access", "quadriga.si.answers", "quadriga.core.service"]
+)
+def test_the_rest_does_not_need_it(module: str) -> None:
+    assert run(f"import sys, {module}; print('grpc' in sys.modules)") == "False\n"
+
+
+def test_without_it_the_server_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['grpc'] = None\n"
+        "try:\n    import quadriga.si.server\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    assert "pip install 'quadriga[grpc]'" in run(program)

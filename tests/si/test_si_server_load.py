@@ -1,0 +1,39 @@
+"""Many resource managers (RMs) at once over gRPC, with a server in a process of its own: every ask gets
+one allocation, every release one confirmation, nobody waits for somebody who does not read, and memory
+stays within bounds. `python -m bench serve --full` has the large sizes."""
+
+from __future__ import annotations
+
+import pytest
+from bench.serve import load
+
+MIB = 1 << 20
+
+
+def test_every_ask_is_answered_once_and_every_release() -> None:
+    found = load(4, 100, processes=1)  # raises for what is lost or doubled
+    assert len(found.told.latencies) == 400
+
+
+def test_an_rm_that_does_not_read_is_in_nobodys_way() -> None:
+    found = load(3, 60, rate=60.0, silent=True, processes=1)
+    assert sorted(found.told.latencies)[90] < 1.0
+    assert found.peak < 300 * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 50])
+def test_fifty_rms_lose_nothing(batch: int) -> None:
+    found = load(50, 400, batch=batch)
+    assert found.told.allocations == found.told.confirmations == 20_000
+    assert found.peak - found.memory[0] < 20_000 * 8_000  # bytes for each pod, all in all
+    # what came back was joined into fewer messages
+    assert batch == 1 or found.told.messages < 20_000
+
+
+@pytest.mark.slow
+def test_memory_comes_to_an_end_when_an_rm_reads_nothing() -> None:
+    found = load(5, 400, rate=40.0, silent=True)
+    half = found.memory[len(found.memory) // 2 :]
+    assert max(half) - half[0] < 40 * MIB
+    assert found.peak < 300 * MIB

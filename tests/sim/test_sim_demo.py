@@ -1,0 +1,80 @@
+"""The cluster of ``quadriga serve --demo``: there is something to see soon, and no end of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from quadriga.core import SchedulerService
+from quadriga.core.views import Views
+from quadriga.sim.demo import OPTIONS, Demo
+
+SECOND = 1_000_000_000
+TENTH = SECOND // 10
+
+
+class Watched:
+    """A demo in virtual time, a tenth of a second at a step."""
+
+    def __init__(self) -> None:
+        self.now = 1_790_000_000 * SECOND
+        self.began = self.now
+        self.service = SchedulerService(OPTIONS, manual=True, clock=lambda: self.now)
+        self.views = Views(self.service.scheduler)
+        self.demo = Demo(self.service)
+        self.demo.begin()
+        self.seen: Counter[str] = Counter()
+
+    def live(self, seconds: int, step: int = TENTH) -> None:
+        for _ in range(seconds * SECOND // step):
+            self.now += step
+            self.demo.step(self.now - self.began)
+            self.service.step(self.now)
+            [partition] = self.views.partitions()
+            self.seen.update(partition["applications"].keys())
+
+
+def test_a_newcomer_sees_life_within_seconds() -> None:
+    watched = Watched()
+    watched.live(3)
+    [partition] = watched.views.partitions()
+    assert partition["applications"]["Running"] > 5
+    assert partition["capacity"]["usedCapacity"]["vcore"] > 50_000
+    assert watched.demo.manager.gangs["placed"] >= 1
+    assert watched.seen["Accepted"], "somebody waits"
+    watched.live(17)
+    received = watched.demo.manager.received
+    assert received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"], "somebody has to go"
+    assert {"Completing", "Completed"} <= set(watched.seen)
+
+
+def test_gangs_start_wait_and_end_and_services_push_batch_jobs_out() -> None:
+    watched = Watched()
+    watched.live(120)
+    manager = watched.demo.manager
+    assert manager.gangs["placed"] > 5
+    assert manager.gangs["replaced"] > 15
+    assert manager.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"] > 0
+    assert manager.restarts > 0
+    assert {"Accepted", "Running", "Completing", "Completed"} <= set(watched.seen)
+    assert watched.demo.ended > 30
+    assert watched.service.scheduler.check() == []
+    assert watched.service.failures == 0
+    assert watched.service.scheduler.events.counts.created > 0
+
+
+def test_it_is_the_same_cluster_every_time() -> None:
+    one, other = Watched(), Watched()
+    one.live(20)
+    other.live(20)
+    assert one.views.state_dump() == other.views.state_dump()
+
+
+def test_it_does_not_grow_however_long_it_runs() -> None:
+    watched = Watched()
+    watched.live(1500, step=SECOND)
+    manager, scheduler = watched.demo.manager, watched.service.scheduler
+    assert len(manager.runs) <= 80 + 10  # and those of one rush
+    assert manager.fates == []
+    partition = scheduler.partition()
+    assert len(partition.ended) < 900  # ten minutes of them
+    assert len(scheduler._kernel.timers._heap) < 20_000

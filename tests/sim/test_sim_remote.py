@@ -1,0 +1,176 @@
+"""A simulation whose scheduler is behind a server: the same report, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.cli.main import main
+from quadriga.si.access import Access
+from quadriga.si.client import Client
+from quadriga.sim import (
+    RemoteSimulation,
+    Simulation,
+    SimulationError,
+    SimulationOptions,
+    first,
+)
+from quadriga.sim.workload import embedded
+from tests.si.remote_side import PATIENCE, SOON, Serving
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    with Serving(steps=True) as serving:
+        yield serving
+
+
+def both(serving: Serving, workload: Any, **options: Any) -> tuple[str, str]:
+    """The report of a scheduler at hand, and of one behind a server."""
+    here = Simulation(workload, SimulationOptions(**options)).run()
+    with Client(serving.address, backoff=SOON, patience_s=PATIENCE) as client:
+        there = RemoteSimulation(workload, SimulationOptions(**options), client=client).run()
+    assert there.unaccounted == 0
+    return here.json(), there.json()
+
+
+def test_the_embedded_workload(serving: Serving) -> None:
+    here, there = both(serving, first(embedded(days=3, seed=5), None, 40))
+    assert here == there
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_gangs_that_wait_are_held_up_and_time_out(
+    serving: Serving, job: Any, workload: Any, order: str, style: str
+) -> None:
+    """Two gangs for the same nodes, one that waits for a node that never comes, and lost and
+    repeated confirmations."""
+    jobs = (
+        job("a", 0, 100, (3, 4)),
+        job("b", 0, 100, (3, 4)),
+        job("big", 5, 10, (4, 4)),
+        job("late", 900, 50, (1, 2), (2, 1)),
+    )
+    here, there = both(
+        serving,
+        workload((4, 4, 4), *jobs),
+        message_order=order,
+        gang_style=style,
+        placeholder_timeout_s=60,
+        lose=0.3,
+        repeat=0.3,
+    )
+    assert here == there
+    assert json.loads(here)["gangs"][f"{style.lower()}_timeouts"] > 0
+
+
+def test_a_job_that_fits_nowhere_has_the_same_reasons(
+    serving: Serving, job: Any, workload: Any
+) -> None:
+    """Why it is stuck is asked of the scheduler, by `Explain`."""
+    here, there = both(serving, workload((4,), job("huge", 0, 10, (1, 9)), job("ok", 0, 10)))
+    assert here == there
+    assert '"unschedulable": 1' in here
+
+
+def test_where_an_application_was_placed_is_asked_as_well(
+    serving: Serving, job: Any, workload: Any
+) -> None:
+    config = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: user
+        create: true
+    queues:
+      - name: root
+        submitacl: '*'
+"""
+    jobs = [job(f"j{n}", n, 30, user=user) for n, user in enumerate(("ann", "bob", "ann"))]
+    here, there = both(serving, workload((4,), *jobs), config=config)
+    assert here == there
+    assert "root.ann" in there
+
+
+def test_a_scheduler_with_a_clock_of_its_own(job: Any, workload: Any) -> None:
+    with Serving() as serving, Client(serving.address, patience_s=PATIENCE) as client:
+        simulation = RemoteSimulation(workload((4,), job("a", 0, 1)), client=client)
+        with pytest.raises(SimulationError, match="has a clock of its own .*--clock client"):
+            simulation.run()
+
+
+def test_a_clock_that_was_used_up(serving: Serving, job: Any, workload: Any) -> None:
+    both(serving, workload((4,), job("a", 0, 100)))
+    with pytest.raises(SimulationError, match="went back"):
+        both(serving, workload((4,), job("a", 0, 100)))
+
+
+def test_nobody_there(job: Any, workload: Any) -> None:
+    with Serving() as serving:
+        address = serving.address
+    with (
+        Client(address, backoff=SOON, patience_s=0.2) as client,
+        pytest.raises(SimulationError, match="127.0.0.1"),
+    ):
+        RemoteSimulation(workload((4,), job("a", 0, 1)), client=client).run()
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_gives_the_same_json(serving: Serving, tmp_path: Path) -> None:
+    run = ["simulate", "--days", "2", "--limit", "15", "--quiet", "--json"]
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    assert main([*run, str(here)]) == 0
+    assert main([*run, str(there), "--connect", serving.address]) == 0
+    assert there.read_bytes() == here.read_bytes()
+
+
+def test_the_command_shows_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tokens, token = tmp_path / "tokens", tmp_path / "token"
+    tokens.write_text("planner rm:* plain:a-token-of-the-planners-own\n")
+    tokens.chmod(0o600)
+    token.write_text("a-token-of-the-planners-own\n")
+    run = ["simulate", "--days", "1", "--limit", "2", "--quiet", "--connect"]
+    with Serving(steps=True, access=Access.from_file(tokens)) as serving:
+        assert main([*run, serving.address]) == 1
+        assert "no known token" in capsys.readouterr().err
+        assert main([*run, serving.address, "--token-file", str(token)]) == 0
+    monkeypatch.setenv("QUADRIGA_TOKEN", "a-token-of-the-planners-own")
+    with Serving(steps=True, access=Access.from_file(tokens)) as serving:
+        assert main([*run, serving.address]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--connect", "nowhere"], "write HOST:PORT"),
+        (["--connect", "localhost:http"], "write HOST:PORT"),
+        (
+            ["--connect", "127.0.0.1:1", "--check"],
+            "--check and --journal are of a scheduler at hand",
+        ),
+        (["--tls-ca", "x.pem"], "go with --connect"),
+        (["--connect", "127.0.0.1:1", "--token-file", "/no/such"], "/no/such: No such file"),
+        (["--connect", "127.0.0.1:1", "--tls-cert", __file__], "a certificate needs its key"),
+    ],
+)
+def test_the_command_says_what_is_wrong(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "--limit", "1", "--quiet", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_command_refuses_a_scheduler_with_a_clock_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Serving() as serving:
+        assert main(["simulate", "--limit", "1", "--quiet", "--connect", serving.address]) == 1
+    assert "quadriga serve --clock client" in capsys.readouterr().err

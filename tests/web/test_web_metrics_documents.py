@@ -1,0 +1,240 @@
+"""docs/metrics.md, the Grafana dashboard and the alert rules name what a live page really has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metrics_scene import families, metrics_of, played, samples, scrape, served, service_of
+from ruamel.yaml import YAML
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+if not DOCS.is_dir():
+    pytest.skip("docs/ is part of a checkout only", allow_module_level=True)
+
+PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
+OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
+DASHBOARD: dict[str, Any] = json.loads((DOCS / "grafana" / "quadriga.json").read_text("utf-8"))
+ALERTS: dict[str, Any] = YAML(typ="safe").load(DOCS / "prometheus" / "alerts.yaml")
+
+#: what Prometheus itself adds to every series
+TARGET = {"job", "instance"}
+
+
+@pytest.fixture(scope="module")
+def live() -> str:
+    service = service_of()
+    played(service)
+    return scrape(metrics_of(service, extra=[served]), service)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def rows() -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Name, type and labels of every row of its tables, and of what the command adds."""
+    for line in (*PAGE.splitlines(), *OPERATIONS.splitlines()):
+        if re.match(r"\| `(quadriga|yunikorn|process|python)_", line):
+            name, kind, labels, meaning, *_ = (c.strip() for c in line.split("|")[1:-1])
+            assert meaning, name
+            yield name.strip("`"), kind, frozenset(re.findall(r"`(\w+)`", labels))
+
+
+def spelled(name: str) -> str:
+    """As a row spells it: queues and resources have names of their own."""
+    name = re.sub(
+        r"^yunikorn_root(_\w+?)?_(queue_(app|container|resource))$", r"yunikorn_<queue>_\2", name
+    )
+    return re.sub(r"_(vcore|memory)_node_usage", "_<resource>_node_usage", name)
+
+
+def test_every_metric_is_in_the_page_and_every_row_is_a_metric(live: str) -> None:
+    found = {spelled(name): kind for name, (kind, _, _) in families(live).items()}
+    names = [name for name, *_ in rows()]
+    assert len(names) == len(set(names))
+    assert {name: kind for name, kind, _ in rows()} == found
+
+
+def test_labels_and_types_are_those_of_the_page(live: str) -> None:
+    wanted = {name: (kind, labels) for name, kind, labels in rows()}
+    for name, (kind, help, labels) in families(live).items():
+        assert wanted[spelled(name)] == (kind, labels), name
+        assert help.endswith("."), name
+
+
+def test_words_that_stand_for_label_values_are_in_the_page(live: str) -> None:
+    free = {"queue", "resource", "rm", "partition", "version", "from", "to", "trigger", "lifecycle"}
+    free |= {"range", "generation", "le", "implementation", "major", "minor", "patchlevel"}
+    values = {
+        value
+        for (name, labels), _ in samples(live).items()
+        if not name.startswith(("quadriga_state", "quadriga_watchdog", "quadriga_grpc_refused"))
+        for label, value in labels
+        if label not in free
+    }
+    assert "gathering" in values
+    assert not [
+        value for value in sorted(values) if not re.search(rf"\b{value}\b", PAGE + OPERATIONS)
+    ]
+
+
+def test_no_label_names_a_user_an_application_an_ask_or_a_node(live: str) -> None:
+    text = "\n".join(line for line in live.splitlines() if not line.startswith("#"))
+    for name in ("somebody", "greedy", "below", "pods", "n0", "gang-"):
+        assert f'"{name}' not in text, name
+
+
+def test_the_sample_runs() -> None:
+    samples = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert samples
+    for code in samples:
+        exec(compile(code, "metrics.md", "exec"), {"__name__": "sample"})
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+_METRIC = re.compile(r"\b((?:quadriga|yunikorn|process|python)_\w+)(?:\{([^}]*)\})?")
+_MATCHER = re.compile(r'\s*(\w+)\s*(=~|!=|!~|=)\s*"([^"]*)"\s*(?:,|$)')
+_GROUPING = re.compile(r"\b(?:by|without|ignoring|on)\s*\(([^)]*)\)")
+
+
+def check(expression: str, live: dict[tuple[str, frozenset[tuple[str, str]]], float]) -> None:
+    """Every metric is there, with a sample that has these labels, and brackets are closed."""
+    assert expression.count("(") == expression.count(")"), expression
+    names: dict[str, set[str]] = {}
+    for (name, labels), _ in live.items():
+        names.setdefault(name, set()).update(label for label, _ in labels)
+    metrics = _METRIC.findall(expression)
+    assert metrics, expression
+    known: set[str] = set(TARGET)
+    for name, selector in metrics:
+        assert name in names, f"{name} in {expression}"
+        known |= names[name]
+        matchers = _MATCHER.findall(selector)
+        assert "".join(f'{label}{sign}"{value}",' for label, sign, value in matchers) == (
+            re.sub(r"\s", "", selector) + "," if selector else ""
+        ), selector
+        wanted = {
+            (label, value)
+            for label, sign, value in matchers
+            if sign == "=" and label not in TARGET and "$" not in value
+        }
+        for label, _, _ in matchers:
+            assert label in names[name] | TARGET, f"{label} of {name} in {expression}"
+        assert any(wanted <= labels for n, labels in live if n == name), f"{wanted} of {name}"
+    for group in _GROUPING.findall(expression):
+        for label in filter(None, map(str.strip, group.split(","))):
+            assert label in known, f"{label} in {expression}"
+    differing = {selector for name, selector in metrics}
+    if len(metrics) == 2 and len(differing) == 2 and "sum" not in expression:
+        assert "ignoring" in expression, f"nothing would match: {expression}"
+    assert ("histogram_quantile" in expression) == any(n.endswith("_bucket") for n, _ in metrics)
+    if "histogram_quantile" in expression:
+        assert re.search(r"by \([^)]*\ble\b", expression), expression
+
+
+# -- the dashboard ---------------------------------------------------------------------------------
+
+PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
+SHOWING = [panel for panel in PANELS if panel["type"] != "row"]
+
+
+@pytest.mark.parametrize("panel", SHOWING, ids=[panel["title"] for panel in SHOWING])
+def test_a_panel_shows_what_there_is(panel: dict[str, Any], live: str) -> None:
+    found = samples(live)
+    assert panel["targets"]
+    assert [target["refId"] for target in panel["targets"]] == ["A", "B", "C"][
+        : len(panel["targets"])
+    ]
+    for target in panel["targets"]:
+        expression = target["expr"].replace("$__rate_interval", "5m")
+        check(expression, found)
+        assert target["datasource"]["uid"] == "${datasource}"
+        shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+        for name, _ in _METRIC.findall(expression):
+            labels = {label for (n, ls), _ in found.items() if n == name for label, _ in ls}
+            assert shown <= labels, f"{shown} of {name}"
+        grouping = re.search(r"sum by \(([^)]*)\)", expression)
+        if grouping:
+            assert shown <= set(re.split(r",\s*", grouping[1])), expression
+
+
+def test_the_dashboard_is_one_that_grafana_can_import() -> None:
+    assert DASHBOARD["uid"]
+    assert DASHBOARD["title"]
+    assert DASHBOARD["schemaVersion"] >= 36
+    assert "id" not in DASHBOARD  # Grafana's own number
+    variables = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
+    assert variables["datasource"]["type"] == "datasource"
+    assert variables["datasource"]["query"] == "prometheus"
+    used = set(re.findall(r"\$\{?(\w+)", json.dumps(DASHBOARD))) - {"__rate_interval", "__all"}
+    assert used == set(variables)
+
+
+def test_the_variables_ask_for_labels_that_there_are(live: str) -> None:
+    for each in DASHBOARD["templating"]["list"]:
+        if each["type"] == "query":
+            match = re.fullmatch(r"label_values\((.*), (\w+)\)", each["query"]["query"])
+            assert match, each["name"]
+            check(match[1], samples(live))
+            assert match[2] in TARGET | families(live)[_METRIC.findall(match[1])[0][0]][2]
+
+
+def test_panels_have_numbers_of_their_own_and_do_not_overlap() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    taken: set[tuple[int, int]] = set()
+    for panel in PANELS:
+        at = panel["gridPos"]
+        assert 0 < at["w"] <= 24 - at["x"], panel["title"]
+        cells = {
+            (x, y)
+            for x in range(at["x"], at["x"] + at["w"])
+            for y in range(at["y"], at["y"] + at["h"])
+        }
+        assert not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_the_dashboard_has_every_subject() -> None:
+    titles = [panel["title"] for panel in PANELS if panel["type"] == "row"]
+    assert titles == [
+        "Cluster",
+        "Queues",
+        "Waiting",
+        "Applications",
+        "Gangs",
+        "Preemption and reservations",
+        "Latencies",
+        "Connections",
+        "Watchdog and service",
+    ]
+
+
+# -- alerts ----------------------------------------------------------------------------------------
+
+RULES = [rule for group in ALERTS["groups"] for rule in group["rules"]]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule["alert"] for rule in RULES])
+def test_an_alert_is_about_what_there_is(rule: dict[str, Any], live: str) -> None:
+    check(rule["expr"], samples(live))
+    assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+    assert re.fullmatch(r"Quadriga[A-Z]\w+", rule["alert"])
+    assert rule["labels"]["severity"] in ("info", "warning", "critical")
+    assert rule["annotations"]["summary"]
+    if "for" in rule:
+        assert re.fullmatch(r"\d+[smh]", rule["for"])
+    labels = set(re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])))
+    found = families(live)
+    for name, _ in _METRIC.findall(rule["expr"]):
+        family = next(n for n in (name, name.removesuffix("_bucket")) if n in found)
+        assert labels <= found[family][2] | TARGET
+
+
+def test_alerts_have_names_of_their_own() -> None:
+    assert len({rule["alert"] for rule in RULES}) == len(RULES)

@@ -1,0 +1,321 @@
+"""YuniKorn's metrics, by its names, labels, types and buckets (2.15), and how they are written."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from metrics_scene import families, metrics_of, played, samples, scrape, service_of
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+
+from quadriga.sim.script import Script
+from quadriga.web.metrics import exposition
+from quadriga.web.metrics.families import SECOND, Family, Histogram
+
+#: name: type, labels, values of the first label (2.15)
+YUNIKORN = {
+    "yunikorn_scheduler_container_allocation_attempt_total": (
+        "counter",
+        {"state"},
+        {"allocated", "rejected", "error", "released"},
+    ),
+    "yunikorn_scheduler_application_submission_total": (
+        "counter",
+        {"result"},
+        {"new", "accepted", "rejected"},
+    ),
+    "yunikorn_scheduler_application_total": (
+        "gauge",
+        {"state"},
+        {"running", "completed", "failed", "resuming", "failing", "completing"},
+    ),
+    "yunikorn_scheduler_node": (
+        "gauge",
+        {"state"},
+        {"active", "draining", "decommissioned", "unhealthy", "failed"},
+    ),
+    "yunikorn_scheduler_scheduling_latency_milliseconds": ("histogram", set(), None),
+    "yunikorn_scheduler_node_sorting_latency_milliseconds": (
+        "histogram",
+        {"level"},
+        {"app", "queue"},
+    ),
+    "yunikorn_scheduler_trynode_latency_milliseconds": ("histogram", set(), None),
+    "yunikorn_scheduler_trypreemption_latency_milliseconds": ("histogram", set(), None),
+    "yunikorn_scheduler_scheduling_cycle_milliseconds": ("histogram", set(), None),
+    "yunikorn_scheduler_trynode_evaluation_milliseconds": ("histogram", set(), None),
+    "yunikorn_scheduler_vcore_node_usage_total": (
+        "gauge",
+        {"range"},
+        {"[0,10%]", "(10%, 20%]", "(20%,30%]", "(30%,40%]", "(40%,50%]"}
+        | {"(50%,60%]", "(60%,70%]", "(70%,80%]", "(80%,90%]", "(90%,100%]"},
+    ),
+    "yunikorn_queue_app": ("gauge", {"queue", "state"}, None),
+    "yunikorn_queue_resource": ("gauge", {"queue", "state", "resource"}, None),
+    "yunikorn_root_batch_queue_app": (
+        "gauge",
+        {"state"},
+        {"accepted", "running", "rejected", "failed", "completed"}
+        | {"new", "failing", "resuming", "completing", "expired"},
+    ),
+    "yunikorn_root_batch_queue_container": ("counter", {"state"}, {"allocated", "released"}),
+    "yunikorn_root_batch_queue_resource": ("gauge", {"state", "resource"}, None),
+    **{
+        f"yunikorn_event_total_{name}": ("gauge", set(), None)
+        for name in (
+            "created channeled not_channeled processed stored not_stored collected".split()
+        )
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    service = service_of()
+    played(service)
+    return scrape(metrics_of(service), service)
+
+
+@pytest.mark.parametrize("name", YUNIKORN)
+def test_2_15_name_type_and_labels(page: str, name: str) -> None:
+    kind, labels, values = YUNIKORN[name]
+    found = families(page)[name]
+    assert (found[0], found[2]) == (kind, labels)
+    if values is not None:
+        (label,) = labels
+        assert {
+            dict(own)[label] for n, own in samples(page) if n.removesuffix("_count") == name
+        } == values
+
+
+def test_2_15_buckets_are_powers_of_ten_from_a_tenth_of_a_millisecond(page: str) -> None:
+    wanted = ["0.0001", "0.001", "0.01", "0.1", "1", "10", "100", "1000", "+Inf"]
+    for name, (kind, *_) in YUNIKORN.items():
+        if kind == "histogram":
+            lines = [line for line in page.splitlines() if line.startswith(f"{name}_bucket{{")]
+            found = [line.partition('le="')[2].partition('"')[0] for line in lines]
+            assert found == wanted * (len(found) // len(wanted))
+
+
+def test_2_15_states_of_queues_and_their_amounts(page: str) -> None:
+    found = samples(page)
+
+    def amount(queue: str, state: str, resource: str) -> float:
+        labels = {"queue": queue, "state": state, "resource": resource}
+        return found["yunikorn_queue_resource", frozenset(labels.items())]
+
+    assert amount("root", "max", "vcore") == 80_000
+    assert amount("root.batch", "max", "vcore") == 60_000
+    assert amount("root.batch", "guaranteed", "vcore") == 1_000
+    assert amount("root.batch", "allocated", "vcore") == 60_000
+    assert amount("root.batch", "maxRunningApps", "apps") == 50
+    assert amount("root.needy", "pending", "vcore") == 1_000
+    assert amount("root.batch", "preempting", "vcore") == 1_000
+    old = {("state", "allocated"), ("resource", "vcore")}
+    assert found["yunikorn_root_batch_queue_resource", frozenset(old)] == 60_000
+
+
+def test_the_numbers_are_those_of_the_views(page: str) -> None:
+    found = samples(page)
+    name = "yunikorn_scheduler_container_allocation_attempt_total"
+    assert found[name, frozenset({("state", "rejected")})] == 2
+    assert found[name, frozenset({("state", "released")})] == 3
+    assert found["yunikorn_event_total_created", frozenset()] > 500
+
+
+def test_a_starting_application_runs_and_others_have_yunikorns_names() -> None:
+    service = service_of()
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: aware,"
+        " properties: {application.sort.policy: stateaware}}]}]}]",
+        scheduler=service.scheduler,
+    )
+    script.node("n", vcore=1_000)
+    script.app("app", "root.aware")
+    script.ask("app", "pod", vcore=100)
+    script.schedule()
+    assert service.scheduler.application("app").state == "Starting"
+    metrics = metrics_of(service)
+    total = "yunikorn_scheduler_application_total"
+    assert samples(scrape(metrics, service))[total, frozenset({("state", "running")})] == 1
+    script.release("app")
+    assert samples(scrape(metrics, service))[total, frozenset({("state", "completing")})] == 1
+
+
+# -- how many series -------------------------------------------------------------------------------
+
+
+def test_2_15_series_of_a_queue_go_when_the_queue_goes() -> None:
+    service = service_of()
+    script = Script(
+        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
+        " queues: [{name: root, submitacl: '*'}]}]",
+        scheduler=service.scheduler,
+    )
+    metrics = metrics_of(service)
+    script.node("n", vcore=1_000)
+    script.app("app", "root.made")
+    script.ask("app", "pod", vcore=100)
+    script.schedule()
+    assert 'quadriga_queue_wait_seconds_count{rm="rm",partition="default",queue="root.made"' in (
+        scrape(metrics, service)
+    )
+    script.remove_app("app")
+    script.advance(20)
+    assert service.scheduler.partition().queue("root.made") is None
+    after = scrape(metrics, service)
+    assert "root.made" not in after
+    assert "root_made" not in after
+    assert not metrics.meter.lives.waits
+
+
+def test_queues_without_end_do_not_make_series_without_end() -> None:
+    service = service_of()
+    script = Script(
+        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
+        " queues: [{name: root, submitacl: '*'}]}]",
+        scheduler=service.scheduler,
+    )
+    metrics = metrics_of(service, queue_limit=5)
+    script.node("n", vcore=100_000)
+    for number in range(20):
+        script.app(f"app-{number:02}", f"root.q{number:02}")
+        script.ask(f"app-{number:02}", "pod", "more", vcore=100)
+    script.schedule(30)
+    text = scrape(metrics, service)
+    queues = {value for _, labels in samples(text) for label, value in labels if label == "queue"}
+    assert queues == {"root", "root.q00", "root.q01", "root.q02", "root.q03"}
+    assert samples(text)["quadriga_queues_left_out", frozenset()] == 16
+
+
+def test_resources_without_end_do_not_either() -> None:
+    service = service_of()
+    script = Script(scheduler=service.scheduler)
+    script.node("n", vcore=1_000, memory=1_000, **{f"a{number:03}": 1 for number in range(100)})
+    text = scrape(metrics_of(service), service)
+    resources = {value for _, own in samples(text) for label, value in own if label == "resource"}
+    assert resources == {"vcore", "memory", *(f"a{number:03}" for number in range(62))}
+    assert len([name for name in families(text) if name.endswith("_node_usage_total")]) == 64
+
+
+def test_old_names_can_be_left_out_but_for_the_containers() -> None:
+    service = service_of()
+    played(service)
+    names = families(scrape(metrics_of(service, old_names=False), service))
+    assert "yunikorn_root_batch_queue_container" in names
+    assert "yunikorn_root_batch_queue_app" not in names
+    assert "yunikorn_queue_app" in names
+
+
+def test_names_that_only_labels_can_tell_apart() -> None:
+    service = service_of()
+    Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*',"
+        " queues: [{name: a-b}, {name: a_b}]}]}]",
+        scheduler=service.scheduler,
+    )
+    text = scrape(metrics_of(service), service)
+    assert list(families(text)).count("yunikorn_root_a_b_queue_app") == 1
+    queues = {value for _, labels in samples(text) for label, value in labels if label == "queue"}
+    assert {"root.a-b", "root.a_b"} <= queues
+
+
+def test_queues_of_the_same_path_are_added_up() -> None:
+    service = service_of()
+    for rm in ("one", "two"):
+        script = Script(scheduler=service.scheduler, rm_id=rm)
+        script.node(f"{rm}-node", vcore=1_000)
+        script.app("app")
+        script.ask("app", "pod", vcore=100)
+        script.schedule()
+    found = samples(scrape(metrics_of(service), service))
+    root = {"queue": "root", "resource": "vcore"}
+    name = "yunikorn_queue_resource"
+    assert found[name, frozenset({**root, "state": "max"}.items())] == 2_000
+    assert found[name, frozenset({**root, "state": "allocated"}.items())] == 200
+    waits = {"partition": "default", "queue": "root.default", "kind": "real"}
+    for rm in ("one", "two"):
+        labels = frozenset({**waits, "rm": rm}.items())
+        assert found["quadriga_queue_wait_seconds_count", labels] == 1
+
+
+# -- how they are written --------------------------------------------------------------------------
+
+
+def test_openmetrics_says_the_same() -> None:
+    service = service_of()
+    played(service)
+    metrics = metrics_of(service)
+    seen = service.read(metrics.look)
+    text = metrics.openmetrics(seen).decode()
+    assert text.endswith("# EOF\n")
+    found = {
+        (
+            sample.name,
+            frozenset((k, v) for k, v in sample.labels.items() if k != "le"),
+        ): sample.value
+        for family in parse_openmetrics(text)
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
+    changing = ("process_", "python_")
+    wanted = {
+        key: value
+        for key, value in samples(metrics.plain(seen).decode()).items()
+        if not key[0].endswith("_bucket")
+    }
+    assert {k: v for k, v in found.items() if not k[0].startswith(changing)} == {
+        k: v for k, v in wanted.items() if not k[0].startswith(changing)
+    }
+
+
+def test_names_of_others_cannot_break_the_text() -> None:
+    family = Family("quadriga_odd", "gauge", 'a \\ help\nwith "quotes"')
+    odd = 'quote " backslash \\ line\nend ä'
+    family.add(1.5, queue=odd)
+    family.add(math.inf, queue="inf")
+    family.add(-math.inf, queue="-inf")
+    text = exposition.plain([family]).decode()
+    found = samples(text)
+    assert found["quadriga_odd", frozenset({("queue", odd)})] == 1.5
+    assert found["quadriga_odd", frozenset({("queue", "inf")})] == math.inf
+    (again,) = parse_openmetrics(exposition.openmetrics([family]).decode())
+    assert again.samples[0].labels == {"queue": odd}
+    assert again.documentation == 'a \\ help\nwith "quotes"'
+
+
+def test_resources_whose_names_no_metric_may_have() -> None:
+    service = service_of()
+    script = Script(scheduler=service.scheduler)
+    script.node("n", vcore=1_000, **{"nvidia.com/gpu": 4, "nvidia-com/gpu": 4})
+    names = families(scrape(metrics_of(service), service))
+    assert "yunikorn_scheduler_nvidia_com_gpu_node_usage_total" in names
+
+
+def test_a_duration_that_equals_a_bound_is_below_it() -> None:
+    one, many = Histogram((SECOND, 2 * SECOND)), Histogram((SECOND, 2 * SECOND))
+    durations = [0, SECOND, SECOND + 1, 2 * SECOND, 2 * SECOND + 1, 10**15] * 20
+    for each in durations:
+        one.observe(each)
+    many.observe_all(durations)
+    assert one.counts == many.counts == [40, 40, 40]
+    assert one.read() == many.read()
+
+
+@pytest.mark.parametrize(
+    ("accept", "openmetrics"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/plain;version=0.0.4", False),
+        ("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3", True),
+        ("application/openmetrics-text; q=0.2, text/plain; q=0.9", False),
+        ("application/openmetrics-text;q=0", False),
+        ("application/openmetrics-text;q=nonsense", False),
+        ("application/openmetrics-text", True),
+    ],
+)
+def test_openmetrics_is_for_those_who_prefer_it(accept: str, openmetrics: bool) -> None:
+    assert exposition.accepts_openmetrics(accept) is openmetrics

@@ -1,0 +1,238 @@
+"""GET /ws/v1/metrics over HTTP, what a driver measures, and what others add."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from metrics_scene import CONFIG, families, metrics_of, played, samples, scrape, service_of
+
+from quadriga.core.service import SchedulerService
+from quadriga.core.views import Views
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationAsk,
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    NullCallback,
+    PredicatesArgs,
+    RegisterResourceManagerRequest,
+    UserGroupInformation,
+)
+from quadriga.sim.script import resource
+from quadriga.web.app import create_app
+from quadriga.web.metrics import Measurer, Metrics
+from quadriga.web.metrics.ours import Measured
+
+
+async def get(service: SchedulerService, **options: object) -> httpx.Response:
+    headers = options.pop("headers", {})
+    app = create_app(service, Views(service.scheduler), **options)  # type: ignore[arg-type]
+    transport = httpx.ASGITransport(app=app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        return await client.get("/ws/v1/metrics", headers=headers)  # type: ignore[arg-type]
+
+
+@pytest.mark.asyncio
+async def test_2_14_metrics_for_prometheus() -> None:
+    service = service_of()
+    played(service)
+    answer = await get(service)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    found = samples(answer.text)
+    nodes = "yunikorn_scheduler_node"
+    assert found[nodes, frozenset({("state", "active")})] == 5
+
+
+@pytest.mark.asyncio
+async def test_openmetrics_for_those_who_ask() -> None:
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    answer = await get(service_of(), headers={"Accept": accept})
+    kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+    assert answer.headers["content-type"] == kind
+    assert answer.headers["vary"] == "Accept"
+    assert answer.text.endswith("# EOF\n")
+
+
+@pytest.mark.asyncio
+async def test_others_may_add_metrics() -> None:
+    def server() -> list[Measured]:
+        streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
+        return [
+            ("quadriga_grpc_streams", "gauge", "Open streams.", streams),
+            ("quadriga_grpc_sent_total", "counter", "Messages sent.", [({}, 7)]),
+        ]
+
+    answer = await get(service_of(), extra_metrics=(server,))
+    assert families(answer.text)["quadriga_grpc_streams"] == (
+        "gauge",
+        "Open streams.",
+        frozenset({"kind"}),
+    )
+    assert samples(answer.text)["quadriga_grpc_sent_total", frozenset()] == 7
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["quadriga_inbox", "other_name"])
+async def test_names_that_are_not_theirs_are_left_out(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await get(service_of(), extra_metrics=(lambda: [(name, "gauge", "x", [({}, 99)])],))
+    assert answer.status_code == 200
+    assert samples(answer.text).get((name, frozenset())) != 99
+    assert "left out" in caplog.text
+
+
+@pytest.mark.asyncio
+async def test_who_fails_to_measure_spoils_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> list[Measured]:
+        raise OSError("no numbers today")
+
+    answer = await get(service_of(), extra_metrics=(broken,))
+    assert answer.status_code == 200
+    assert "no numbers today" in caplog.text
+
+
+# -- what the driver measures ----------------------------------------------------------------------
+
+
+class Picky(NullCallback):
+    """Lets pods onto the last node only."""
+
+    def __init__(self) -> None:
+        self.placed = threading.Event()
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        return None if args.nodeID == "n3" else "not here"
+
+    def update_allocation(self, response: object) -> None:
+        self.placed.set()
+
+
+class Ticking:
+    """Every look at it takes a millisecond."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        self.now += 1_000_000
+        return self.now
+
+
+def busy(service: SchedulerService, callback: NullCallback) -> None:
+    service.register_resource_manager(
+        RegisterResourceManagerRequest(rmID="rm", config=CONFIG), callback
+    )
+    nodes = [
+        NodeInfo(
+            nodeID=f"n{number}",
+            action=NodeInfo.CREATE,
+            schedulableResource=resource({"vcore": 1_000}),
+        )
+        for number in range(1, 4)
+    ]
+    service.update_node(NodeRequest(rmID="rm", nodes=nodes))
+    user = UserGroupInformation(user="u", groups=["g"])
+    new = [AddApplicationRequest(applicationID="app", queueName="root.batch", ugi=user)]
+    service.update_application(ApplicationRequest(rmID="rm", new=new))
+    ask = AllocationAsk(
+        applicationID="app",
+        allocationKey="pod",
+        resourceAsk=resource({"vcore": 10}),
+        maxAllocations=2,
+    )
+    service.update_allocation(AllocationRequest(rmID="rm", asks=[ask]))
+
+
+def counts(text: str) -> dict[str, float]:
+    """Of the histograms without labels: how many, and their sums."""
+    return {name: value for (name, labels), value in samples(text).items() if not labels}
+
+
+def test_latencies_are_measured_by_the_drivers_clock() -> None:
+    service = service_of()
+    service.attach(Measurer(Ticking()))
+    metrics = metrics_of(service)
+    busy(service, Picky())
+    service.step()
+    found = counts(scrape(metrics, service))
+    prefix = "yunikorn_scheduler_"
+    assert found[f"{prefix}trynode_latency_milliseconds_count"] == 6  # three nodes for each pod
+    assert found[f"{prefix}trynode_latency_milliseconds_sum"] == pytest.approx(0.006)
+    assert found[f"{prefix}trynode_evaluation_milliseconds_count"] == 1
+    assert found[f"{prefix}trynode_evaluation_milliseconds_sum"] == pytest.approx(0.006)
+    assert found[f"{prefix}scheduling_cycle_milliseconds_count"] == 1
+    # from the first look at the clock to the last: two for each predicate, and one more
+    assert found[f"{prefix}scheduling_cycle_milliseconds_sum"] == pytest.approx(0.013)
+    assert found[f"{prefix}scheduling_latency_milliseconds_count"] == found["quadriga_rounds_total"]
+    assert found["quadriga_work_seconds_count"] == 4  # requests; the look itself comes too late
+
+
+def test_a_search_for_victims_is_measured() -> None:
+    service = service_of()
+    service.attach(Measurer(Ticking()))
+    metrics = metrics_of(service)
+    played(service)
+    found = counts(scrape(metrics, service))
+    assert found["yunikorn_scheduler_trypreemption_latency_milliseconds_count"] >= 1
+    assert found["yunikorn_scheduler_trypreemption_latency_milliseconds_sum"] >= 0.001
+
+
+def test_nothing_is_measured_where_nobody_does() -> None:
+    service = service_of()
+    meter = Measurer(Ticking())
+    service.attach(meter)
+    service.attach(None)
+    busy(service, Picky())
+    service.step()
+    assert meter.clock() <= 3 * 1_000_000
+    assert service.meter is None
+
+
+def test_what_is_measured_changes_no_decision() -> None:
+    def digest(measured: bool) -> list[str]:
+        service = service_of()
+        if measured:
+            service.attach(Measurer(Ticking()))
+        return played(service).log
+
+    assert digest(measured=True) == digest(measured=False)
+
+
+@pytest.fixture
+def threaded() -> Iterator[SchedulerService]:
+    with SchedulerService() as service:
+        yield service
+
+
+def test_a_service_with_a_thread_is_followed_while_it_idles(threaded: SchedulerService) -> None:
+    metrics = Metrics(threaded)
+    callback = Picky()
+    busy(threaded, callback)
+    assert callback.placed.wait(10)
+    text = scrape(metrics, threaded)
+    found = samples(text)
+    edge = {"lifecycle": "allocation", "trigger": "allocate", "from": "Planned", "to": "Allocated"}
+    assert found["quadriga_transitions_total", frozenset(edge.items())] >= 1
+    assert found["quadriga_resource_managers", frozenset({("state", "Running")})] == 1
+    assert Metrics(threaded).meter is metrics.meter  # one meter for all who ask
+
+
+def test_a_saturated_service_is_left_alone_until_the_journal_fills() -> None:
+    """Under load, records wait; while there is nothing to decide they are looked at in portions."""
+    service = service_of()
+    metrics = metrics_of(service)
+    lives, journal = metrics.meter.lives, service.scheduler.journal
+    script = played(service)
+    del script
+    metrics.meter.scheduled(service.scheduler, 1, 5, messages=5)
+    assert lives.cursor == 0
+    metrics.meter.scheduled(service.scheduler, 1, 1, messages=0)
+    assert lives.cursor == journal.count

@@ -1,0 +1,524 @@
+"""The pages in a browser: a headless Chromium against a real server on loopback.
+
+Pictures of what it saw are written to the folder that QUADRIGA_SCREENSHOTS names, if it is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from quadriga.si.access import Access
+from quadriga.web.app import create_app
+from quadriga.web.server import WebServer
+from tests.web.pages_scene import NASTY, NASTY_NODE, NASTY_USER, Scene, wide_config
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+#: it talks to nobody but the server of the test
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+#: nothing here takes this long (ms); it only ends a test that would hang
+PATIENCE = 60_000
+
+WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 400, "height": 800}
+
+#: page: what must be there to be read
+PAGES = {
+    "": "82.2 of 114 cores",
+    "queue?path=root.research.notebooks": "4 cores, 16 GiB memory",
+    "applications": "train-bert",
+    "application?id=train-resnet": "1 real, 3 placed of 4",
+    "application?id=train-sun": "the whole gang needs 28 cores, 64 GiB memory",
+    "application?id=monster": "No node could take it even if it were empty.",
+    "application?id=lost": "root.production is a parent",
+    f"application?id={quote(NASTY)}": NASTY,
+    "nodes": "train-bert",
+    "node?id=node-13": "not ready",
+    f"node?id={quote(NASTY_NODE)}": NASTY_NODE,
+    "lifecycles": "Resource manager",
+    "people": NASTY_USER,
+    "people?kind=groups": "7.5 of 12 cores",
+    "events": "node reservation",
+    "configuration": "queue: root.@recovery@",
+}
+
+
+def chromium() -> str:
+    """Where it is. Without one the test is skipped, but not where somebody counts on it."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    missing = "no Chromium (Debian: chromium)"
+    if os.environ.get("CI") or os.environ.get("QUADRIGA_REQUIRE_BROWSER") == "1":
+        pytest.fail(missing)
+    pytest.skip(missing)
+
+
+@contextmanager
+def serving(scene: Scene, **options: Any) -> Iterator[str]:
+    """The pages of a scene on a port of its own; gives their address."""
+    up = threading.Event()
+    found: list[Any] = []
+
+    async def run() -> None:
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+        server = WebServer(create_app(scene.service, scene.views, **options), port=0)
+        found.extend((await server.start(), lambda: loop.call_soon_threadsafe(done.set)))
+        up.set()
+        await done.wait()
+        await server.stop()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), name="web")
+    thread.start()
+    try:
+        assert up.wait(PATIENCE / 1000)
+        yield f"http://127.0.0.1:{found[0]}/ui/"
+    finally:
+        if len(found) > 1:
+            found[1]()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = chromium()
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def still(browser: Any) -> Iterator[str]:
+    """The busy scene, for those who only look."""
+    with Scene() as scene, serving(scene) as address:
+        yield address
+
+
+class Visit:
+    """A page that nothing went wrong on: errors and failed requests are collected, and there must be
+    none at the end but those that were announced in ``expected``."""
+
+    def __init__(self, browser: Any, *, dark: bool = False, narrow: bool = False) -> None:
+        self.context = browser.new_context(
+            color_scheme="dark" if dark else "light", viewport=NARROW if narrow else WIDE
+        )
+        self.context.set_default_timeout(PATIENCE)
+        self.page = self.context.new_page()
+        self.wrong: list[str] = []
+        self.expected: Callable[[str], bool] = lambda text: False
+        self.page.on("console", self._said)
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", self._answered)
+
+    def _said(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.wrong.append(f"{message.type}: {message.text}")
+
+    def _failed(self, request: Any) -> None:
+        if request.failure != "net::ERR_ABORTED":  # whoever leaves a page waits for nothing there
+            self.wrong.append(f"failed: {request.url} {request.failure}")
+
+    def _answered(self, response: Any) -> None:
+        if response.status >= 400:
+            self.wrong.append(f"{response.status}: {response.url}")
+
+    def __enter__(self) -> Visit:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.context.close()
+        if error is None:
+            assert [text for text in self.wrong if not self.expected(text)] == []
+
+    def go(self, address: str) -> Any:
+        self.page.goto(address)
+        self.page.wait_for_selector("#content[aria-busy=false]")
+        return self.page
+
+    def until(self, selector: str) -> None:
+        """Wait until there is such an element to be seen."""
+        self.page.wait_for_selector(selector)
+
+
+def shot(page: Any, name: str) -> None:
+    if folder := os.environ.get("QUADRIGA_SCREENSHOTS"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=str(Path(folder) / f"{name}.png"))
+
+
+# -- every page ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look", ["light wide", "dark wide", "light narrow", "dark narrow"])
+def test_every_page_is_whole_in_light_and_dark_wide_and_narrow(
+    browser: Any, still: str, look: str
+) -> None:
+    with Visit(browser, dark="dark" in look, narrow="narrow" in look) as visit:
+        for address, text in PAGES.items():
+            page = visit.go(still + address)
+            assert text in " ".join(page.inner_text("main").split()), address
+            assert page.title().endswith("Quadriga")
+            assert page.locator("h1").count() == 1
+            wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.evaluate(wider) <= 0, address
+            unnamed = page.evaluate(
+                """[...document.querySelectorAll('button, input, select, a')].filter((each) =>
+                   !each.textContent.trim() && !each.labels?.length && !each.ariaLabel).length"""
+            )
+            assert unnamed == 0, address
+            shot(page, f"{address.partition('?')[0] or 'cluster'} {look}")
+
+
+@pytest.mark.slow
+def test_names_are_texts_whatever_they_look_like(browser: Any, still: str) -> None:
+    addresses = ["applications", "people", "nodes", "events", f"application?id={quote(NASTY)}"]
+    for address in addresses:
+        with Visit(browser) as visit:
+            page = visit.go(still + address)
+            assert "broken" not in page.title() or NASTY in page.title()
+            assert page.locator("main img, main script, main b[onmouseover]").count() == 0
+            assert page.evaluate("document.title !== 'broken'")
+    with Visit(browser) as visit:
+        page = visit.go(f"{still}application?id={quote(NASTY)}")
+        assert page.inner_text("h1").startswith(NASTY)
+        page.get_by_role("link", name="root.research.notebooks").first.click()
+        page.wait_for_selector("h1:has-text('root.research.notebooks')")
+
+
+def test_scripts_in_the_page_are_refused_by_the_browser(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        visit.expected = lambda text: "Content Security Policy" in text or "TrustedHTML" in text
+        page = visit.go(still)
+        refused = page.evaluate(
+            """() => { try { document.body.innerHTML = '<img src=x onerror=alert(1)>'; }
+                       catch (error) { return error.name; } return 'taken'; }"""
+        )
+        assert refused == "TypeError"
+
+
+# -- what they tell --------------------------------------------------------------------------------
+
+
+def test_one_application_shows_its_way_through_its_life(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(f"{still}application?id=train-resnet")
+        assert page.locator(".state.here").get_attribute("data-state") == "Running"
+        been = page.locator(".state.been").evaluate_all(
+            "all => all.map((one) => one.dataset.state)"
+        )
+        assert sorted(been) == ["Accepted", "New"]
+        edges = page.locator(".edge.been").evaluate_all("all => all.map((one) => one.dataset.edge)")
+        assert sorted(edges) == ["Accepted Running", "New Accepted"]
+        assert page.locator("svg [data-state]").count() == 11
+        assert "min" in page.locator(".state.here .note").text_content()
+        label = page.locator(".picture svg").get_attribute("aria-label")
+        assert label == "States of train-resnet: New, then Accepted, then Running."
+        shot(page, "application life")
+
+
+def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
+    browser: Any, still: str
+) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(f"{still}application?id=notebook-0")
+        failing = page.locator(".checks .fail")
+        assert failing.count() == 2
+        text = " ".join(failing.first.inner_text().split())
+        assert "asks for 14 GiB memory, 8 GiB is left of 16 GiB" in text
+        assert "Smallest change: 6 GiB memory more for user ada" in text
+        assert "3 min" not in text
+        shot(page, "application why")
+
+
+@pytest.mark.slow
+def test_asks_can_be_explained_one_by_one(browser: Any) -> None:
+    def stage(scene: Scene) -> None:
+        def build(script: Any) -> None:
+            script.node("n1", vcore=1000)
+            script.app("two", "root.leaving")
+            script.ask("two", "small", vcore=1500)
+            script.ask("two", "large", vcore=9000)
+
+        scene.do(build)
+
+    with Scene(stage=stage) as scene, serving(scene) as address, Visit(browser) as visit:
+        page = visit.go(f"{address}application?id=two")
+        assert "ask small" in page.inner_text(".why .head")
+        page.get_by_role("row", name="large").get_by_role("button", name="explain").click()
+        page.wait_for_selector(".why .head:has-text('ask large')")
+        assert "ask=large" in page.url
+
+
+# -- live ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_what_happens_is_seen_without_a_reload_and_nothing_jumps(browser: Any) -> None:
+    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
+        visit.page.set_viewport_size({"width": 1000, "height": 500})
+        page = visit.go(f"{address}applications")
+        page.evaluate("window.scrollTo(0, 200); window.stays = true")
+        link = page.get_by_role("link", name="notebook-4")
+        link.focus()
+        before = page.evaluate("window.scrollY")
+        scene.do(lambda script: script.remove_app("notebook-3"))
+        visit.until("tr:has-text('notebook-3') :text('Completed')")
+        assert page.evaluate("window.stays && window.scrollY") == before
+        assert page.evaluate("document.activeElement.textContent") == "notebook-4"
+        scene.do(lambda script: (script.app("newcomer", "root.production.web"), None))
+        visit.until("main :text('newcomer')")
+        assert page.evaluate("document.activeElement.textContent") == "notebook-4"
+
+
+@pytest.mark.slow
+def test_a_gang_is_seen_to_get_its_members(browser: Any) -> None:
+    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
+        page = visit.go(f"{address}application?id=train-resnet")
+        assert "1 real, 3 placed of 4" in page.inner_text(".groups")
+        scene.do(lambda script: script.confirm())
+        visit.until(".groups:has-text('2 real, 2 placed of 4')")
+        assert page.get_by_text("It asks for nothing.").is_visible()
+        scene.do(lambda script: script.remove_app("train-resnet"))
+        visit.until(".state.here:not([data-state=Running])")
+
+
+TWO_PARTITIONS = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - {name: low, resources: {guaranteed: {vcore: 2000m}}}
+          - name: high
+            properties: {preemption.delay: 1s}
+            resources: {guaranteed: {vcore: 4000m}}
+  - name: other
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: far
+"""
+
+
+def low_and_high(scene: Scene) -> None:
+    """A queue that holds all of a node, and one below its guarantee."""
+
+    def fill(script: Any) -> None:
+        script.node("n1", vcore=4000)
+        for app in ("low", "high"):
+            script.app(app, f"root.{app}")
+        script.ask("low", *(f"pod-{number}" for number in range(4)), vcore=1000)
+        script.schedule()
+        script.ask("high", "urgent", preempt=(True, True), vcore=1000)
+
+    scene.do(fill)
+
+
+@pytest.mark.slow
+def test_who_has_to_go_is_seen_and_for_whom(browser: Any) -> None:
+    with (
+        Scene(TWO_PARTITIONS, low_and_high) as scene,
+        serving(scene) as address,
+        Visit(browser) as visit,
+    ):
+        page = visit.go(f"{address}application?id=low")
+        assert page.get_by_text("preemption", exact=True).count() == 0
+        scene.do(lambda script: script.advance(2))
+        visit.until("tr:has-text('pod-3-0') :text('Releasing')")
+        assert "preemption" in page.inner_text("tr:has-text('pod-3-0')")
+        page.goto(f"{address}queue?path=root.low")
+        visit.until("dt:has-text('Being preempted') + dd:has-text('1 core')")
+        page.goto(f"{address}application?id=high")
+        visit.until(".checks li:has-text('preemption')")
+        shot(page, "preempting")
+
+
+@pytest.mark.slow
+def test_one_of_several_partitions_is_chosen_and_stays_chosen(browser: Any) -> None:
+    with (
+        Scene(TWO_PARTITIONS, low_and_high) as scene,
+        serving(scene) as address,
+        Visit(browser) as visit,
+    ):
+        page = visit.go(address)
+        assert page.get_by_role("link", name="high").is_visible()
+        page.get_by_label("Partition").select_option("[rm]other")
+        page.get_by_role("link", name="far").wait_for()
+        page.get_by_role("link", name="Applications").click()
+        page.wait_for_selector("text=No application fits.")
+        assert page.get_by_label("Partition").input_value() == "[rm]other"
+
+
+def test_pause_stops_asking_and_goes_on(browser: Any) -> None:
+    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
+        visit.page.clock.install()
+        page = visit.go(address)
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        with page.expect_response("**/ui/data/overview*"):
+            page.clock.run_for(2100)
+        page.wait_for_load_state("networkidle")
+        pause = page.get_by_role("button", name="Pause")
+        pause.click()
+        assert page.locator("#status").inner_text() == "paused"
+        page.wait_for_load_state("networkidle")
+        asked.clear()
+        scene.do(lambda script: script.node("node-99", vcore=1000))
+        page.clock.run_for(60_000)
+        assert asked == []
+        page.get_by_role("button", name="Go on").click()
+        visit.until(".tile a:text-is('16')")
+        assert page.locator("#status").inner_text() == "live"
+
+
+@pytest.mark.slow
+def test_what_has_not_changed_is_not_sent_again(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        visit.page.clock.install()
+        page = visit.go(f"{still}lifecycles")
+        with page.expect_response("**/ui/data/pictures") as found:
+            page.clock.run_for(2100)
+        tag = found.value.headers["etag"]
+        assert found.value.request.all_headers()["if-none-match"] == tag
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_away_is_said_to_be_and_comes_back(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        visit.expected = lambda text: "/ui/data/" in text or "ERR_FAILED" in text
+        visit.page.clock.install()
+        page = visit.go(still)
+        page.route("**/ui/data/**", lambda route: route.abort())
+        page.clock.run_for(2100)
+        banner = page.locator("#banner")
+        banner.wait_for(state="visible")
+        assert "The scheduler is away" in banner.inner_text()
+        assert "82.2 of 114 cores" in page.inner_text("main")  # the last that it said
+        shot(page, "away")
+        page.unroute("**/ui/data/**")
+        page.clock.run_for(2100)
+        banner.wait_for(state="hidden")
+
+
+@pytest.mark.slow
+def test_what_is_not_there_is_said_in_words(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        visit.expected = lambda text: "404" in text
+        page = visit.go(f"{still}application?id=nobody")
+        assert "Application not found." in page.inner_text("main")
+        page.get_by_role("link", name="Back").click()
+        page.wait_for_selector("text=train-bert")
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_everything_can_be_reached_with_the_keyboard(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(still)
+
+        def focused(what: str) -> Any:
+            return page.evaluate(f"document.activeElement.{what}")
+
+        page.keyboard.press("Tab")
+        assert focused("textContent") == "Skip to content"
+        page.keyboard.press("Enter")
+        assert focused("id") == "main"
+        page.keyboard.press("Tab")
+        assert focused("textContent") == "15"  # the nodes
+        fold = page.get_by_role("button", name="Close root.research")
+        fold.focus()
+        page.keyboard.press("Enter")
+        assert page.get_by_role("link", name="gangs").count() == 0
+        assert focused("ariaExpanded") == "false"
+        page.keyboard.press("Enter")
+        assert page.get_by_role("link", name="gangs").is_visible()
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(outline) == "solid"
+        page.get_by_label("Find a queue").focus()
+        page.keyboard.type("gangs")
+        assert page.locator("tbody tr").count() == 3  # with those above it
+        page.get_by_role("link", name="gangs").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("h1:has-text('root.research.gangs')")
+
+
+@pytest.mark.slow
+def test_filters_are_in_the_address_and_pages_turn(browser: Any) -> None:
+    def stage(scene: Scene) -> None:
+        def build(script: Any) -> None:
+            for number in range(120):
+                script.app(f"job-{number:03}", "root.team-01.project-02", user=f"u{number % 2}")
+
+        scene.do(build)
+
+    with Scene(wide_config(20, 25), stage) as scene, serving(scene) as address:
+        with Visit(browser) as visit:
+            page = visit.go(f"{address}applications")
+            assert "1 to 50 of 120" in page.inner_text(".pager")
+            page.get_by_role("button", name="Next").click()
+            page.wait_for_selector(".pager:has-text('51 to 100 of 120')")
+            page.get_by_label("User").fill("u1")
+            page.wait_for_selector(".pager:has-text('1 to 50 of 60')")
+            assert "user=u1" in page.url
+            assert "offset" not in page.url
+            page.get_by_label("State").select_option("Running")
+            page.wait_for_selector("text=No application fits.")
+            page.reload()
+            page.wait_for_selector("text=No application fits.")
+            assert page.get_by_label("User").input_value() == "u1"
+        with Visit(browser) as visit:
+            page = visit.go(address)
+            assert page.locator("tbody tr").count() == 21  # the lower ones are closed at first
+            page.get_by_role("button", name="Open root.team-07").click()
+            assert page.locator("tbody tr").count() == 46
+            page.get_by_label("Find a queue").fill("team-19.project-24")
+            assert page.locator("tbody tr").count() == 3
+
+
+@pytest.mark.slow
+def test_where_reads_need_a_token_it_is_asked_for(browser: Any, tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("viewer read plain:a-long-enough-token\n", "utf-8")
+    tokens.chmod(0o600)
+    options = {"access": Access.from_file(tokens), "require_token_for_reads": True}
+    with Scene() as scene, serving(scene, **options) as address, Visit(browser) as visit:
+        visit.expected = lambda text: "401" in text
+        page = visit.go(address)
+        assert "with a token only" in page.inner_text("#banner")
+        assert "cores" not in page.inner_text("main")
+        page.get_by_label("with a token only").fill("a-long-enough-token")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_selector("text=82.2 of 114 cores")
+        assert visit.context.cookies() == []
+        assert "a-long-enough" not in page.url

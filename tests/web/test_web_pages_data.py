@@ -1,0 +1,463 @@
+"""The JSON below /ui/data/: what each endpoint tells of a busy scheduler, and that it is bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from quadriga.web.app import create_app
+from quadriga.web.pages.asking import Number, Text
+from quadriga.web.pages.sources import SOURCES
+from tests.web.pages_scene import GI, NASTY, NASTY_NODE, Scene, wide_config
+
+pytestmark = pytest.mark.asyncio
+
+#: what an endpoint must be asked with
+NEEDED = {"queue": {"path": "root.research.gangs"}, "node": {"id": "node-00"}}
+NEEDED |= {"node-story": {"id": "node-13"}}
+
+
+@pytest.fixture(scope="module")
+def scene() -> Iterator[Scene]:
+    with Scene() as scene:
+        yield scene
+
+
+@pytest_asyncio.fixture
+async def client(scene: Scene) -> AsyncIterator[httpx.AsyncClient]:
+    async with reaching(scene) as client:
+        yield client
+
+
+def reaching(scene: Scene) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(create_app(scene.service, scene.views))
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost/ui/data/")
+
+
+async def get(client: httpx.AsyncClient, name: str, **asked: Any) -> Any:
+    answer = await client.get(name, params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+# -- all of them -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+async def test_every_endpoint_answers_is_small_and_is_known_again(
+    client: httpx.AsyncClient, source: Any
+) -> None:
+    asked = NEEDED.get(source.name, {"id": "train-resnet"} if "id" in source.parameters else {})
+    first = await client.get(source.name, params=asked)
+    assert first.status_code == 200
+    assert len(first.content) < 100_000
+    assert first.headers["content-type"].startswith("application/json")
+    assert first.headers["content-security-policy"].startswith("default-src 'none'")
+    assert int(first.headers["quadriga-time"]) > 0
+    assert "access-control-allow-origin" not in first.headers
+    tag = {"If-None-Match": f'"other", {first.headers["etag"]}'}
+    again = await client.get(source.name, params=asked, headers=tag)
+    assert (again.status_code, again.content) == (304, b"")
+    assert "quadriga-time" in again.headers
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("applications?limit=0", "limit: must be a whole number from 1 to 200"),
+        ("applications?limit=201", "limit: must be a whole number from 1 to 200"),
+        ("applications?offset=-1", "offset: must be a whole number from 0 to 10000000"),
+        ("applications?offset=1e3", "offset: must be a whole number from 0 to 10000000"),
+        ("applications?state=Sleeping", "state: must be one of living, ended, New"),
+        ("applications?colour=red", "'colour': unknown parameter; there are partition, queue"),
+        ("applications?user=a&user=b", "user: was given twice"),
+        (f"applications?text={'x' * 1025}", "text: is longer than 1024 characters"),
+        ("application", "id: is required"),
+        ("nodes?type=wheels", "type: no node has 'wheels'"),
+        ("pictures?x=1", "'x': unknown parameter; there are none"),
+    ],
+)
+async def test_what_cannot_be_asked_is_refused_with_the_reason(
+    client: httpx.AsyncClient, address: str, text: str
+) -> None:
+    answer = await client.get(address)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "text"),
+    [
+        ("overview", {"partition": "other"}, "Partition not found"),
+        ("queue", {"path": "root.nowhere"}, "Queue not found"),
+        ("queues", {"below": "nowhere"}, "Queue not found"),
+        ("application", {"id": "nobody"}, "Application not found"),
+        ("waits", {"id": "notebook-0", "ask": "none"}, "Ask not found"),
+        ("story", {"id": "nobody"}, "Application not found"),
+        ("node", {"id": "nowhere"}, "Node not found"),
+    ],
+)
+async def test_what_is_not_there_is_not_found(
+    client: httpx.AsyncClient, name: str, asked: dict[str, str], text: str
+) -> None:
+    answer = await client.get(name, params=asked)
+    assert (answer.status_code, answer.json()) == (404, {"error": text})
+
+
+async def test_nothing_can_be_changed_here(client: httpx.AsyncClient) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        assert (await client.request(method, "overview")).status_code == 405
+
+
+async def test_a_stopped_scheduler_is_said_to_be_stopped() -> None:
+    with Scene(stage=lambda scene: None) as scene:
+        async with reaching(scene) as client:
+            scene.service.stop()
+            answer = await client.get("overview")
+            assert answer.status_code == 503
+            assert answer.json() == {"error": "the service has been stopped"}
+
+
+async def test_parameters_have_bounds() -> None:
+    for source in SOURCES:
+        for kind in source.parameters.values():
+            assert isinstance(kind, Text | Number)
+            assert kind.most <= 10_000_000
+
+
+# -- the cluster -----------------------------------------------------------------------------------
+
+
+async def test_overview_has_capacity_usage_nodes_and_health(client: httpx.AsyncClient) -> None:
+    found = await get(client, "overview")
+    assert found["partition"] == "[rm]default"
+    assert found["capacity"] == {"memory": 452 * GI, "nvidia.com/gpu": 8, "vcore": 114_000}
+    assert found["allocated"]["vcore"] == 82_200
+    assert found["nodes"]["states"] == {"Draining": 1, "Schedulable": 14}
+    assert (found["nodes"]["unhealthy"], found["reservations"]) == (1, 7)
+    assert found["applications"] == {"Accepted": 5, "Completed": 2, "Rejected": 2, "Running": 13}
+    assert (found["allocations"], found["placeholders"]) == (34, 4)
+    assert found["health"]["healthy"]
+    assert [each["key"] for each in found["overdue"]] == ["allocation/train-resnet/worker-ph-1-0"]
+    assert await get(client, "overview", partition="default") == found
+
+
+async def test_before_anybody_registers_there_are_no_partitions() -> None:
+    from quadriga.core.service import SchedulerService
+    from quadriga.core.views import Views
+
+    with SchedulerService() as service:
+        app = create_app(service, Views(service.scheduler))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            answer = await client.get("/ui/data/overview")
+            assert answer.json() == {"partitions": []}
+            assert (await client.get("/ui/data/nodes")).status_code == 404
+            lives = (await client.get("/ui/data/lifecycles")).json()
+            assert (lives["since"], lives["remembered"]) == (None, 0)
+
+
+async def test_queues_are_rows_from_root_down_with_what_is_below_counted(
+    client: httpx.AsyncClient,
+) -> None:
+    found = await get(client, "queues")
+    rows = {row["path"]: row for row in found["rows"]}
+    assert [row["path"] for row in found["rows"]][:3] == ["root", "root.leaving", "root.people"]
+    assert rows["root"]["applications"] == {"Accepted": 5, "Running": 13}
+    assert rows["root"]["max"] == {"memory": 452 * GI, "nvidia.com/gpu": 8, "vcore": 114_000}
+    assert rows["root.leaving"]["state"] == "Draining"
+    assert not rows["root.people.ines"]["managed"]
+    assert (rows["root.people.ines"]["depth"], rows["root.people.ines"]["maxRunning"]) == (2, 4)
+    assert rows["root.production.web"]["guaranteed"] == {"memory": 64 * GI, "vcore": 16_000}
+    assert rows["root.research.notebooks"]["limits"] == 2
+    below = await get(client, "queues", below="root.research")
+    assert [(row["name"], row["depth"]) for row in below["rows"]] == [
+        ("research", 0),
+        ("gangs", 1),
+        ("notebooks", 1),
+    ]
+
+
+async def test_one_queue_has_its_limits_and_what_stands_above(client: httpx.AsyncClient) -> None:
+    found = await get(client, "queue", path="root.research.notebooks")
+    assert [row["path"] for row in found["above"]] == ["root", "root.research"]
+    assert found["limits"] == [
+        {
+            "kind": "user",
+            "name": "*",
+            "max": {"memory": 16 * GI, "vcore": 4000},
+            "applications": 3,
+        },
+        {
+            "kind": "group",
+            "name": "lab",
+            "max": {"memory": 64 * GI, "vcore": 12_000},
+            "applications": 0,
+        },
+    ]
+    assert found["headroom"]["vcore"] == 31_800
+    parent = await get(client, "queue", path="root.people")
+    assert parent["template"]["maxApplications"] == 4
+    assert parent["children"] == ["root.people.ines"]
+
+
+async def test_five_hundred_queues_fit_one_answer() -> None:
+    with Scene(wide_config(20, 25), lambda scene: None) as scene:
+        async with reaching(scene) as client:
+            found = await get(client, "queues")
+            assert (found["total"], len(found["rows"])) == (521, 521)
+            assert len(json.dumps(found)) < 250_000
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+async def test_applications_are_filtered_by_queue_user_state_and_text(
+    client: httpx.AsyncClient,
+) -> None:
+    async def ids(**asked: str) -> list[str]:
+        return [row["id"] for row in (await get(client, "applications", **asked))["rows"]]
+
+    every = await ids()
+    assert every[0] == "monster"  # the last one that came
+    assert every[-4:] == [
+        "lost",
+        "nightly-2",
+        "nightly-1",
+        "train-moon",
+    ]  # ended, the last one first
+    assert await ids(queue="root.production") == ["dunning", "invoices", "web-search", "web-shop",
+                                                  "lost"]  # fmt: skip
+    assert await ids(queue="ROOT.production.web", user="deploy") == ["web-search", "web-shop"]
+    assert await ids(queue="PROD", user="Dep") == ["web-search", "web-shop"]  # pieces
+    assert await ids(queue="root.nowhere") == []
+    assert await ids(user="ada", queue="gangs") == ["train-sun", "train-resnet"]
+    assert await ids(user="grace", state="living") == ["notebook-4", "notebook-1", "train-bert"]
+    assert await ids(state="Rejected") == ["lost", "train-moon"]
+    assert len(await ids(state="living")) + len(await ids(state="ended")) == len(every)
+    assert await ids(text="TRAIN-B") == ["train-bert"]
+    assert await ids(text="<IMG") == [NASTY]
+
+
+async def test_applications_come_a_page_at_a_time(client: httpx.AsyncClient) -> None:
+    every = await get(client, "applications", limit=200)
+    pages = [await get(client, "applications", limit=5, offset=at) for at in range(0, 25, 5)]
+    assert [row for page in pages for row in page["rows"]] == every["rows"]
+    assert {page["total"] for page in pages} == {22}
+    assert (await get(client, "applications", offset=1000))["rows"] == []
+
+
+async def test_gangs_show_how_far_they_are(client: httpx.AsyncClient) -> None:
+    rows = {row["id"]: row for row in (await get(client, "applications"))["rows"]}
+    assert rows["train-resnet"]["gang"] == {
+        "groups": 2, "count": 5, "pending": 0, "placed": 3, "replaced": 2, "given up": 0,
+        "whole": True,
+    }  # fmt: skip
+    assert (
+        rows["train-bert"]["gang"] | {"whole": False, "placed": 1, "pending": 3}
+        == (rows["train-bert"]["gang"])
+    )
+    assert "gang" not in rows["web-shop"]
+    one = await get(client, "application", id="train-resnet")
+    assert [(group["name"], group["replaced"], group["placed"]) for group in one["taskGroups"]] == [
+        ("driver", 1, 0),
+        ("worker", 1, 3),
+    ]
+    assert (one["style"], one["placeholderTimeout"]) == ("Soft", 900 * 10**9)
+
+
+async def test_one_application_has_its_history_asks_and_allocations(
+    client: httpx.AsyncClient,
+) -> None:
+    found = await get(client, "application", id="train-resnet")
+    assert [state for _, state in found["history"] if state != "New"] == ["Accepted", "Running"]
+    (parked,) = found["asks"]
+    assert (parked["key"], parked["state"], parked["taskGroup"]) == ("worker-1", "Parked", "worker")
+    held = {each["uuid"]: each for each in found["held"]}
+    assert held["worker-ph-1-0"]["state"] == "Releasing"
+    assert held["worker-0-0"]["placeholder"] is False
+    shop = await get(client, "application", id="web-shop")
+    assert shop["row"]["allocations"] == 10
+    assert shop["tags"] == {"team": "shop"}
+    tiles = (await get(client, "application", id="render"))["asks"]
+    assert [(each["alike"], len(each["reservations"])) for each in tiles] == [(3, 3)]
+    lost = await get(client, "application", id="lost")
+    assert lost["row"]["state"] == "Rejected"
+    assert "root.production is a parent" in lost["row"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("app", "about", "text"),
+    [
+        ("dunning", "maxapplications", "queue root.production.billing runs 1 of 1 applications"),
+        ("train-sun", "gang", "the whole gang needs"),
+        ("train-resnet", "replacement", "takes over placeholder"),
+        ("monster", "node sizes", "no node is large enough"),
+        ("simulation", "nodes", "1 nodes: draining"),
+        ("notebook-0", "limit", "user ada in root.research.notebooks (limit *): memory"),
+    ],
+)
+async def test_why_an_ask_waits_is_the_checks_of_a_decision(
+    client: httpx.AsyncClient, app: str, about: str, text: str
+) -> None:
+    found = await get(client, "waits", id=app)
+    failing = [check for check in found["checks"] if not check["passed"]]
+    assert any(check["about"] == about and text in check["text"] for check in failing)
+
+
+async def test_checks_of_quotas_have_their_numbers_and_others_the_remedy(
+    client: httpx.AsyncClient,
+) -> None:
+    found = await get(client, "waits", id="notebook-0", ask="big")
+    memory = next(check for check in found["checks"] if not check["passed"])
+    assert memory["numbers"] == {
+        "limit": 16 * GI, "used": 8 * GI, "asked": 14 * GI, "headroom": 8 * GI
+    }  # fmt: skip
+    assert memory["type"] == "memory"
+    assert (await get(client, "waits", id="nightly-1")) == {
+        "application": "nightly-1",
+        "ask": "",
+        "checks": [],
+    }
+
+
+async def test_why_it_waits_never_asks_the_resource_manager(scene: Scene) -> None:
+    asked: list[str] = []
+
+    def predicate(key: str, node: str, allocate: bool) -> None:
+        asked.append(key)
+
+    scene.service.read(lambda scheduler: scheduler.set_predicate("rm", predicate))
+    try:
+        async with reaching(scene) as client:
+            assert (await get(client, "waits", id="simulation"))["checks"]
+    finally:
+        scene.service.read(lambda scheduler: scheduler.set_predicate("rm", None))
+    assert asked == []
+
+
+async def test_the_story_has_the_application_its_asks_and_its_allocations(
+    client: httpx.AsyncClient,
+) -> None:
+    found = await get(client, "story", id="train-resnet")
+    assert {row["kind"] for row in found["rows"]} == {"application", "ask", "allocation"}
+    assert all(row["key"].startswith("train-resnet") for row in found["rows"])
+    order = [row["seq"] for row in found["rows"]]
+    assert order == sorted(order, reverse=True)
+    assert not found["forgotten"]
+    run = next(row for row in found["rows"] if row["trigger"] == "run")
+    assert (run["source"], run["target"], run["cause"]) == ("Accepted", "Running", "schedule")
+
+
+# -- nodes, lifecycles, people, configuration, events ------------------------------------------------
+
+
+async def test_nodes_are_filtered_sorted_and_summed_up_in_cells(client: httpx.AsyncClient) -> None:
+    found = await get(client, "nodes")
+    assert (found["total"], found["type"], len(found["cells"])) == (15, "vcore", 15)
+    assert [cell["node"] for cell in found["cells"] if cell.get("draining")] == ["node-13"]
+    assert sum(cell.get("reserved", 0) for cell in found["cells"]) == 7
+    assert [row["id"] for row in (await get(client, "nodes", state="Draining"))["rows"]] == [
+        "node-13"
+    ]
+    assert (await get(client, "nodes", state="reserved"))["total"] == 7
+    assert (await get(client, "nodes", state="unhealthy"))["total"] == 1
+    assert (await get(client, "nodes", text="HOST-03"))["rows"][0]["id"] == "node-03"
+    fullest = await get(client, "nodes", sort="fullest", type="memory", limit=1)
+    assert (fullest["rows"][0]["id"], fullest["rows"][0]["allocated"]["memory"]) == (
+        "node-10",
+        32 * GI,
+    )
+
+
+async def test_many_nodes_share_cells() -> None:
+    def stage(scene: Scene) -> None:
+        def build(script: Any) -> None:
+            for number in range(1300):
+                script.node(f"n{number:04}", vcore=1000)
+
+        scene.do(build)
+
+    with Scene(stage=stage) as scene:
+        async with reaching(scene) as client:
+            found = await get(client, "nodes")
+            assert len(found["cells"]) <= 600
+            assert sum(cell["nodes"] for cell in found["cells"]) == 1300
+            assert [cell["at"] for cell in found["cells"][:3]] == [0, 3, 6]
+            assert found["cells"][1]["node"] == "n0003"
+            assert (len(found["rows"]), found["total"]) == (50, 1300)
+
+
+async def test_one_node_has_its_allocations_and_who_keeps_it(client: httpx.AsyncClient) -> None:
+    found = await get(client, "node", id="node-00")
+    assert found["row"]["reservations"][0]["application"] == "simulation"
+    assert {each["application"] for each in found["held"]} == {
+        "notebook-0", "notebook-4", "web-shop"
+    }  # fmt: skip
+    odd = await get(client, "node", id=NASTY_NODE)
+    assert odd["row"]["occupied"] == {"memory": GI, "vcore": 500}
+    story = await get(client, "node-story", id="node-13")
+    assert [row["trigger"] for row in story["rows"]] == ["drain", "accept"]
+
+
+async def test_lifecycles_count_entities_by_state_and_transitions_by_edge(
+    client: httpx.AsyncClient,
+) -> None:
+    found = await get(client, "lifecycles")
+    lives = found["lifecycles"]
+    assert lives["application"]["states"] == {
+        "Accepted": 5, "Completed": 2, "Rejected": 2, "Running": 13
+    }  # fmt: skip
+    assert lives["ask"]["states"] == {"Parked": 1, "Pending": 18}
+    assert lives["allocation"]["states"] == {"Allocated": 33, "Planned": 1, "Releasing": 1}
+    assert lives["node"]["states"] == {"Draining": 1, "Schedulable": 14}
+    assert lives["resource_manager"]["states"] == {"Running": 1}
+    assert {"source": "Parked", "trigger": "allocate", "target": "Allocated", "count": 2} in (
+        lives["ask"]["taken"]
+    )
+    assert (
+        sum(each["count"] for life in lives.values() for each in life["taken"])
+        == (found["remembered"])
+    )
+
+
+async def test_people_have_usage_and_limits(client: httpx.AsyncClient) -> None:
+    users = {row["name"]: row for row in (await get(client, "people"))["rows"]}
+    (limit,) = users["ada"]["limits"]
+    assert (limit["queue"], limit["used"], limit["max"]) == (
+        "root.research.notebooks",
+        {"memory": 8 * GI, "vcore": 3000},
+        {"memory": 16 * GI, "vcore": 4000},
+    )
+    assert (limit["running"], limit["maxRunning"]) == (2, 3)
+    assert users["ada"]["groups"] == ["lab"]
+    assert users["deploy"]["limits"] == []
+    groups = (await get(client, "people", kind="groups"))["rows"]
+    assert [row["name"] for row in groups] == ["lab"]
+    assert (await get(client, "people", text="GRA"))["total"] == 1
+
+
+async def test_configuration_has_rules_and_yaml(client: httpx.AsyncClient) -> None:
+    found = await get(client, "configuration")
+    assert [rule["name"] for rule in found["rules"]] == ["provided", "user", "recovery"]
+    assert "name: notebooks" in found["yaml"]
+    assert found["extra"] == {}
+
+
+async def test_events_are_the_latest_that_fit(client: httpx.AsyncClient) -> None:
+    found = await get(client, "events", limit=10)
+    assert [row["id"] for row in found["rows"]] == list(
+        range(found["created"] - 1, found["created"] - 11, -1)
+    )
+    nodes = await get(client, "events", type="NODE", text="decom")
+    assert nodes["rows"] == []
+    about = await get(client, "events", about="train-bert", limit=500)
+    assert about["rows"]
+    assert all("train-bert" in (row["object"], row["reference"]) for row in about["rows"])
+    reserved = await get(client, "events", type="NODE", text="reservation")
+    assert len(reserved["rows"]) >= 7

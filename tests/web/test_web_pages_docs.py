@@ -1,0 +1,53 @@
+"""docs/pages.md says what is so: its sample runs, its tables name what there is, its pictures are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from quadriga.web.pages import PAGES
+from quadriga.web.pages.asking import Number
+from quadriga.web.pages.sources import SOURCES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = (DOCS / "pages.md").read_text(encoding="utf-8")
+
+
+def test_the_sample_runs() -> None:
+    (sample,) = re.findall(r"^```python\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    exec(compile(sample, "docs/pages.md", "exec"), {"__name__": "sample"})
+
+
+def test_every_page_is_in_the_table() -> None:
+    assert set(re.findall(r"^\| `/ui/(\w*)", TEXT, re.MULTILINE)) == set(PAGES)
+
+
+def test_every_endpoint_is_in_the_table_with_its_parameters() -> None:
+    section = TEXT.partition("## Data")[2].partition("All but")[0]
+    rows = re.findall(r"^\| (`.*?) \|(.*)\|$", section, re.MULTILINE)
+    told = {
+        name: set(re.findall(r"`(\w+)`(?!\)|,? `?groups)", parameters)) - {"users", "groups"}
+        for names, parameters in rows
+        for name in re.findall(r"`([\w-]+)`", names)
+    }
+    assert told == {source.name: set(source.parameters) - {"partition"} for source in SOURCES}
+    for source in SOURCES:
+        apart = source.name in ("lifecycles", "pictures", "events")
+        assert ("partition" in source.parameters) is not apart
+
+
+def test_the_bounds_are_as_told() -> None:
+    limits = {
+        source.name: kind
+        for source in SOURCES
+        if isinstance(kind := source.parameters.get("limit"), Number)
+    }
+    assert (limits["applications"].default, limits["applications"].most) == (50, 200)
+    assert (limits["events"].default, limits["events"].most) == (200, 500)
+
+
+def test_pictures_are_there_and_small() -> None:
+    pictures = re.findall(r"!\[[^\]]*\]\((.*?)\)", TEXT)
+    assert len(pictures) == 3
+    for name in pictures:
+        assert 0 < (DOCS / name).stat().st_size < 150_000

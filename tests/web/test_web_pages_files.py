@@ -1,0 +1,168 @@
+"""The files of the pages: they are in the package, need nothing from elsewhere, and say to the browser
+what they may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from fnmatch import fnmatch
+from importlib.resources import files
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from quadriga.web.app import create_app
+from quadriga.web.pages import HEADERS, PAGES
+from tests.web.pages_scene import Scene
+
+STATIC = {
+    each.name: each.read_text("utf-8")
+    for each in files("quadriga.web.pages").joinpath("static").iterdir()
+    if each.name.endswith((".html", ".css", ".js", ".svg"))
+}
+
+
+@pytest_asyncio.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    with Scene(stage=lambda scene: None) as scene:
+        transport = httpx.ASGITransport(create_app(scene.service, scene.views))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            yield client
+
+
+@pytest.mark.asyncio
+async def test_every_page_is_served_with_a_strict_policy(client: httpx.AsyncClient) -> None:
+    for page in PAGES:
+        answer = await client.get(f"/ui/{page}")
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+        assert "set-cookie" not in answer.headers
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_policy_lets_in_nothing_but_what_comes_from_here() -> None:
+    policy = HEADERS["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "frame-ancestors 'none'" in policy
+    assert "require-trusted-types-for 'script'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+
+
+@pytest.mark.asyncio
+async def test_every_file_is_served_with_its_type_and_known_again(
+    client: httpx.AsyncClient,
+) -> None:
+    kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+    for name in STATIC:
+        if name == "page.html":
+            continue
+        answer = await client.get(f"/ui/static/{name}")
+        assert answer.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        again = await client.get(
+            f"/ui/static/{name}", headers={"If-None-Match": answer.headers["etag"]}
+        )
+        assert (again.status_code, again.content) == (304, b"")
+    for path in ("static/../__init__.py", "static/%2e%2e/__init__.py", "static/", "nothing"):
+        assert (await client.get(f"/ui/{path}")).status_code == 404
+
+
+@pytest.mark.asyncio
+async def test_the_root_leads_to_the_pages_unless_a_web_ui_is_there(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    for path in ("/", "/ui"):
+        answer = await client.get(path)
+        assert (answer.status_code, answer.headers["location"]) == (307, "/ui/")
+    (tmp_path / "index.html").write_text("the other one", "utf-8")
+    with Scene(stage=lambda scene: None) as scene:
+        app = create_app(scene.service, scene.views, ui=tmp_path)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as other:
+            assert (await other.get("/")).text == "the other one"
+            assert "Quadriga" in (await other.get("/ui/")).text
+
+
+def test_nothing_is_written_as_html_and_nothing_comes_from_elsewhere() -> None:
+    for name, text in STATIC.items():
+        addresses = set(re.findall(r"https?://[^\s\"'<>)]+", text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, name
+        if name.endswith(".js"):
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function"
+                r"|localStorage|document\.cookie",
+                text,
+            ), name
+    page = STATIC["page.html"]
+    assert re.findall(r"<script[^>]*>(.*?)</script>", page, re.S) == [""]
+    assert not re.search(r"<style|\sstyle=|\son\w+=", page)
+
+
+def test_modules_import_each_other_and_what_is_there() -> None:
+    for name, text in STATIC.items():
+        if name.endswith(".js"):
+            for module in re.findall(r'from "(.*?)"', text):
+                assert module.startswith("./"), (name, module)
+                assert module[2:] in STATIC, (name, module)
+
+
+def test_setup_cfg_puts_every_file_into_the_wheel(repository: Path) -> None:
+    text = (repository / "setup.cfg").read_text("utf-8")
+    (patterns,) = re.findall(r"^quadriga\.web\.pages = (.*)$", text, re.M)
+    folder = repository / "web" / "pages"
+    wanted = [path.relative_to(folder).as_posix() for path in (folder / "static").iterdir()]
+    assert wanted
+    for name in wanted:
+        assert any(fnmatch(name, pattern) for pattern in patterns.split(", ")), name
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    return Path(__file__).resolve().parents[2]
+
+
+# -- colours ---------------------------------------------------------------------------------------
+
+#: texts and the grounds they stand on
+PAIRS = [
+    ("ink", "ground"),
+    ("ink", "paper"),
+    ("ink", "faint"),
+    ("quiet", "ground"),
+    ("quiet", "paper"),
+    ("quiet", "faint"),
+    ("accent", "paper"),
+    ("accent", "ground"),
+    ("accent", "faint"),
+    ("paper", "accent"),
+    ("good", "good-ground"),
+    ("wait", "wait-ground"),
+    ("bad", "bad-ground"),
+    ("bad", "paper"),
+    ("ink", "bad-ground"),
+    ("done", "done-ground"),
+]
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [
+        each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_the_contrast_of_wcag_aa(scheme: str) -> None:
+    light, dark = re.findall(r":root \{(.*?)\}", STATIC["style.css"], re.S)
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", light))
+    if scheme == "dark":
+        colours |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", dark))
+    for text, ground in PAIRS:
+        low, high = sorted((luminance(colours[text]), luminance(colours[ground])))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, (scheme, text, ground)

@@ -1,0 +1,214 @@
+"""Who may look, who may change something, and what a client may do to the server."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from live_cluster import CONFIG, LiveCluster
+from on_a_port import PATIENCE, client_of
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from quadriga.core.config import checksum
+from quadriga.si.access import Access
+from quadriga.web import server as web_server
+from quadriga.web.app import create_app
+from quadriga.web.rest.configuration import LONGEST
+from quadriga.web.server import WebServer
+
+pytestmark = pytest.mark.asyncio
+
+ADMIN, OWNER, OTHER, VIEWER = (
+    f"{name}-and-sixteen-more" for name in ("admin", "rm", "other", "view")
+)
+
+MORE = CONFIG + "          - name: more\n"
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def access(tmp_path: Path) -> Access:
+    path = tmp_path / "tokens"
+    path.write_text(
+        f"ops admin plain:{ADMIN}\n"
+        f"shim rm:rm plain:{OWNER}\n"
+        f"stranger rm:another plain:{OTHER}\n"
+        f"viewer read plain:{VIEWER}\n"
+    )
+    path.chmod(0o600)
+    return Access.from_file(path)
+
+
+async def test_reads_need_no_token_unless_it_is_said(access: Access) -> None:
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster, access=access) as client:
+            assert (await client.get("/ws/v1/clusters")).status_code == 200
+        async with client_of(cluster, access=access, require_token_for_reads=True) as client:
+            for path in ("/ws/v1/clusters", "/ws/v1/metrics", "/ws/v1/config", "/debug/stack",
+                         "/ws/v1/events/stream", "/%77s/v1/clusters"):  # fmt: skip
+                for headers in (
+                    {},
+                    bearer("wrong-and-sixteen-more"),
+                    {"Authorization": "Basic eA=="},
+                ):
+                    refused = await client.get(path, headers=headers)
+                    assert refused.status_code == 401, path
+                    assert refused.headers["www-authenticate"] == 'Bearer realm="quadriga"'
+                    assert refused.headers["access-control-allow-origin"] == "*"
+            assert (await client.get("/ws/v1/clusters", headers=bearer(VIEWER))).status_code == 200
+            # a probe has no token, and a browser asks first without one
+            assert (await client.get("/readyz")).status_code == 200
+            assert (await client.options("/ws/v1/clusters")).status_code == 200
+
+
+async def test_i39_who_may_configure_the_queues(access: Access) -> None:
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster, access=access) as client:
+
+            async def put(token: str | None, rm_id: str = "rm", body: str = MORE) -> int:
+                headers = bearer(token) if token else {}
+                response = await client.put(
+                    f"/ws/v1/config?rmID={rm_id}", content=body, headers=headers
+                )
+                for secret in (ADMIN, OWNER, OTHER, VIEWER):
+                    assert secret not in response.text
+                return response.status_code
+
+            async def running() -> str:
+                data = await client.get("/ws/v1/config", headers={"Accept": "application/json"})
+                found: str = data.json()["checksum"]
+                return found
+
+            for token, status in (
+                (None, 401),
+                ("wrong-and-sixteen-more", 401),
+                (OTHER, 403),
+                (VIEWER, 403),
+            ):
+                assert await put(token) == status
+            assert await running() == checksum(CONFIG)
+
+            assert await put(OWNER) == 200
+            assert await running() == checksum(MORE)
+            queue = await client.get("/ws/v1/partition/default/queue/root.more")
+            assert queue.json()["status"] == "Active"
+            assert await put(ADMIN, body=CONFIG) == 200
+            assert await running() == checksum(CONFIG)
+
+            # the queues of everybody are for who may do everything
+            assert await put(OWNER, rm_id="") == 403
+            assert await put(ADMIN, rm_id="") == 200
+            assert await put(ADMIN, rm_id="nobody") == 404
+            # all or nothing
+            assert await put(ADMIN, body="partitions: [{queues: 1}]") == 400
+            assert await put(ADMIN, body=" ") == 400
+            assert await put(ADMIN, body="#" * (LONGEST + 1)) == 413
+            assert await running() == checksum(CONFIG)
+
+
+async def test_a_page_of_somebody_else_changes_nothing() -> None:
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster) as client:  # nobody is asked for a token
+
+            async def put(**headers: str) -> int:
+                response = await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers)
+                return response.status_code
+
+            # what a browser says of a page elsewhere, and of one that has made its name point here
+            assert await put(Origin="http://evil.example") == 403
+            assert await put(Origin="null") == 403
+            assert await put(Host="evil.example", Origin="http://evil.example") == 403
+            assert await put(Host="evil.example") == 403
+            # it asks before it sends a PUT, and is not allowed to
+            allowed = (await client.options("/ws/v1/config")).headers[
+                "access-control-allow-methods"
+            ]
+            assert "PUT" not in allowed
+            # nor is there another way
+            assert (await client.post("/ws/v1/config", content=MORE)).status_code == 405
+            # the command line, and a page from here
+            assert await put() == 200
+            assert await put(Host="localhost:9080", Origin="http://localhost:9080") == 200
+            assert await put(Host="[::1]:9080") == 200
+
+
+async def served(cluster: LiveCluster, sent: bytes) -> bytes:
+    """What a server says to these bytes until it closes the connection."""
+    server = WebServer(create_app(cluster.service, cluster.views), port=0)
+    port = await server.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(sent)
+        found = b""
+        with suppress(ConnectionResetError):  # it was closed with something unread
+            async with asyncio.timeout(PATIENCE):
+                found = await reader.read()
+        writer.close()
+        with suppress(ConnectionResetError):
+            await writer.wait_closed()
+        return found
+    finally:
+        await server.stop()
+
+
+async def test_a_head_that_is_too_long_is_refused() -> None:
+    with LiveCluster(busy=False) as cluster:
+        head = b"GET /livez HTTP/1.1\r\nHost: h\r\nX: " + b"x" * 100_000
+        assert (await served(cluster, head)).startswith(b"HTTP/1.1 400 ")
+        assert (await served(cluster, b"nonsense\r\n\r\n")).startswith(b"HTTP/1.1 400 ")
+
+
+async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "HEAD_PATIENCE", 0.0)
+    with LiveCluster(busy=False) as cluster:
+        assert await served(cluster, b"GET /livez HTTP/1.1\r\nHost:") == b""
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quadriga.web.resource.BODY_PATIENCE", 0.0)
+    with LiveCluster(busy=False) as cluster:
+        head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+        said = await served(cluster, head + b"Content-Length: 10\r\n\r\nab")
+        assert said.startswith(b"HTTP/1.1 408 ")
+
+
+async def test_who_does_not_take_his_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "STALL", 0.0)
+
+    async def long(request: Request) -> Response:
+        return Response(b"x" * 50_000_000)
+
+    with LiveCluster(busy=False) as cluster:
+        app = create_app(cluster.service, cluster.views, extra_routes=[Route("/long", long)])
+        server = WebServer(app, port=0)
+        port = await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        try:
+            writer.write(b"GET /long HTTP/1.1\r\nHost: h\r\n\r\n")
+            connections = server._server.server_state.connections
+            async with asyncio.timeout(PATIENCE):
+                assert await reader.read(1)  # the answer has begun, and more of it is not read
+                while connections:
+                    await asyncio.sleep(0)
+        finally:
+            writer.transport.abort()
+            await server.stop()
+
+
+async def test_a_port_that_is_taken_is_an_error() -> None:
+    with LiveCluster(busy=False) as cluster:
+        app = create_app(cluster.service, cluster.views)
+        one = WebServer(app, port=0)
+        port = await one.start()
+        try:
+            with pytest.raises(OSError, match="in use"):
+                await WebServer(app, port=port).start()
+        finally:
+            await one.stop()

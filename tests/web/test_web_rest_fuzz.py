@@ -1,0 +1,123 @@
+"""Whatever is asked, every answer is one that the OpenAPI document describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from live_cluster import ODD, LiveCluster
+from schemathesis import GenerationMode
+from schemathesis.config import SchemathesisConfig
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+from starlette.applications import Starlette
+
+from quadriga.si.access import Access
+from quadriga.web.app import create_app
+from quadriga.web.openapi import document
+
+pytestmark = pytest.mark.slow
+
+TOKEN = "a-token-for-tests-only"
+
+AUTHORISED = {"Authorization": f"Bearer {TOKEN}"}
+
+#: of each mode; to think of something ill-formed takes long
+NUMBER = {GenerationMode.POSITIVE: 20, GenerationMode.NEGATIVE: 6}
+
+#: what there is, so that not every question is about nothing
+NAMES = {
+    "partition": ["default", "[rm]default"],
+    "queue": [
+        "root",
+        "root.prod",
+        "root.prod.gangs",
+        "root.dev",
+        "root.odd:queue",
+        "root.prod.made",
+    ],
+    "application": ["gang", "hard", "busy", "done", "again", "wide", ODD],
+    "node": ["node-0", "odd/node", "draining"],
+    "user": ["ann", "cat", "e.f@example.org"],
+    "group": ["staff", "a/b", "*"],
+}
+
+QUERIES = {
+    "start": [0, 5, 10_000_000],
+    "count": [1, 10, 100_000],
+    "rmID": ["rm", "nobody"],
+}
+
+
+def known(parameter: dict[str, Any]) -> None:
+    """Let names that exist be tried as often as any others."""
+    names = (NAMES if parameter["in"] == "path" else QUERIES).get(parameter["name"])
+    if names is not None and "enum" not in parameter["schema"]:
+        parameter["schema"] = {"anyOf": [{"enum": names}, parameter["schema"]]}
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Starlette]:
+    tokens: Path = tmp_path_factory.mktemp("access") / "tokens"
+    tokens.write_text(f"ops admin plain:{TOKEN}\n")
+    tokens.chmod(0o600)
+    with LiveCluster() as cluster:
+        app = create_app(cluster.service, cluster.views, access=Access.from_file(tokens))
+        yield app
+        assert cluster.step(lambda scheduler: cluster.script).scheduler.check() == []
+        assert cluster.service.failures == 0
+
+
+def described(app: Starlette, *, names: bool) -> OpenApiSchema:
+    """The document, with names that exist in it."""
+    found = document(app.routes)
+    del found["paths"]["/ws/v1/events/stream"]  # has no end; test_web_rest_events.py
+    for path in found["paths"].values() if names else ():
+        for each in path.values():
+            for parameter in each if isinstance(each, list) else each.get("parameters", []):
+                known(parameter)
+    schema = schemathesis.openapi.from_dict(found, config=SchemathesisConfig())
+    schema.app = app
+    return schema
+
+
+@pytest.mark.parametrize("mode", list(GenerationMode))
+def test_answers_are_as_described(app: Starlette, mode: GenerationMode) -> None:
+    tried = []
+    for found in described(app, names=mode.is_positive).get_all_operations():
+        operation = found.ok()
+        try:
+            questions(operation, mode)()
+        except Unsatisfiable:  # nothing of it could be ill-formed
+            assert mode.is_negative, operation.label
+        tried.append(operation.label)
+    assert len(tried) > 30
+
+
+def questions(
+    operation: APIOperation[Any, Any, Any, Any], mode: GenerationMode
+) -> Callable[[], None]:
+    """Some that fit the document, or some that do not."""
+    # What a configuration may say is more than a schema does, and the token is always there.
+    changes = operation.method == "put"
+    excluded = [positive_data_acceptance, negative_data_rejection] if changes else []
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=NUMBER[mode],
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=(Phase.explicit, Phase.generate),
+        suppress_health_check=list(HealthCheck),
+    )
+    def answers(case: schemathesis.Case) -> None:
+        case.call_and_validate(headers=AUTHORISED, excluded_checks=excluded)
+
+    return answers

@@ -1,0 +1,142 @@
+"""The OpenAPI document and the routes say the same, and the committed one is up to date."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
+
+import pytest
+from live_cluster import LiveCluster
+from on_a_port import client_of
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount, Route
+
+from quadriga.core.service import SchedulerService
+from quadriga.core.views import Views
+from quadriga.web.app import API, create_app
+from quadriga.web.openapi import document
+from quadriga.web.resource import Resource
+from quadriga.web.schema import Schemas
+
+COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
+
+#: what 2.14 asks for
+PATHS = """\
+/ws/v1/clusters
+/ws/v1/stack
+/ws/v1/metrics
+/ws/v1/config
+/ws/v1/validate-conf
+/ws/v1/history/apps
+/ws/v1/history/containers
+/ws/v1/partitions
+/ws/v1/partition/{partition}/queues
+/ws/v1/partition/{partition}/queue/{queue}
+/ws/v1/partition/{partition}/nodes
+/ws/v1/partition/{partition}/node/{node}
+/ws/v1/partition/{partition}/queue/{queue}/applications
+/ws/v1/partition/{partition}/queue/{queue}/applications/{state}
+/ws/v1/partition/{partition}/queue/{queue}/application/{application}
+/ws/v1/partition/{partition}/application/{application}
+/ws/v1/partition/{partition}/applications/{state}
+/ws/v1/partition/{partition}/usage/users
+/ws/v1/partition/{partition}/usage/user/{user}
+/ws/v1/partition/{partition}/usage/groups
+/ws/v1/partition/{partition}/usage/group/{group}
+/ws/v1/partition/{partition}/placementrules
+/ws/v1/fullstatedump
+/ws/v1/events/batch
+/ws/v1/events/stream
+/ws/v1/scheduler/healthcheck
+/ws/v1/scheduler/node-utilizations
+/ws/v1/scheduler/node-utilization
+""".split()
+
+
+@pytest.fixture
+def app() -> Starlette:
+    service = SchedulerService(manual=True)
+    return create_app(service, Views(service.scheduler))
+
+
+def paths(routes: list[BaseRoute]) -> set[str]:
+    """All below the API's prefixes, described or not."""
+    found = set()
+    for route in routes:
+        assert isinstance(route, Resource | Route | Mount), route
+        if route.path.startswith(API):
+            found.add(route.path)
+    return found
+
+
+def test_2_14_every_path_is_there(app: Starlette) -> None:
+    assert set(PATHS) <= set(document(app.routes)["paths"])
+
+
+def test_what_is_served_is_described_and_what_is_described_is_served(app: Starlette) -> None:
+    described = document(app.routes)["paths"]
+    assert set(described) == paths(app.routes)
+    for route in app.routes:
+        if isinstance(route, Resource):
+            methods = {name.upper() for name in described[route.path]} - {"PARAMETERS"}
+            assert methods | {"HEAD", "OPTIONS"} >= set(route.methods) >= methods
+            names = [each["name"] for each in described[route.path].get("parameters", [])]
+            assert names == route.parameters
+
+
+def test_operations_have_names_of_their_own(app: Starlette) -> None:
+    names = [
+        operation["operationId"]
+        for path in document(app.routes)["paths"].values()
+        for method, operation in path.items()
+        if method != "parameters"
+    ]
+    assert len(names) == len(set(names))
+
+
+def test_the_committed_document_is_up_to_date(app: Starlette) -> None:
+    made = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "quadriga.web.openapi"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stdout == COMMITTED.read_text(encoding="utf-8"), (
+        "run: python -m quadriga.web.openapi > docs/openapi.json"
+    )
+    assert json.loads(made.stdout) == document(app.routes)
+
+
+@pytest.mark.asyncio
+async def test_it_is_served() -> None:
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster) as client:
+            found = (await client.get("/ws/v1/openapi.json")).json()
+    assert found == json.loads(COMMITTED.read_text(encoding="utf-8"))
+
+
+def test_a_type_becomes_a_schema() -> None:
+    class Tree(TypedDict):
+        """A name, and more of the kind."""
+
+        name: str
+        weight: NotRequired[float]
+        size: int
+        below: list[dict[str, Any]]
+
+    schemas = Schemas()
+    assert schemas.of(list[Tree]) == {
+        "type": "array",
+        "items": {"$ref": "#/components/schemas/Tree"},
+    }
+    made = schemas.components["Tree"]
+    assert made["description"] == "A name, and more of the kind."
+    assert made["required"] == ["below", "name", "size"]
+    assert made["additionalProperties"] is False
+    assert made["properties"]["size"]["format"] == "int64"
+    assert schemas.of(int | None)["anyOf"][1] == {"type": "null"}
+    with pytest.raises(TypeError, match="has no form in JSON"):
+        schemas.of(complex)

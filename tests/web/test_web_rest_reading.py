@@ -1,0 +1,232 @@
+"""Readers see one moment, cost the scheduler little, and never wait for each other (issue: reads)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from live_cluster import LiveCluster
+from on_a_port import PATIENCE, client_of
+
+from quadriga.core.scheduler import Scheduler
+from quadriga.core.service import SchedulerService
+from quadriga.core.views import NotFound, Views
+from quadriga.web.answers import Refusal, spell
+from quadriga.web.reading import Reader
+from quadriga.web.rest.fragments import Fragments
+
+pytestmark = pytest.mark.asyncio
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def service() -> Iterator[SchedulerService]:
+    with SchedulerService(clock=lambda: 0) as service:
+        yield service
+
+
+@pytest.fixture
+def reader(service: SchedulerService, clock: Clock) -> Reader:
+    return Reader(service, Views(service.scheduler), share=0.1, clock=clock)
+
+
+def counting(clock: Clock, cost: float) -> tuple[list[int], Any]:
+    """A look that takes ``cost`` seconds, and how often it was made."""
+    looks: list[int] = []
+
+    def look(scheduler: Scheduler) -> int:
+        looks.append(len(looks))
+        clock.now += cost
+        return len(looks)
+
+    return looks, look
+
+
+async def test_a_look_happens_in_the_thread_of_the_owner(reader: Reader) -> None:
+    name = await reader.read("thread", lambda scheduler: threading.current_thread().name)
+    assert name == "quadriga"
+
+
+async def test_a_cheap_look_is_made_for_everybody(reader: Reader, clock: Clock) -> None:
+    looks, look = counting(clock, 0.0)
+    for number in range(1, 4):
+        assert await reader.read("cheap", look) == number
+    assert len(looks) == 3
+
+
+async def test_a_dear_look_serves_for_a_while(reader: Reader, clock: Clock) -> None:
+    looks, look = counting(clock, 2.0)
+    assert await reader.read("dear", look) == 1
+    clock.now += 19.9  # a tenth of the time is for looks
+    assert await reader.read("dear", look) == 1
+    clock.now += 0.2
+    assert await reader.read("dear", look) == 2
+    assert await reader.read("another", look) == 3
+    assert len(looks) == 3
+    assert reader.costs["dear"] == (2.0, 2.0)
+
+
+async def test_those_who_wait_for_the_same_get_the_same(
+    service: SchedulerService, reader: Reader
+) -> None:
+    looks: list[int] = []
+    busy, go_on = threading.Event(), threading.Event()
+
+    def work(scheduler: Scheduler) -> None:
+        busy.set()
+        assert go_on.wait(PATIENCE)
+
+    service.read_later(work)
+    assert await asyncio.to_thread(busy.wait, PATIENCE)
+    waiting = [
+        asyncio.create_task(reader.read("same", lambda scheduler: looks.append(1)))
+        for _ in range(20)
+    ]
+    await asyncio.sleep(0)
+    one_leaves = waiting.pop()
+    one_leaves.cancel()
+    go_on.set()
+    await asyncio.gather(*waiting)
+    assert looks == [1]
+    assert (await asyncio.gather(one_leaves, return_exceptions=True))[0].__class__ is (
+        asyncio.CancelledError
+    )
+
+
+async def test_who_asks_after_a_look_began_sees_what_came_before_he_asked(
+    service: SchedulerService, reader: Reader
+) -> None:
+    value = 1
+    begun, go_on = threading.Event(), threading.Event()
+
+    def look(scheduler: Scheduler) -> int:
+        found = value
+        begun.set()
+        assert go_on.wait(PATIENCE)
+        return found
+
+    first = asyncio.create_task(reader.read("value", look))
+    await asyncio.sleep(0)
+    assert await asyncio.to_thread(begun.wait, PATIENCE)
+    value = 2
+    second = asyncio.create_task(reader.read("value", look))
+    await asyncio.sleep(0)
+    go_on.set()
+    assert (await first, await second) == (1, 2)
+
+
+async def test_errors_are_told_and_not_kept(reader: Reader, clock: Clock) -> None:
+    def look(scheduler: Scheduler) -> None:
+        clock.now += 5
+        raise NotFound("Node not found")
+
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            await reader.read("error", look)
+    assert await reader.read("error", lambda scheduler: "there") == "there"
+
+
+async def test_a_service_that_has_stopped_is_said_to_be(
+    service: SchedulerService, reader: Reader
+) -> None:
+    service.stop()
+    with pytest.raises(Refusal, match="has been stopped") as refused:
+        await reader.read("any", lambda scheduler: None)
+    assert refused.value.status == 503
+
+
+async def test_what_was_spelled_is_not_spelled_again(reader: Reader, clock: Clock) -> None:
+    _, look = counting(clock, 2.0)
+    spelled: list[str] = []
+
+    def slowly(value: int) -> bytes:
+        spelled.append(threading.current_thread().name)
+        return spell(value)
+
+    answers = await asyncio.gather(*(reader.text("dear", look, slowly) for _ in range(5)))
+    answers.append(await reader.text("dear", look, slowly))
+    assert set(answers) == {b"1"}
+    assert len(spelled) == 1 and spelled[0].startswith("quadriga-spelling")
+
+
+async def test_garbage_is_collected_after_a_look_as_before(reader: Reader) -> None:
+    assert gc.isenabled()
+    assert await reader.read("gc", lambda scheduler: gc.isenabled()) is False
+    assert gc.isenabled()
+
+
+async def test_every_answer_is_of_one_moment() -> None:
+    """Sums that hold after each step hold in each answer, whatever happens meanwhile."""
+    with LiveCluster() as cluster:
+        async with client_of(cluster) as client:
+            for _ in range(30):
+                nodes = (await client.get("/ws/v1/partition/default/nodes")).json()
+                for node in nodes:
+                    running = [each["resource"].get("vcore", 0) for each in node["allocations"]]
+                    assert sum(running) == node["allocated"].get("vcore", 0)
+                dump = (await client.get("/ws/v1/fullstatedump")).json()
+                root = dump["queues"][0]["allocatedResource"]["vcore"]
+                held = [
+                    each["resource"].get("vcore", 0)
+                    for app in dump["applications"]
+                    for each in app["allocations"]
+                ]
+                assert sum(held) == root
+                apps = (await client.get("/ws/v1/partition/default/applications/active")).json()
+                for app in apps:
+                    real = [a for a in app["allocations"] if not a["placeholder"]]
+                    total = sum(each["resource"].get("vcore", 0) for each in real)
+                    assert total == app["usedResource"].get("vcore", 0)
+
+
+async def test_texts_that_are_put_together_are_what_the_views_say() -> None:
+    with LiveCluster() as cluster:
+        views = cluster.views
+        fragments = Fragments()
+        for _ in range(30):
+
+            def look(scheduler: Scheduler) -> tuple[Any, ...]:
+                return (
+                    views.nodes("default"),
+                    views.see_nodes("default"),
+                    views.applications("default", "active"),
+                    views.see_applications("default", "active"),
+                    views.state_dump(),
+                    views.see_state(),
+                )
+
+            nodes, seen_nodes, apps, seen_apps, state, seen_state = cluster.service.read(look)
+            # what was seen is told later, when things have changed
+            cluster.step(lambda scheduler: cluster.script)
+            assert json.loads(fragments.nodes(seen_nodes)) == nodes
+            assert json.loads(fragments.applications(seen_apps)) == apps
+            assert json.loads(fragments.state(seen_state)) == state
+
+
+async def test_texts_of_what_is_no_more_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quadriga.web.rest.fragments._SPARE", 0)
+    with LiveCluster(busy=False) as cluster:
+        fragments = Fragments()
+        seen = cluster.service.read(lambda scheduler: cluster.views.see_nodes("default"))
+        text = fragments.nodes(seen)
+        assert len(fragments._nodes) == len(seen)
+        fragments.nodes(seen[:1])
+        assert fragments._nodes == {} and fragments._allocations == {}
+        assert fragments.nodes(seen) == text

@@ -1,0 +1,6 @@
+"""What is shown: the REST interface, the metrics and the pages around a scheduler service."""
+
+from importlib.util import find_spec
+
+if find_spec("starlette") is None:
+    raise ImportError("quadriga.web needs Starlette and uvicorn: pip install 'quadriga[web]'")

@@ -1,0 +1,99 @@
+"""The web application: REST, metrics, our own pages and a built web UI, on one port."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount
+
+from quadriga.si.access import Access
+from quadriga.web import metrics, openapi, pages, rest
+from quadriga.web.answers import Headers, problem
+from quadriga.web.guard import Guard
+from quadriga.web.reading import Reader
+from quadriga.web.rounds import rounds
+from quadriga.web.site import Site
+from quadriga.web.ui import WebUI
+
+if TYPE_CHECKING:
+    from quadriga.core.service import SchedulerService
+    from quadriga.core.views import Views
+    from quadriga.web.metrics import ExtraMetrics
+
+__all__ = ["API", "create_app"]
+
+_log = logging.getLogger("quadriga.web")
+
+#: below these everything is the API: guarded as reads, with its headers on every answer
+API = ("/ws/", "/debug/", "/livez", "/readyz")
+
+
+def create_app(
+    service: SchedulerService,
+    views: Views,
+    *,
+    access: Access | None = None,
+    ui: Path | None = None,
+    require_token_for_reads: bool = False,
+    extra_routes: Sequence[BaseRoute] = (),
+    extra_metrics: Sequence[ExtraMetrics] = (),
+) -> Starlette:
+    """The ASGI application for one scheduler; ``app.state.site`` is what its parts work with.
+
+    ``access`` says who may change what (default: anybody, which is for loopback only), ``ui`` is a
+    folder with YuniKorn's web UI as built (its ``dist``), to be served at ``/``. While it runs (its
+    lifespan), health is checked and the history sampled (2.10, 2.12).
+    """
+    site = Site(
+        service=service,
+        views=views,
+        reader=Reader(service, views),
+        access=access if access is not None else Access.open(),
+        ui=ui,
+        require_token_for_reads=require_token_for_reads,
+        extra_metrics=extra_metrics,
+    )
+    routes: list[BaseRoute] = [
+        *extra_routes,
+        *rest.routes(site),
+        *metrics.routes(site),
+        *pages.routes(site),
+    ]
+    routes += openapi.routes(routes)
+    if ui is not None:
+        routes.append(Mount("/", app=WebUI(ui), name="web UI"))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with rounds(site):
+            yield
+
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(Headers, prefixes=API), Middleware(Guard, site=site)],
+        exception_handlers={HTTPException: _refused, Exception: _failed},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    app.state.site = site
+    return app
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """What no route has taken: not found, a method that is not allowed."""
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, error.detail, error.headers)
+
+
+def _failed(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return problem(500, "Internal server error")

@@ -1,0 +1,88 @@
+"""Who may look, and who may change something.
+
+A token comes in the header ``Authorization: Bearer ...`` and nowhere else. There are no cookies, so a
+page of somebody else can do nothing in a reader's name.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from quadriga.si.access import bearer_of
+from quadriga.web.answers import Refusal, problem
+
+if TYPE_CHECKING:
+    from quadriga.si.access import Principal
+    from quadriga.web.site import Site
+
+__all__ = ["Guard", "may_change", "principal"]
+
+#: what shows something of the scheduler; whether it lives, and files that anybody has, are no secret
+_DATA: Final = ("/ws/", "/debug/", "/ui/data/")
+
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
+
+
+def principal(site: Site, scope: Scope) -> Principal | None:
+    """Who asks: the bearer of a token or a certificate that is known, or anybody where none is
+    needed."""
+    token = bearer_of(Headers(scope=scope).get("authorization"))
+    return site.access.principal(token, scope.get("state", {}).get("certificate", ()))
+
+
+def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
+    """Who asks, if he may change what belongs to the resource manager; else ``Refusal``.
+
+    A browser that was led here by a page of somebody else says so in ``Origin``, and, where the page
+    has made its own name point to this machine, in ``Host``.
+    """
+    headers = Headers(scope=scope)
+    host = headers.get("host", "")
+    origin = headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != host:
+        raise Refusal(403, "Requests from pages of another origin cannot change anything")
+    who = principal(site, scope)
+    if who is None:
+        raise Refusal(401, "A bearer token is needed", _CHALLENGE)
+    if site.access.is_open and not _is_local(host):
+        raise Refusal(
+            403, f"Host {host!r} is a name, which anybody's name server may give; use the address"
+        )
+    if not who.may_act_for(rm_id):
+        raise Refusal(403, f"{who.name} may not act for resource manager {rm_id!r}")
+    return who
+
+
+def _is_local(host: str) -> bool:
+    """Whether it names the machine by an address or as localhost, which no name server can change."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or bool(ip_address(name))
+    except ValueError:
+        return False
+
+
+class Guard:
+    """Around the application: where reads need a token, nobody without one sees any data."""
+
+    def __init__(self, app: ASGIApp, site: Site) -> None:
+        self.app = app
+        self.site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if (
+            scope["type"] == "http"
+            and self.site.require_token_for_reads
+            and scope["path"].startswith(_DATA)
+            and scope["method"] != "OPTIONS"
+            and principal(self.site, scope) is None
+        ):
+            refused = problem(401, "A bearer token is needed", _CHALLENGE)
+            await refused(scope, receive, send)
+            return
+        await self.app(scope, receive, send)

@@ -1,0 +1,85 @@
+"""Metrics as data: a family has a name, a type, a help text, and samples.
+
+Names and label values come from configuration and resource managers; how they are written is the
+business of ``exposition``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+
+__all__ = ["SECOND", "Distribution", "Family", "Histogram", "Kind", "Labels"]
+
+SECOND: Final = 1_000_000_000
+
+#: from so many durations on arrays are quicker than a loop
+_MANY: Final = 32
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+#: label names and values, in the order in which they are written
+Labels = tuple[tuple[str, str], ...]
+
+
+class Distribution(NamedTuple):
+    """What a histogram held at one moment: bounds in s, how many up to each of them and above the
+    last (not cumulative), and the sum in s."""
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
+
+
+class Histogram:
+    """Counts durations. ``bounds`` are ns, ascending; a duration that equals one is below it."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[int, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0
+
+    def observe(self, ns: int, times: int = 1) -> None:
+        """So many durations of ``ns`` each."""
+        self.counts[bisect_left(self.bounds, ns)] += times
+        self.total += ns * times
+
+    def observe_all(self, durations: Sequence[int]) -> None:
+        """One of each of these."""
+        if len(durations) < _MANY:
+            for ns in durations:
+                self.observe(ns)
+            return
+        places = np.searchsorted(self.bounds, durations)
+        found = np.bincount(places, minlength=len(self.counts)).tolist()
+        self.counts = [count + more for count, more in zip(self.counts, found, strict=True)]
+        self.total += sum(durations)
+
+    def read(self) -> Distribution:
+        bounds = tuple(bound / SECOND for bound in self.bounds)
+        return Distribution(bounds, tuple(self.counts), self.total / SECOND)
+
+
+@dataclass(slots=True)
+class Family:
+    """All samples of one name. Those of a histogram are distributions, all others numbers."""
+
+    name: str
+    kind: Kind
+    help: str
+    samples: list[tuple[Labels, int | float | Distribution]] = field(default_factory=list)
+
+    def add(self, value: int | float | Distribution, **labels: str) -> None:
+        """A sample; no two may have the same labels."""
+        self.samples.append((tuple(labels.items()), value))
+
+    def add_all(self, label: str, values: Mapping[str, int | float], **labels: str) -> None:
+        """A sample for each value of one more label."""
+        more = tuple(labels.items())
+        self.samples.extend(((*more, (label, key)), value) for key, value in values.items())

@@ -1,0 +1,107 @@
+"""Measures one scheduler from its driver: latencies by a clock of its own, lives by the journal.
+
+All of it happens on the thread that owns the scheduler. The journal is followed while there is nothing
+to decide, in small portions, and otherwise only before it goes round: a scheduler under load is left
+alone for as long as possible. A scrape follows what is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from quadriga.web.metrics.families import SECOND, Histogram
+from quadriga.web.metrics.lives import Lives
+
+if TYPE_CHECKING:
+    from quadriga.core.journal import Journal
+    from quadriga.core.scheduler import Scheduler
+
+__all__ = ["SCHEDULING_BOUNDS", "Measurer"]
+
+_log = logging.getLogger("quadriga.metrics")
+
+#: ns; 0.0001 s by powers of ten, the eight buckets of YuniKorn 1.7 (2.15)
+SCHEDULING_BOUNDS: Final = tuple(SECOND // 10_000 * 10**power for power in range(8))
+WORK_BOUNDS: Final = tuple(
+    round(s * SECOND) for s in (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
+)
+
+#: records that are looked at in one go while there is nothing to decide: a few ms
+_PORTION: Final = 4096
+
+#: records that may wait for a look while there is; half of what the journal keeps at most
+_BACKLOG: Final = 32_768
+
+
+class Measurer:
+    """Implements ``quadriga.core.metering.Meter``. ``clock`` gives ns."""
+
+    def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+        self.clock = clock
+        self.lives = Lives()
+        #: time for each round of those calls of ``schedule`` that decided something
+        self.scheduling = Histogram(SCHEDULING_BOUNDS)
+        #: time for each call of ``schedule``
+        self.cycle = Histogram(SCHEDULING_BOUNDS)
+        #: predicates: of one ask for one node, and of all nodes in one call of ``schedule``
+        self.node = Histogram(SCHEDULING_BOUNDS)
+        self.nodes = Histogram(SCHEDULING_BOUNDS)
+        #: looking for allocations that others have to make room with
+        self.preemption = Histogram(SCHEDULING_BOUNDS)
+        #: one piece of work from outside
+        self.work = Histogram(WORK_BOUNDS)
+        #: what ``schedule`` has said
+        self.messages = 0
+        self._asked = 0
+
+    # -- Meter -----------------------------------------------------------------------------------
+
+    def scheduled(self, scheduler: Scheduler, took: int, rounds: int, messages: int) -> None:
+        self.cycle.observe(took)
+        if self._asked:
+            self.nodes.observe(self._asked)
+            self._asked = 0
+        journal = scheduler.journal
+        if messages:
+            self.messages += messages
+            if rounds:
+                self.scheduling.observe(took // rounds, rounds)
+            self._keep_up(journal)
+        elif journal.count > self.lives.cursor:
+            self.follow(journal, _PORTION)
+
+    def worked(self, scheduler: Scheduler, took: int) -> None:
+        self.work.observe(took)
+        self._keep_up(scheduler.journal)
+
+    def asked(self, took: int) -> None:
+        self.node.observe(took)
+        self._asked += took
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        begun = self.clock()
+        try:
+            yield
+        finally:
+            if name == "preemption":
+                self.preemption.observe(self.clock() - begun)
+
+    # -- the journal -----------------------------------------------------------------------------
+
+    def _keep_up(self, journal: Journal) -> None:
+        room = _BACKLOG if journal.size is None else min(_BACKLOG, journal.size // 2)
+        if journal.count - self.lives.cursor > room:
+            self.follow(journal)
+
+    def follow(self, journal: Journal, most: int | None = None) -> None:
+        """Look at what is new. Numbers that go wrong are no reason to stop scheduling."""
+        try:
+            self.lives.follow(journal, most)
+        except Exception:
+            _log.exception("the journal could not be followed")
+            self.lives.skip(journal)

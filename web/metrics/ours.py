@@ -1,0 +1,172 @@
+"""What YuniKorn does not tell: how long lives last, who waits and why it takes long, the watchdog, the
+service itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from quadriga.web.metrics.families import SECOND, Family
+
+if TYPE_CHECKING:
+    from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
+
+__all__ = [
+    "ExtraMetrics",
+    "extra_families",
+    "gang_families",
+    "life_families",
+    "queue_waits",
+    "service_families",
+]
+
+#: what others measure: name, ``counter`` or ``gauge``, help, and samples with their labels
+Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
+ExtraMetrics = Callable[[], Iterable[Measured]]
+
+
+def life_families(seen: Snapshot) -> Iterator[Family]:
+    """Lives, from the journal."""
+    edges = Family("quadriga_transitions_total", "counter", "Changes of state, by edge.")
+    for (lifecycle, trigger, source, target), count in seen.edges.items():
+        edges.add(count, lifecycle=lifecycle, trigger=trigger, **{"from": source, "to": target})
+    yield edges
+
+    lasted = Family(
+        "quadriga_state_seconds", "histogram", "How long a state had lasted when it was left."
+    )
+    for (lifecycle, state), distribution in seen.lasted.items():
+        lasted.add(distribution, lifecycle=lifecycle, state=state)
+    yield lasted
+
+    releases = Family(
+        "quadriga_releases_total", "counter", "Releases that the scheduler asked for, by reason."
+    )
+    for reason in ("preemption", "replacement", "timeout"):
+        releases.add(seen.releases.get(reason, 0), reason=reason)
+    yield releases
+
+    resent = Family(
+        "quadriga_release_resends_total", "counter", "Releases asked for again, unconfirmed."
+    )
+    resent.add(seen.edges.get(("allocation", "release", "Releasing", "Releasing"), 0))
+    yield resent
+
+    reports = Family(
+        "quadriga_watchdog_reports_total", "counter", "Entities that outstayed a state."
+    )
+    for (lifecycle, state), count in seen.watchdog.items():
+        reports.add(count, lifecycle=lifecycle, state=state)
+    yield reports
+
+    rejected = Family(
+        "quadriga_rejected_total", "counter", "What was rejected on arrival, by kind of reason."
+    )
+    for (what, reason), count in seen.rejected.items():
+        rejected.add(count, item=what, reason=reason)
+    yield rejected
+
+
+def gang_families(seen: Snapshot) -> Iterator[Family]:
+    """Gangs, reservations and asks of each partition."""
+    entered = Family("quadriga_placeholders_total", "counter", "Placeholders that entered a state.")
+    for state in ("Allocated", "Releasing", "Replaced", "Expired", "Preempted", "Completed"):
+        entered.add(seen.placeholders.get(state, 0), state=state)
+    yield entered
+
+    gangs = Family("quadriga_gangs", "gauge", "Gangs that have not ended, by how far they are.")
+    held = Family("quadriga_gang_placeholders", "gauge", "Placeholders of living applications.")
+    asks = Family("quadriga_asks", "gauge", "Asks that are not wholly allocated.")
+    reserved = Family("quadriga_reservations", "gauge", "Nodes reserved for an ask.")
+    for partition in seen.partitions:
+        home = {"rm": partition.rm, "partition": partition.name}
+        gangs.add_all("phase", partition.gangs, **home)
+        held.add_all("state", partition.placeholders, **home)
+        asks.add(partition.asks, **home)
+        reserved.add(partition.reservations, **home)
+    yield from (gangs, held, asks, reserved)
+
+    made = Family("quadriga_reservations_made_total", "counter", "Reservations that were made.")
+    made.add(seen.reservations)
+    yield made
+
+
+def queue_waits(partitions: Iterable[PartitionNumbers], shown: Collection[str]) -> Iterator[Family]:
+    """How long pods waited, and since when the oldest one waits, by leaf; of ``shown`` queues."""
+    waits = Family(
+        "quadriga_queue_wait_seconds", "histogram", "From an ask to each of its allocations."
+    )
+    oldest = Family(
+        "quadriga_queue_oldest_ask_timestamp_seconds",
+        "gauge",
+        "When the ask that has waited longest arrived (unix time).",
+    )
+    for partition in partitions:
+        home = {"rm": partition.rm, "partition": partition.name}
+        for (path, placeholder), distribution in partition.waits.items():
+            if path in shown:
+                kind = "placeholder" if placeholder else "real"
+                waits.add(distribution, **home, queue=path, kind=kind)
+        for path, arrived in partition.oldest.items():
+            if path in shown:
+                oldest.add(arrived / SECOND, **home, queue=path)
+    yield waits
+    yield oldest
+
+
+def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
+    """The driver, and what is said of the metrics themselves."""
+    work = Family(
+        "quadriga_work_seconds", "histogram", "Time for one request, or for one look at the state."
+    )
+    work.add(seen.latencies.work)
+    yield work
+    numbers = (
+        ("quadriga_rounds_total", "counter", "Rounds of scheduling.", seen.rounds),
+        ("quadriga_messages_total", "counter", "Messages that rounds have led to.", seen.messages),
+        ("quadriga_failures_total", "counter", "Bugs that the service has met.", seen.failures),
+        ("quadriga_inbox", "gauge", "Requests and looks that wait for the scheduler.", seen.inbox),
+        (
+            "quadriga_journal_records_total",
+            "counter",
+            "Records written to the journal.",
+            seen.journal_records,
+        ),
+        (
+            "quadriga_journal_missed_total",
+            "counter",
+            "Records that were gone before metrics could count them.",
+            seen.journal_missed,
+        ),
+        (
+            "quadriga_queues_left_out",
+            "gauge",
+            "Queues without series of their own, as there are too many.",
+            left_out,
+        ),
+    )
+    for name, kind, help, value in numbers:
+        family = Family(name, "counter" if kind == "counter" else "gauge", help)
+        family.add(value)
+        yield family
+    managers = Family("quadriga_resource_managers", "gauge", "Resource managers in a state.")
+    for state in ("Running", "Paused", "Stopped"):
+        managers.add(seen.resource_managers.get(state, 0), state=state)
+    yield managers
+    build = Family("quadriga_build_info", "gauge", "The version.")
+    build.add(1, version=version("quadriga"))
+    yield build
+
+
+def extra_families(measured: Iterable[ExtraMetrics], taken: Collection[str]) -> Iterator[Family]:
+    """What others measure. Raises ``ValueError`` for a name that is not theirs to use."""
+    found: dict[str, Family] = {}
+    for measure in measured:
+        for name, kind, help, samples in measure():
+            if not name.startswith("quadriga_") or name in taken or name in found:
+                raise ValueError(f"metric {name!r} is not one that can be added")
+            family = found[name] = Family(name, "counter" if kind == "counter" else "gauge", help)
+            for labels, value in samples:
+                family.add(value, **labels)
+    yield from found.values()

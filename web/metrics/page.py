@@ -1,0 +1,189 @@
+"""The page that Prometheus scrapes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import Response
+
+from quadriga.si.constants import CPU, MEMORY
+from quadriga.web.metrics import exposition
+from quadriga.web.metrics.meter import Measurer
+from quadriga.web.metrics.ours import (
+    ExtraMetrics,
+    extra_families,
+    gang_families,
+    life_families,
+    queue_waits,
+    service_families,
+)
+from quadriga.web.metrics.process import process_families
+from quadriga.web.metrics.snapshot import Snapshot, take
+from quadriga.web.metrics.yunikorn import queue_families, scheduler_families
+from quadriga.web.resource import Operation, Resource
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.core.service import SchedulerService
+    from quadriga.core.views.counters import QueueCounters
+    from quadriga.web.metrics.families import Family
+    from quadriga.web.site import Site
+
+__all__ = ["QUEUE_LIMIT", "Metrics", "routes"]
+
+_log = logging.getLogger("quadriga.metrics")
+
+#: so many resource types have series
+RESOURCE_LIMIT: Final = 64
+
+#: so many queues have series of their own: the highest in the tree, by name among equals
+QUEUE_LIMIT: Final = 1000
+
+
+class Metrics:
+    """All metrics of one service. Attaches a meter to it, unless it has one of ours already.
+
+    ``queue_limit`` bounds the number of series; ``old_names`` adds the metrics that YuniKorn up to 1.7
+    named after each queue. ``extra`` is what others measure.
+    """
+
+    def __init__(
+        self,
+        service: SchedulerService,
+        *,
+        extra: Sequence[ExtraMetrics] = (),
+        queue_limit: int = QUEUE_LIMIT,
+        old_names: bool = True,
+    ) -> None:
+        self._service = service
+        self._extra = tuple(extra)
+        self._queue_limit = queue_limit
+        self._old_names = old_names
+        #: names that are ours
+        self._taken: set[str] = set()
+        if isinstance(service.meter, Measurer):
+            self.meter = service.meter
+        else:
+            self.meter = Measurer()
+            service.attach(self.meter)
+
+    def look(self, scheduler: Scheduler) -> Snapshot:
+        """The numbers of now; on the thread that owns the scheduler."""
+        return take(scheduler, self._service, self.meter)
+
+    def families(self, seen: Snapshot) -> Iterator[Family]:
+        """Everything, made of these numbers; no two families have the same name."""
+        yield from self.of_scheduler(seen)
+        yield from self.of_process()
+
+    def of_scheduler(self, seen: Snapshot) -> Iterator[Family]:
+        """What these numbers tell. There may be much of it."""
+        queues = _merged(seen)
+        shown = queues[: self._queue_limit]
+        paths = {queue["queue"] for queue in shown}
+        resources = _resources(seen)
+        taken: set[str] = set()
+        for family in chain(
+            scheduler_families(seen, resources),
+            queue_families(shown, resources, old_names=self._old_names),
+            life_families(seen),
+            gang_families(seen),
+            queue_waits(seen.partitions, paths),
+            service_families(seen, len(queues) - len(shown)),
+        ):
+            if family.name not in taken:  # a queue may be called so that its old names are others'
+                taken.add(family.name)
+                yield family
+        self._taken = taken
+
+    def of_process(self) -> Iterator[Family]:
+        """What is to be had at once: the process, and what others measure."""
+        yield from process_families()
+        try:
+            yield from extra_families(self._extra, self._taken)
+        except Exception:
+            _log.exception("what others measure is left out")
+
+    def plain(self, seen: Snapshot) -> bytes:
+        """Everything in the Prometheus text format."""
+        return exposition.plain(self.families(seen))
+
+    def openmetrics(self, seen: Snapshot) -> bytes:
+        """Everything in OpenMetrics."""
+        return exposition.openmetrics(self.families(seen))
+
+    def plain_of_scheduler(self, seen: Snapshot) -> bytes:
+        return exposition.plain(self.of_scheduler(seen))
+
+    def openmetrics_of_scheduler(self, seen: Snapshot) -> bytes:
+        return exposition.openmetrics(self.of_scheduler(seen), last=False)
+
+
+def _resources(seen: Snapshot) -> frozenset[str]:
+    """Resource types that have series, the two that every pod asks for before all others."""
+    names = set(seen.counters["node_usage"])
+    for partition in seen.partitions:
+        for queue in partition.queues:
+            for amounts in (
+                queue["max"],
+                queue["guaranteed"],
+                queue["allocated"],
+                queue["pending"],
+            ):
+                names.update(amounts)
+    common = (CPU, MEMORY)
+    return frozenset(sorted(names, key=lambda name: (name not in common, name))[:RESOURCE_LIMIT])
+
+
+def _merged(seen: Snapshot) -> list[QueueCounters]:
+    """Queues of all partitions, highest first; those of the same path added up."""
+    found: dict[str, QueueCounters] = {}
+    for partition in seen.partitions:
+        for queue in partition.queues:
+            path = queue["queue"]
+            found[path] = _sum(found[path], queue) if path in found else queue
+    return [found[path] for path in sorted(found, key=lambda path: (path.count("."), path))]
+
+
+def _sum(one: QueueCounters, other: QueueCounters) -> QueueCounters:
+    def both(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+        return {name: a.get(name, 0) + b.get(name, 0) for name in sorted({*a, *b})}
+
+    return {
+        "queue": one["queue"],
+        "applications": both(one["applications"], other["applications"]),
+        "containers": both(one["containers"], other["containers"]),
+        "guaranteed": both(one["guaranteed"], other["guaranteed"]),
+        "max": both(one["max"], other["max"]),
+        "allocated": both(one["allocated"], other["allocated"]),
+        "pending": both(one["pending"], other["pending"]),
+        "preempting": both(one["preempting"], other["preempting"]),
+        "maxRunningApps": one["maxRunningApps"] + other["maxRunningApps"],
+    }
+
+
+def routes(site: Site) -> list[Resource]:
+    """GET /ws/v1/metrics. A reader may ask for OpenMetrics; the default is the Prometheus text."""
+    metrics = Metrics(site.service, extra=site.extra_metrics)
+
+    async def answer(request: Request) -> Response:
+        """What the scheduler tells may be read by many at a time, and is spelled in a thread; the
+        rest is of now, and of this one."""
+        if exposition.accepts_openmetrics(request.headers.get("accept", "")):
+            spell, kind = metrics.openmetrics_of_scheduler, exposition.OPENMETRICS
+            text = await site.reader.text("metrics", metrics.look, spell)
+            text += exposition.openmetrics(metrics.of_process())
+        else:
+            spell, kind = metrics.plain_of_scheduler, exposition.PLAIN
+            text = await site.reader.text("metrics", metrics.look, spell)
+            text += exposition.plain(metrics.of_process())
+        return Response(text, headers={"Content-Type": kind, "Vary": "Accept"})
+
+    about = "Metrics in the Prometheus text format, or in OpenMetrics (docs/metrics.md)."
+    media: dict[str, None] = {exposition.PLAIN: None, exposition.OPENMETRICS: None}
+    return [Resource("/ws/v1/metrics", {"GET": Operation(answer, about, media, (503,))}, "metrics")]

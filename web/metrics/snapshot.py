@@ -1,0 +1,165 @@
+"""The numbers of one moment. They are gathered in the thread that owns the scheduler, so here they are
+only copied; what is made of them is made elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from quadriga.core.views.counters import (
+    QueueCounters,
+    SchedulerCounters,
+    queue_counters,
+    scheduler_counters,
+)
+from quadriga.fsm import application as app_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.core.service import SchedulerService
+    from quadriga.web.metrics.families import Distribution
+    from quadriga.web.metrics.meter import Measurer
+
+__all__ = ["GANG_PHASES", "Latencies", "PartitionNumbers", "Snapshot", "take"]
+
+#: of a gang that has not ended: its quota has no room for the whole of it; it waits for its first
+#: placeholder; for the others; it has had them all
+GANG_PHASES = ("gated", "waiting", "gathering", "started")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionNumbers:
+    """One partition. Waits and the oldest ask (ns) are by the path of their leaf."""
+
+    rm: str
+    name: str
+    queues: list[QueueCounters]
+    #: asks that are not wholly allocated
+    asks: int
+    reservations: int
+    gangs: dict[str, int]
+    #: placeholders of living applications: asked for, and held
+    placeholders: dict[str, int]
+    waits: dict[tuple[str, bool], Distribution]
+    oldest: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """What the driver has measured."""
+
+    scheduling: Distribution
+    cycle: Distribution
+    node: Distribution
+    nodes: Distribution
+    preemption: Distribution
+    work: Distribution
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that metrics are made of, but for the process and what others add."""
+
+    counters: SchedulerCounters
+    partitions: list[PartitionNumbers]
+    resource_managers: dict[str, int]
+    latencies: Latencies
+    edges: dict[tuple[str, str, str, str], int]
+    lasted: dict[tuple[str, str], Distribution]
+    releases: dict[str, int]
+    placeholders: dict[str, int]
+    rejected: dict[tuple[str, str], int]
+    watchdog: dict[tuple[str, str], int]
+    reservations: int
+    rounds: int
+    messages: int
+    failures: int
+    inbox: int
+    journal_records: int
+    journal_missed: int
+
+
+def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Snapshot:
+    """Copy everything; follows the journal to its end first."""
+    meter.follow(scheduler.journal)
+    lives, tally = meter.lives, scheduler.tally
+    lives.prune()
+    managers = Counter(rm.state for rm in scheduler.resource_managers())
+    return Snapshot(
+        counters=scheduler_counters(scheduler, service.failures),
+        partitions=[_partition(each, meter) for each in scheduler.partitions()],
+        resource_managers=dict(sorted(managers.items())),
+        latencies=Latencies(
+            meter.scheduling.read(),
+            meter.cycle.read(),
+            meter.node.read(),
+            meter.nodes.read(),
+            meter.preemption.read(),
+            meter.work.read(),
+        ),
+        edges=lives.edges,
+        lasted={state: lives.lasted[state].read() for state in sorted(lives.lasted)},
+        releases=dict(sorted(lives.releases.items())),
+        placeholders=dict(sorted(lives.placeholders.items())),
+        rejected=dict(sorted(tally.rejected.items())),
+        watchdog=dict(sorted(tally.watchdog.items())),
+        reservations=tally.reservations,
+        rounds=tally.rounds,
+        messages=meter.messages,
+        failures=service.failures,
+        inbox=service.waiting,
+        journal_records=scheduler.journal.count,
+        journal_missed=lives.missed,
+    )
+
+
+def _partition(partition: Partition, meter: Measurer) -> PartitionNumbers:
+    gangs = dict.fromkeys(GANG_PHASES, 0)
+    pending = placed = asks = 0
+    for app in partition.applications.values():
+        asks += len(app.asks)
+        if app.gang_over or (app.placeholder_ask is None and not app.task_groups):
+            continue
+        if app.state in app_life.BEFORE_RUNNING:
+            if app.gated:
+                gangs["gated"] += 1
+            else:
+                gangs["gathering" if app.gang_started else "waiting"] += 1
+        elif app.state in app_life.COUNTED:
+            gangs["started"] += 1
+        pending += sum(group.pending for group in app.task_groups.values())
+        placed += len(app.placeholders)
+    waits = {
+        (queue.path, placeholder): waited.read()
+        for (queue, placeholder), waited in meter.lives.waits.items()
+        if queue.partition is partition
+    }
+    return PartitionNumbers(
+        rm=partition.rm.rm_id,
+        name=partition.name,
+        queues=queue_counters(partition),
+        asks=asks,
+        reservations=len(partition.reservations),
+        gangs=gangs,
+        placeholders={"pending": pending, "placed": placed},
+        waits=dict(sorted(waits.items())),
+        oldest=_oldest(partition),
+    )
+
+
+def _oldest(partition: Partition) -> dict[str, int]:
+    """When the ask that has waited longest arrived (ns), of every leaf in which one waits."""
+    found: dict[str, int] = {}
+    for leaf in partition.leaves():
+        heads = [
+            ask.created
+            for app in leaf.apps.values()
+            for group in app.groups.values()
+            for ask in islice(group.asks.values(), 1)
+        ]
+        if heads:
+            found[leaf.path] = min(heads)
+    return found

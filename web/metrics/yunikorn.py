@@ -1,0 +1,211 @@
+"""The metrics that YuniKorn has, by its names (2.15), so that its dashboards and alerts go on working.
+
+Its series know neither partitions nor resource managers; where there are several, queues of the same
+path are added up. Which of its versions is followed where they differ: docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.dialect import Dialect
+from quadriga.fsm import application as life
+from quadriga.web.metrics.exposition import metric_name
+from quadriga.web.metrics.families import Distribution, Family, Histogram
+from quadriga.web.metrics.meter import SCHEDULING_BOUNDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from quadriga.core.views.counters import QueueCounters
+    from quadriga.web.metrics.snapshot import Latencies, Snapshot
+
+__all__ = ["QUEUE_STATES", "queue_families", "scheduler_families"]
+
+#: states of applications in the labels of queues (1.5 and what 1.6 added)
+QUEUE_STATES: Final = (
+    "new",
+    "accepted",
+    "running",
+    "resuming",
+    "completing",
+    "completed",
+    "failing",
+    "failed",
+    "rejected",
+    "expired",
+)
+
+_SCHEDULER_STATES: Final = ("running", "completed", "failed", "resuming", "failing", "completing")
+
+#: the ten ranges as YuniKorn spells them, the second one with a space
+_RANGES: Final = (
+    "[0,10%]",
+    "(10%, 20%]",
+    *(f"({low}%,{low + 10}%]" for low in range(20, 100, 10)),
+)
+
+#: amounts of a queue in the order of its label values
+_AMOUNTS: Final = ("guaranteed", "max", "allocated", "pending", "preempting")
+
+_NEVER: Final = Histogram(SCHEDULING_BOUNDS).read()
+
+
+def scheduler_families(seen: Snapshot, resources: Collection[str]) -> Iterator[Family]:
+    """Those of the scheduler as a whole; usage of nodes for these resources only."""
+    counters = seen.counters
+    containers = Family(
+        "yunikorn_scheduler_container_allocation_attempt_total",
+        "counter",
+        "Allocations made and ended, asks rejected, failures of the scheduler itself.",
+    )
+    for state in ("allocated", "rejected", "error", "released"):
+        containers.add(counters["containers"][state], state=state)
+    yield containers
+
+    submissions = Family(
+        "yunikorn_scheduler_application_submission_total",
+        "counter",
+        "Applications submitted, and what became of them on arrival.",
+    )
+    for result in ("new", "accepted", "rejected"):
+        submissions.add(counters["submissions"][result], result=result)
+    yield submissions
+
+    applications = Family(
+        "yunikorn_scheduler_application_total", "gauge", "Applications in a state now."
+    )
+    states = _by_label(counters["applications"])
+    for state in _SCHEDULER_STATES:
+        applications.add(states[state], state=state)
+    yield applications
+
+    nodes = Family("yunikorn_scheduler_node", "gauge", "Nodes in a state.")
+    for state in ("active", "draining", "decommissioned", "unhealthy", "failed"):
+        nodes.add(counters["nodes"][state], state=state)
+    yield nodes
+
+    yield from _latencies(seen.latencies)
+
+    taken: dict[str, Family] = {}
+    for resource, counts in counters["node_usage"].items():
+        name = f"yunikorn_scheduler_{metric_name(resource)}_node_usage_total"
+        # two resources may differ in what no metric may be called
+        if name in taken or resource not in resources:
+            continue
+        usage = taken[name] = Family(
+            name, "gauge", f"Nodes by how much of their {resource} is allocated."
+        )
+        for label, count in zip(_RANGES, counts, strict=True):
+            usage.add(count, range=label)
+        yield usage
+
+    for what, help in _EVENTS.items():
+        family = Family(f"yunikorn_event_total_{what}", "gauge", help)
+        family.add(counters["events"][what])
+        yield family
+
+
+_EVENTS: Final = {
+    "created": "Event records that were made.",
+    "channeled": "Event records on their way to the sinks; all are.",
+    "not_channeled": "Event records lost on that way; none is.",
+    "processed": "Event records that came through it.",
+    "stored": "Event records put into the stores of resource managers.",
+    "not_stored": "Event records that found the store full.",
+    "collected": "Event records sent to resource managers.",
+}
+
+
+def _latencies(seen: Latencies) -> Iterator[Family]:
+    """Values are seconds, whatever the names say."""
+
+    def family(name: str, help: str, *values: Distribution) -> Family:
+        found = Family(f"yunikorn_scheduler_{name}_milliseconds", "histogram", help)
+        for value in values:
+            found.add(value)
+        return found
+
+    yield family(
+        "scheduling_latency", "Seconds for one round of scheduling that decided.", seen.scheduling
+    )
+    sorting = family(
+        "node_sorting_latency", "Nothing is ever sorted to decide, so there is nothing to time."
+    )
+    for level in ("app", "queue"):
+        sorting.add(_NEVER, level=level)
+    yield sorting
+    yield family("trynode_latency", "Seconds for the predicates of one ask and node.", seen.node)
+    yield family(
+        "trypreemption_latency", "Seconds to look for whom to preempt for one ask.", seen.preemption
+    )
+    yield family("scheduling_cycle", "Seconds for one call of the scheduler.", seen.cycle)
+    yield family("trynode_evaluation", "Seconds for all predicates within one call.", seen.nodes)
+
+
+# -- queues ----------------------------------------------------------------------------------------
+
+
+def queue_families(
+    queues: list[QueueCounters], resources: Collection[str], *, old_names: bool
+) -> Iterator[Family]:
+    """Those of each queue; no two of these queues have the same path. ``old_names`` repeats them with
+    the queue in the name of the metric, as up to 1.7."""
+    apps = Family("yunikorn_queue_app", "gauge", "Applications of a queue and all below, by state.")
+    amounts = Family(
+        "yunikorn_queue_resource", "gauge", "Amounts of a queue; vcore in milli, memory in bytes."
+    )
+    old: dict[str, tuple[Family, ...]] = {}
+    for queue in queues:
+        path = queue["queue"]
+        states = _by_label(queue["applications"])
+        held = [
+            (state, name, value)
+            for state in _AMOUNTS
+            for name, value in _amounts(queue, state)
+            if name in resources
+        ]
+        if queue["maxRunningApps"]:
+            held.append(("maxRunningApps", "apps", queue["maxRunningApps"]))
+        for state in QUEUE_STATES:
+            apps.add(states[state], queue=path, state=state)
+        for state, resource, value in held:
+            amounts.add(value, queue=path, state=state, resource=resource)
+        prefix = f"yunikorn_{metric_name(path)}"
+        if prefix in old:  # "a-b" and "a_b": the names cannot tell them apart, the labels can
+            continue
+        containers = Family(
+            f"{prefix}_queue_container", "counter", f"Allocations made and ended in {path}."
+        )
+        containers.add_all("state", queue["containers"])
+        old[prefix] = (containers,)
+        if old_names:
+            old_apps = Family(f"{prefix}_queue_app", "gauge", f"Applications of {path}, by state.")
+            old_amounts = Family(f"{prefix}_queue_resource", "gauge", f"Amounts of {path}.")
+            old_apps.add_all("state", {state: states[state] for state in QUEUE_STATES})
+            for state, resource, value in held:
+                old_amounts.add(value, state=state, resource=resource)
+            old[prefix] = (containers, old_apps, old_amounts)
+    yield apps
+    yield amounts
+    for families in old.values():
+        yield from families
+
+
+def _amounts(queue: QueueCounters, state: str) -> list[tuple[str, int]]:
+    found: dict[str, int] = queue[state]  # type: ignore[literal-required]
+    if state in ("guaranteed", "max"):
+        return list(found.items())
+    # what it has none of, but may have: a series that falls to zero does not go away
+    types = {**queue["max"], **queue["guaranteed"], **queue["allocated"], **queue["pending"]}
+    return [(name, found.get(name, 0)) for name in sorted({*types, *found})]
+
+
+def _by_label(states: dict[str, int]) -> Counter[str]:
+    """Counts by YuniKorn's lower-case names; a Starting application runs (2.1)."""
+    found: Counter[str] = Counter()
+    for state, count in states.items():
+        name = life.RUNNING if state == life.STARTING else state
+        found[Dialect.YUNIKORN.state(name).lower()] += count
+    return found

@@ -1,0 +1,170 @@
+"""The OpenAPI document, made from the routes themselves: what is not described cannot be asked.
+
+``python -m quadriga.web.openapi`` prints it; docs/openapi.json is that text.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+
+from quadriga.web.answers import HEADERS, JSON, ErrorObject, spell
+from quadriga.web.resource import Operation, Resource
+from quadriga.web.schema import Schemas
+
+__all__ = ["PATH", "as_text", "document", "routes"]
+
+PATH: Final = "/ws/v1/openapi.json"
+
+_ABOUT: Final = """\
+The state of the scheduler, in the form of YuniKorn's REST API: paths, parameters and field names are
+YuniKorn's, and every object has the fields of all of its versions from 1.5 on. Resources map a type to
+an integer, vcore in milli, memory in bytes. Times are ns since the epoch. Lists and maps are empty,
+never null."""
+
+_REASONS: Final[Mapping[int, str]] = {
+    400: "A parameter is missing or makes no sense.",
+    401: "A bearer token is needed.",
+    403: "Whoever asks may not do this.",
+    404: "There is no such thing.",
+    408: "The body has not come in time.",
+    413: "The body is too long.",
+    500: "It is switched off, or failed.",
+    503: "The scheduler has no time, or too many ask.",
+}
+
+
+def routes(known: Iterable[BaseRoute]) -> list[Resource]:
+    """The route to the document that describes what is known, and itself."""
+
+    async def answer(request: Request) -> Response:
+        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+
+    own = Operation(answer, "This document.", {JSON: {"type": "object"}})
+    made = [Resource(PATH, {"GET": own}, "description")]
+    text = spell(document([*known, *made]))
+    return made
+
+
+def document(known: Iterable[BaseRoute]) -> dict[str, Any]:
+    """OpenAPI 3.1 of every ``Resource`` among these, in order of their paths."""
+    schemas = Schemas()
+    resources = sorted((r for r in known if isinstance(r, Resource)), key=lambda each: each.path)
+    paths = {
+        each.path: {
+            **_in_path(each),
+            **{
+                method.lower(): _operation(schemas, each, method, operation)
+                for method, operation in sorted(each.operations.items())
+            },
+        }
+        for each in resources
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Quadriga",
+            "version": version("quadriga"),
+            "description": " ".join(_ABOUT.split()),
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": dict(sorted(schemas.components.items())),
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def as_text(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def _in_path(resource: Resource) -> dict[str, Any]:
+    described = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "minLength": 1, **resource.schemas.get(name, {})},
+        }
+        for name in resource.parameters
+    ]
+    return {"parameters": described} if described else {}
+
+
+def _operation(
+    schemas: Schemas, resource: Resource, method: str, operation: Operation
+) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "tags": [resource.tag],
+        "operationId": _name(method, resource.path),
+        "description": operation.about,
+    }
+    if operation.query:
+        found["parameters"] = [
+            {
+                "name": each.name,
+                "in": "query",
+                "required": each.required,
+                "description": each.about,
+                "schema": dict(each.schema),
+            }
+            for each in operation.query
+        ]
+    if operation.body is not None:
+        found["requestBody"] = {
+            "required": True,
+            "description": f"{operation.body.about} At most {operation.body.limit} bytes.",
+            # Any text at all; what it may say is for the answer to judge.
+            "content": {media: {"schema": {}} for media in operation.body.media},
+        }
+    if operation.changes:
+        found["security"] = [{"bearer": []}]
+    found["responses"] = {
+        str(operation.status): {
+            "description": operation.about,
+            "content": {
+                media.partition(";")[0]: {
+                    "schema": schemas.of(kind if kind is not None else str),
+                }
+                for media, kind in operation.returns.items()
+            },
+        },
+        **{str(status): _error(schemas, status) for status in sorted(operation.errors)},
+    }
+    return found
+
+
+def _error(schemas: Schemas, status: int) -> dict[str, Any]:
+    schema = schemas.of(ErrorObject)
+    return {"description": _REASONS[status], "content": {"application/json": {"schema": schema}}}
+
+
+def _name(method: str, path: str) -> str:
+    """One word for each operation: ``getPartitionQueues``."""
+    words = [each.strip("{}").replace(".", "-") for each in path.removeprefix("/ws/v1").split("/")]
+    parts = [part for word in words for part in word.split("-") if part]
+    return method.lower() + "".join(part[0].upper() + part[1:] for part in parts)
+
+
+def main() -> None:
+    """Print the document of a server with everything in it."""
+    from quadriga.core.service import SchedulerService
+    from quadriga.core.views import Views
+    from quadriga.web.app import create_app
+
+    service = SchedulerService(manual=True)
+    app = create_app(service, Views(service.scheduler))
+    sys.stdout.write(as_text(document(app.routes)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""One application: what it is, asks for and holds, and why an ask of it waits."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.views import NotFound
+from quadriga.core.views.quantities import amounts
+from quadriga.web.pages.data.applications import row
+from quadriga.web.pages.data.finding import application_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quadriga.core import Scheduler
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+
+__all__ = ["allocation_rows", "application", "waits"]
+
+#: kinds of asks, and allocations, in one answer
+_KINDS: Final = 50
+_ALLOCATIONS: Final = 200
+
+
+def application(scheduler: Scheduler, partition: str, app_id: str) -> dict[str, Any]:
+    """Everything about it but its story. ``history`` has every state that it entered, with the time.
+
+    Asks that differ in nothing a decision looks at are one row. Allocations are the newest ones;
+    ``allocations`` and ``placeholders`` of ``row`` say how many there are.
+    """
+    app = application_of(scheduler, partition, app_id)
+    kinds = _kinds(app)
+    held = [*app.placeholders.values(), *app.allocations.values()]
+    return {
+        "partition": app.partition.key,
+        "row": row(app),
+        "born": app.submitted,
+        "history": [[when, state] for when, state in app.history],
+        "groups": list(app.groups_of_user),
+        "queueAsked": app.queue_asked,
+        "placedBy": app.placed_by,
+        "tags": dict(sorted(app.tags.items())),
+        "released": app.released,
+        "backoffUntil": app.backoff_until,
+        "style": ("Hard" if app.hard else "Soft") if app.is_gang else "",
+        "placeholderTimeout": app.placeholder_timeout if app.is_gang else 0,
+        "placeholderAsk": amounts(app.partition, app.placeholder_ask or ()),
+        "taskGroups": [
+            {
+                "name": name,
+                "count": group.count,
+                "pending": group.pending,
+                "placed": group.allocated,
+                "replaced": group.replaced,
+                "given up": group.timed_out,
+                "resource": amounts(app.partition, group.min_resource),
+            }
+            for name, group in islice(sorted(app.task_groups.items()), _KINDS)
+        ],
+        "asks": [_kind(asks) for asks in kinds[:_KINDS]],
+        "kindsOfAsks": len(kinds),
+        "held": allocation_rows(held, _ALLOCATIONS),
+        "limits": _limits(app),
+    }
+
+
+def _kinds(app: Application) -> list[list[Ask]]:
+    """Its asks in order of arrival, alike ones together."""
+    found: dict[object, list[Ask]] = {}
+    for ask in app.asks.values():
+        look = (
+            ask.state,
+            ask.vector,
+            ask.priority,
+            ask.placeholder,
+            ask.task_group,
+            ask.required_node,
+        )
+        found.setdefault(look, []).append(ask)
+    return list(found.values())
+
+
+def _kind(asks: list[Ask]) -> dict[str, Any]:
+    first = asks[0]
+    return {
+        "key": first.ask_key,
+        "keys": [ask.ask_key for ask in asks[:5]],
+        "alike": len(asks),
+        "pending": sum(ask.pending for ask in asks),
+        "state": first.state,
+        "since": first.created,
+        "priority": first.priority,
+        "placeholder": first.placeholder,
+        "taskGroup": first.task_group,
+        "requiredNode": first.required_node,
+        "resource": amounts(first.app.partition, first.vector),
+        "reservations": sorted(
+            {r.node.node_id for r in first.app.reservations if r.ask in asks}
+            if first.app.reservations
+            else ()
+        )[:10],
+    }
+
+
+def allocation_rows(allocations: Iterable[Allocation], most: int) -> list[dict[str, Any]]:
+    """The newest ``most`` of them."""
+    newest = sorted(allocations, key=lambda each: (-each.created, each.key))
+    return [
+        {
+            "application": each.ask.app.app_id,
+            "uuid": each.uuid,
+            "key": each.ask.ask_key,
+            "node": each.node.node_id,
+            "state": each.state,
+            "since": each.created,
+            "placeholder": each.placeholder,
+            "taskGroup": each.ask.task_group,
+            "priority": each.ask.priority,
+            "resource": amounts(each.ask.app.partition, each.vector),
+            "reason": str(each.reason or ""),
+            "partner": each.partner.uuid if each.partner is not None else "",
+        }
+        for each in newest[:most]
+    ]
+
+
+def _limits(app: Application) -> list[dict[str, Any]]:
+    """Those of its user and its group, with what is used of them."""
+    names = app.partition.registry.names
+    return [
+        {
+            "kind": ledger.account.kind,
+            "name": ledger.account.name,
+            "shared": ledger.wildcard,
+            "queue": ledger.queue.path,
+            "used": {names[at]: ledger.usage[at] for at, _ in ledger.resources},
+            "max": {names[at]: limit for at, limit in ledger.resources},
+            "running": len(ledger.running),
+            "maxRunning": ledger.max_applications,
+        }
+        for ledger in app.limiting
+    ]
+
+
+def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[str, Any]:
+    """Why one ask waits: every check of a decision, in order, with its numbers.
+
+    Without ``key`` it is the application's oldest ask. The resource manager's predicates are not
+    asked. ``ask`` is empty where nothing is asked for.
+    """
+    app = application_of(scheduler, partition, app_id)
+    if not app.asks:
+        return {"application": app_id, "ask": "", "checks": []}
+    ask = app.asks.get(key) if key else min(app.asks.values(), key=lambda each: each.seq)
+    if ask is None:
+        raise NotFound("Ask not found")
+    home = app.partition
+    found = scheduler.explain(app.app_id, ask.ask_key, home.name, home.rm.rm_id, predicates=False)
+    return {
+        "application": app.app_id,
+        "ask": ask.ask_key,
+        "state": ask.state,
+        "since": ask.created,
+        "resource": amounts(home, ask.vector),
+        "hopeless": found.hopeless,
+        "checks": [
+            {
+                "about": check.about,
+                "passed": check.passed,
+                "text": check.text,
+                "remedy": check.remedy,
+                "subject": check.subject,
+                "type": check.type,
+                "numbers": dict(check.numbers),
+            }
+            for check in found.checks
+        ],
+    }

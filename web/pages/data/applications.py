@@ -1,0 +1,134 @@
+"""Applications, filtered and a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.views.quantities import amounts
+from quadriga.fsm import APPLICATION
+from quadriga.fsm import application as life
+from quadriga.web.pages.data.finding import partition_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["CHOICES", "application_rows", "row"]
+
+#: which applications may be asked for: of one state, all living ones, all that ended, or any
+CHOICES: Final = ("", "living", "ended", *APPLICATION.states)
+
+
+def application_rows(
+    scheduler: Scheduler,
+    *,
+    partition: str,
+    queue: str,
+    user: str,
+    state: str,
+    text: str,
+    offset: int,
+    limit: int,
+) -> dict[str, Any]:
+    """The applications that fit every filter, newest first: ``total`` and the rows of one page.
+
+    ``queue`` is a path, and means those below as well, or a piece of one; ``user`` is a name, or a
+    piece of one if nobody here has that name; ``text`` is a piece of the id. Case matters only for
+    a whole user's name.
+    """
+    found = partition_of(scheduler, partition)
+    chosen = _from_newest(found, state)
+    for fits in _filters(found, queue, user, state, text):
+        chosen = filter(fits, chosen)
+    if queue or user or text or state not in ("", "living", "ended"):
+        every = list(chosen)
+        total, page = len(every), every[offset : offset + limit]
+    else:  # nothing to look at one by one
+        total = _number(found, state)
+        page = list(islice(chosen, offset, offset + limit))
+    return {
+        "partition": found.key,
+        "total": total,
+        "offset": offset,
+        "limit": limit,
+        "rows": [row(app) for app in page],
+    }
+
+
+def _from_newest(partition: Partition, state: str) -> Iterator[Application]:
+    """Living ones from the last submitted on, then those that ended, the last one first."""
+    living: Iterable[Application] = reversed(partition.applications.values())
+    ended: Iterable[Application] = reversed(partition.ended)
+    return chain(
+        () if state == "ended" or state in life.ENDED else living,
+        () if state == "living" else ended,
+    )
+
+
+def _number(partition: Partition, state: str) -> int:
+    living, ended = len(partition.applications), len(partition.ended)
+    return (0 if state == "ended" else living) + (0 if state == "living" else ended)
+
+
+def _filters(
+    partition: Partition, queue: str, user: str, state: str, text: str
+) -> Iterator[Callable[[Application], bool]]:
+    if queue:
+        path, below = queue.lower(), queue.lower() + "."
+        if partition.queue(path) is not None:
+            yield lambda app: (where := _queue_of(app)) == path or where.startswith(below)
+        else:
+            yield lambda app: path in _queue_of(app)
+    if user:
+        if user in partition.users:
+            yield lambda app: app.user == user
+        else:
+            name = user.casefold()
+            yield lambda app: name in app.user.casefold()
+    if state in APPLICATION.states:
+        yield lambda app: app.state == state
+    if text:
+        piece = text.casefold()
+        yield lambda app: piece in app.app_id.casefold()
+
+
+def _queue_of(app: Application) -> str:
+    """Where it is or was; what it asked for, if it never got a queue."""
+    return app.queue_asked.lower() if app.rejected_message else app.queue.path
+
+
+def row(app: Application) -> dict[str, Any]:
+    """One application in a list. ``gang`` is there for gangs only."""
+    partition = app.partition
+    found: dict[str, Any] = {
+        "id": app.app_id,
+        "queue": _queue_of(app),
+        "user": app.user,
+        "state": app.state,
+        "submitted": app.submitted,
+        "started": app.start_time,
+        "finished": app.finished,
+        "priority": app.priority,
+        "asks": len(app.asks),
+        "allocations": len(app.allocations),
+        "placeholders": len(app.placeholders),
+        "reservations": len(app.reservations),
+        "allocated": amounts(partition, app.allocated),
+        "pending": amounts(partition, app.pending),
+        "message": app.rejected_message,
+    }
+    if app.is_gang:
+        groups = app.task_groups.values()
+        found["gang"] = {
+            "groups": len(groups),
+            "count": sum(group.count for group in groups),
+            "pending": sum(group.pending for group in groups),
+            "placed": sum(group.allocated for group in groups),
+            "replaced": sum(group.replaced for group in groups),
+            "given up": sum(group.timed_out for group in groups),
+            "whole": app.started or app.has_its_gang,
+        }
+    return found

@@ -1,0 +1,94 @@
+"""The cluster at a glance."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.views import NotFound, Views
+from quadriga.core.views.partitions import applications_of, containers_of
+from quadriga.core.views.quantities import amounts, provided
+from quadriga.si.constants import NODE_READY_ATTRIBUTE
+from quadriga.web.pages.data.finding import partition_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+
+__all__ = ["overview"]
+
+#: the watchdog's latest reports
+_REPORTS: Final = 20
+
+
+def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) -> dict[str, Any]:
+    """Capacity and usage by type, nodes and applications by state, health, the watchdog's reports.
+
+    ``failures`` are messages refused because of a bug of ours. Without any partition only
+    ``partitions`` is there, and empty. Raises ``NotFound`` for one that is not there.
+    """
+    known = [
+        {"key": each.key, "name": each.name, "rm": each.rm.rm_id, "state": each.state}
+        for each in scheduler.partitions()
+    ]
+    if not known and not partition:
+        return {"partitions": []}
+    found = partition_of(scheduler, partition)
+    capacity, root = provided(found), found.root
+    nodes = found.nodes.values()
+    living = found.applications.values()
+    return {
+        "partitions": known,
+        "partition": found.key,
+        "resourceManager": {
+            "id": found.rm.rm_id,
+            "state": found.rm.state,
+            "version": found.rm.version,
+        },
+        "capacity": capacity,
+        "allocated": amounts(found, root.allocated, capacity),
+        "pending": amounts(found, root.pending),
+        "preempting": amounts(found, root.preempting),
+        "nodes": {
+            "states": dict(sorted(Counter(node.state for node in nodes).items())),
+            "reserved": sum(node.reservation is not None for node in nodes),
+            "unhealthy": sum(
+                node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
+            ),
+            "failed": len(found.failed_nodes),
+        },
+        "applications": dict(sorted(Counter(app.state for app in applications_of(found)).items())),
+        "asks": sum(len(app.asks) for app in living),
+        "allocations": containers_of(found),
+        "placeholders": sum(len(app.placeholders) for app in living),
+        "reservations": len(found.reservations),
+        "queues": sum(1 for _ in found.queues()),
+        "policies": {
+            "nodes": found.config.node_sort_policy,
+            "preemption": found.config.preemption_enabled,
+        },
+        "health": _health(views),
+        "failures": failures,
+        "overdue": [
+            {"time": time, "key": key, "state": state}
+            for time, key, state in scheduler.overdue[-_REPORTS:]
+        ],
+    }
+
+
+def _health(views: Views) -> dict[str, Any] | None:
+    """The result of the last check, ``None`` before the first."""
+    try:
+        health = views.health()
+    except NotFound:
+        return None
+    return {
+        "healthy": health["Healthy"],
+        "checks": [
+            {
+                "name": each["Description"],
+                "passed": each["Succeeded"],
+                "diagnosis": each["DiagnosisMessage"],
+            }
+            for each in health["HealthChecks"]
+        ],
+    }

@@ -1,0 +1,84 @@
+"""Event records, the latest ones first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from quadriga.core.events import message_of
+from quadriga.si import EventRecord
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+    from quadriga.core.events import Record
+
+__all__ = ["LOOKED_AT", "TYPES", "TakenEvents", "events", "spelled_events"]
+
+#: so many of the latest records are looked at for those that fit
+LOOKED_AT: Final = 3000
+
+TYPES: Final = ("", "REQUEST", "APP", "NODE", "QUEUE", "USERGROUP")
+
+
+class TakenEvents(NamedTuple):
+    """Records as they are remembered; the first one has the id ``first``."""
+
+    tracking: bool
+    created: int
+    first: int
+    records: tuple[Record, ...]
+
+
+def events(scheduler: Scheduler, *, filtered: bool, limit: int) -> TakenEvents:
+    """The latest ones: as many as are asked for, or as may have to be looked at."""
+    source = scheduler.events
+    number = LOOKED_AT if filtered else limit
+    remembered = source.entries.maxlen or 0
+    first = max(0, source.created - min(number, remembered))
+    records = source.batch(first, number).records
+    return TakenEvents(source.tracking, source.created, first, records)
+
+
+def spelled_events(
+    taken: TakenEvents, *, type: str, text: str, about: str, limit: int
+) -> dict[str, Any]:
+    """Those that fit, newest first. ``about`` is an id that is the record's object or reference,
+    ``text`` a piece of any of its texts. ``lookedAt`` says how far back was looked."""
+    kind = EventRecord.Type.Value(type) if type else None
+    piece = text.casefold()
+    rows: list[dict[str, Any]] = []
+    for at in range(len(taken.records) - 1, -1, -1):
+        record = taken.records[at]
+        if kind is not None and record[1] != kind:
+            continue
+        if about and about not in (record[4], record[5]):
+            continue
+        row = _row(taken.first + at, record)
+        if piece and not any(
+            piece in str(row[name]).casefold() for name in ("object", "reference", "detail", "text")
+        ):
+            continue
+        rows.append(row)
+        if len(rows) == limit:
+            break
+    return {
+        "tracking": taken.tracking,
+        "created": taken.created,
+        "lookedAt": len(taken.records),
+        "rows": rows,
+    }
+
+
+def _row(number: int, record: Record) -> dict[str, Any]:
+    message = message_of(record)
+    detail = EventRecord.ChangeDetail.Name(message.eventChangeDetail)
+    return {
+        "id": number,
+        "time": message.timestampNano,
+        "type": EventRecord.Type.Name(message.type),
+        "change": EventRecord.ChangeType.Name(message.eventChangeType),
+        "detail": "" if detail == "DETAILS_NONE" else detail,
+        "object": message.objectID,
+        "reference": message.referenceID,
+        "resource": {name: each.value for name, each in sorted(message.resource.resources.items())},
+        "text": message.message,
+    }

@@ -1,0 +1,65 @@
+"""The six lifecycles: their pictures, who is in which state, which ways were taken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from quadriga.core.journal import Journal
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, QUEUE, RESOURCE_MANAGER
+from quadriga.web.pages.pictures import PICTURES, drawn
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+
+__all__ = ["TakenLives", "lifecycles", "pictures", "spelled_lifecycles"]
+
+
+class TakenLives(NamedTuple):
+    """Entities by state, of each lifecycle, and a copy of the journal."""
+
+    states: dict[str, Counter[str]]
+    journal: Journal
+
+
+def pictures() -> dict[str, Any]:
+    """How each lifecycle is drawn. It is the same as long as the program is."""
+    return {name: drawn(LIFECYCLES[name], PICTURES[name]) for name in LIFECYCLES}
+
+
+def lifecycles(scheduler: Scheduler) -> TakenLives:
+    """Of all partitions. Who is forgotten (an ask that was allocated, a node that has left) is in no
+    state any more."""
+    partitions = list(scheduler.partitions())
+    apps = [app for each in partitions for app in each.applications.values()]
+    states = {name: Counter[str]() for name in LIFECYCLES}
+    for each in partitions:
+        states[APPLICATION.name].update(app.state for app in each.applications.values())
+        states[APPLICATION.name].update(app.state for app in each.ended)
+        states[NODE.name].update(node.state for node in each.nodes.values())
+        states[QUEUE.name].update(queue.state for queue in each.queues())
+        states[QUEUE.name][each.state] += 1
+    asks = [ask for app in apps for ask in app.asks.values()]
+    states[ASK.name].update(ask.state for ask in asks)
+    held = states[ALLOCATION.name]
+    held.update(each.state for app in apps for each in app.allocations.values())
+    held.update(each.state for app in apps for each in app.placeholders.values())
+    held.update(ask.planned.state for ask in asks if ask.planned is not None)
+    states[RESOURCE_MANAGER.name].update(rm.state for rm in scheduler.resource_managers())
+    return TakenLives(states, scheduler.journal.copy())
+
+
+def spelled_lifecycles(taken: TakenLives) -> dict[str, Any]:
+    """``taken`` are the transitions among the ``remembered`` latest ones, by their ends and
+    trigger; a row that stays has its state at both ends."""
+    edges: dict[str, list[dict[str, Any]]] = {name: [] for name in LIFECYCLES}
+    for (name, source, trigger, target), count in sorted(taken.journal.edges().items()):
+        edges[name].append({"source": source, "trigger": trigger, "target": target, "count": count})
+    return {
+        "since": taken.journal.since,
+        "remembered": len(taken.journal),
+        "lifecycles": {
+            name: {"states": dict(sorted(taken.states[name].items())), "taken": edges[name]}
+            for name in LIFECYCLES
+        },
+    }

@@ -1,0 +1,167 @@
+"""Nodes: a page of them, a strip of how full all are, and one with what runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.views import BadRequest
+from quadriga.core.views.quantities import amounts, percent, percentages, provided
+from quadriga.fsm import NODE
+from quadriga.si.constants import HOST_NAME, NODE_READY_ATTRIBUTE, RACK_NAME
+from quadriga.web.pages.data.application import allocation_rows
+from quadriga.web.pages.data.finding import node_of, partition_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+    from quadriga.core.model.node import Node
+
+__all__ = ["CHOICES", "SORTS", "node", "node_rows"]
+
+CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
+SORTS: Final = ("name", "fullest", "emptiest")
+
+#: cells of the strip; of more nodes, neighbours by name share one
+_CELLS: Final = 600
+_ALLOCATIONS: Final = 500
+
+
+def node_rows(
+    scheduler: Scheduler,
+    *,
+    partition: str,
+    state: str,
+    text: str,
+    type: str,
+    sort: str,
+    offset: int,
+    limit: int,
+) -> dict[str, Any]:
+    """The nodes that fit the filters, a page of them, and ``cells``: how full all nodes are.
+
+    ``type`` is the resource that cells, and the order by fullness, are about; by default the one of
+    which most is allocated. A cell has its first node and that one's place among all (by name), how
+    many nodes it is, how full they are together and the fullest of them in percent, and how many are
+    draining or reserved.
+    """
+    found = partition_of(scheduler, partition)
+    capacity = provided(found)
+    allocated = amounts(found, found.root.allocated, capacity)
+    shares = percentages(allocated, capacity)
+    about = type or max(sorted(capacity), key=lambda name: shares[name], default="")
+    if about and about not in found.registry.index:
+        raise BadRequest(f"type: no node has {about!r}")
+    place = found.registry.index.get(about, 0)
+
+    def fullness(node: Node) -> int:
+        return percent(node.allocated[place], node.total[place]) if node.total[place] else 0
+
+    every = [found.nodes[name] for name in sorted(found.nodes)]
+    piece = text.casefold()
+    chosen = [
+        node
+        for node in every
+        if _is(state, node)
+        and (not piece or piece in node.node_id.casefold() or piece in _host(node).casefold())
+    ]
+    if sort != "name":
+        chosen.sort(key=fullness, reverse=sort == "fullest")
+    return {
+        "partition": found.key,
+        "types": list(capacity),
+        "type": about,
+        "all": len(every),
+        "total": len(chosen),
+        "offset": offset,
+        "limit": limit,
+        "rows": [_row(node) for node in chosen[offset : offset + limit]],
+        "cells": _cells(every, place, fullness) if every else [],
+    }
+
+
+def _is(state: str, node: Node) -> bool:
+    if state == "reserved":
+        return node.reservation is not None
+    if state == "unhealthy":
+        return _unhealthy(node)
+    return not state or node.state == state
+
+
+def _host(node: Node) -> str:
+    return node.attributes.get(HOST_NAME, "")
+
+
+def _unhealthy(node: Node) -> bool:
+    return node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
+
+
+def _cells(every: list[Node], place: int, fullness: Callable[[Node], int]) -> list[dict[str, Any]]:
+    width = -(-len(every) // _CELLS)
+    found = []
+    for start in range(0, len(every), width):
+        nodes = every[start : start + width]
+        used = sum(node.allocated[place] for node in nodes)
+        cell: dict[str, Any] = {
+            "node": nodes[0].node_id,
+            "at": start,
+            "nodes": len(nodes),
+            "full": percent(used, sum(node.total[place] for node in nodes)) if used else 0,
+            "most": max(map(fullness, nodes)),
+        }
+        if closed := sum(not node.open for node in nodes):
+            cell["draining"] = closed
+        if reserved := sum(node.reservation is not None for node in nodes):
+            cell["reserved"] = reserved
+        found.append(cell)
+    return found
+
+
+def _row(node: Node) -> dict[str, Any]:
+    home = node.partition
+    total = amounts(home, node.total)
+    return {
+        "id": node.node_id,
+        "host": _host(node),
+        "rack": node.attributes.get(RACK_NAME, ""),
+        "state": node.state,
+        "unhealthy": _unhealthy(node),
+        "capacity": total,
+        "allocated": amounts(home, node.allocated, total),
+        "occupied": amounts(home, node.occupied),
+        "available": amounts(home, node.available, total),
+        "allocations": len(node.allocations),
+        "foreign": len(node.foreign),
+        "reservations": _reservations(node),
+    }
+
+
+def _reservations(node: Node) -> list[dict[str, Any]]:
+    """Who keeps the node, and since when; the first one is served first."""
+    if node.reservation is None:
+        return []
+    return [
+        {"application": kept.ask.app.app_id, "ask": kept.ask.ask_key, "since": kept.made}
+        for kept in (node.reservation, *node.also_reserved)
+    ][:10]
+
+
+def node(scheduler: Scheduler, partition: str, node_id: str) -> dict[str, Any]:
+    """One node with its newest allocations and what others run on it."""
+    one = node_of(scheduler, partition, node_id)
+    foreign = sorted(one.foreign.items())[:_ALLOCATIONS]
+    return {
+        "partition": one.partition.key,
+        "types": list(amounts(one.partition, one.total)),
+        "row": _row(one),
+        "attributes": dict(sorted(one.attributes.items())),
+        "held": allocation_rows(one.allocations, _ALLOCATIONS),
+        "foreign": [
+            {
+                "key": key,
+                "since": each.created,
+                "resource": amounts(one.partition, each.vector),
+                "preemptable": each.preemptable,
+            }
+            for key, each in foreign
+        ],
+    }

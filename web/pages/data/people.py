@@ -1,0 +1,78 @@
+"""Users and groups: what they hold, and what they may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core import limits
+from quadriga.core.views.quantities import amounts, sorted_amounts
+from quadriga.web.pages.data.finding import partition_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+    from quadriga.core.model.account import Holding
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["KINDS", "people"]
+
+KINDS: Final = ("users", "groups")
+
+#: limits of one name, and applications of it, in one answer
+_LIMITS: Final = 50
+_APPLICATIONS: Final = 20
+
+
+def people(
+    scheduler: Scheduler, *, partition: str, kind: str, text: str, offset: int, limit: int
+) -> dict[str, Any]:
+    """Everybody who has an application here or a limit of his own, by name, a page at a time.
+
+    ``limits`` has every queue that limits him, with what is used of it; ``groups`` of a user says
+    for which group each of his running applications counts.
+    """
+    found = partition_of(scheduler, partition)
+    groups = kind == "groups"
+    piece = text.casefold()
+    names = [
+        name for name in limits.names(found, groups=groups) if not piece or piece in name.casefold()
+    ]
+    return {
+        "partition": found.key,
+        "kind": kind,
+        "total": len(names),
+        "offset": offset,
+        "limit": limit,
+        "rows": [_row(found, name, groups) for name in names[offset : offset + limit]],
+    }
+
+
+def _row(partition: Partition, name: str, group: bool) -> dict[str, Any]:
+    holding = limits.holding(partition, name, group=group)
+    account = (partition.groups if group else partition.users).get(name)
+    bound = limits.applications_by_group(account) if account is not None and not group else ()
+    return {
+        "name": name,
+        "used": amounts(partition, holding.usage),
+        "running": len(holding.running),
+        "applications": list(holding.running[:_APPLICATIONS]),
+        "living": len(account.applications) if account is not None else 0,
+        "groups": sorted({counted for _, counted in bound if counted}),
+        "limits": list(_limits(partition, holding))[:_LIMITS],
+    }
+
+
+def _limits(partition: Partition, holding: Holding) -> Iterator[dict[str, Any]]:
+    if holding.limit is not None:
+        most = sorted_amounts(holding.limit.max)
+        used = amounts(partition, holding.usage, most)
+        yield {
+            "queue": holding.path,
+            "shared": holding.wildcard,
+            "used": {name: used.get(name, 0) for name in most},
+            "max": most,
+            "running": len(holding.running),
+            "maxRunning": holding.limit.applications,
+        }
+    for child in holding.children:
+        yield from _limits(partition, child)

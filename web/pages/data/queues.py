@@ -1,0 +1,128 @@
+"""The queue tree, as rows from root down, and one queue with all that is set there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.views import NotFound
+from quadriga.core.views.quantities import amounts, provided, sorted_amounts
+from quadriga.core.views.queues import queue_object
+from quadriga.web.pages.data.finding import partition_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quadriga.core import Scheduler
+    from quadriga.core.model.account import Limit
+
+__all__ = ["queue", "queue_rows"]
+
+#: rows of the tree in one answer; a larger tree is read below one of its queues
+_MOST: Final = 2000
+#: names under one limit
+_NAMES: Final = 50
+
+
+def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, Any]:
+    """The queues from ``below`` (a path, by default root) down: parents first, children by name.
+
+    ``max`` of root is what the nodes have. ``applications`` counts living ones by state, those of
+    queues below included; ``total`` is the number of rows that there would be without a bound.
+    """
+    found = partition_of(scheduler, partition)
+    top = found.queue(below) if below else found.root
+    if top is None:
+        raise NotFound("Queue not found")
+    states = _applications(top)
+    depth = len(top.lineage)
+    return {
+        "partition": found.key,
+        "types": list(provided(found)),
+        "total": len(states),
+        "rows": [
+            _row(each, len(each.lineage) - depth, states[each])
+            for each in islice(top.walk(), _MOST)
+        ],
+    }
+
+
+def _applications(top: Queue) -> dict[Queue, Counter[str]]:
+    """Living applications by state, of each queue and all below."""
+    found: dict[Queue, Counter[str]] = {each: Counter() for each in top.walk()}
+    for each in reversed(found):
+        if isinstance(each, LeafQueue):
+            found[each].update(app.state for app in each.apps.values())
+        if each is not top and each.parent is not None:
+            found[each.parent].update(found[each])
+    return found
+
+
+def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
+    partition = each.partition
+    root = each.parent is None
+    return {
+        "path": each.path,
+        "name": each.name,
+        "depth": depth,
+        "state": each.state,
+        "leaf": each.leaf,
+        "managed": each.managed,
+        "children": len(each.children),
+        "allocated": amounts(partition, each.allocated),
+        "pending": amounts(partition, each.pending),
+        "guaranteed": sorted_amounts(each.guaranteed),
+        "max": provided(partition) if root else sorted_amounts(each.max),
+        "running": each.running,
+        "maxRunning": each.max_applications,
+        "applications": dict(sorted(states.items())),
+        "limits": len(each.user_limits) + len(each.group_limits),
+    }
+
+
+def queue(scheduler: Scheduler, partition: str, path: str) -> dict[str, Any]:
+    """One queue: its row, what limits it from above, its settings, its limits."""
+    found = partition_of(scheduler, partition)
+    one = found.queue(path)
+    if one is None:
+        raise NotFound("Queue not found")
+    shown = queue_object(one, tree=False)
+    return {
+        "partition": found.key,
+        "types": list(provided(found)),
+        "row": _row(one, 0, _applications(one)[one]),
+        "above": [_row(each, 0, Counter()) for each in reversed(one.lineage[1:])],
+        "children": [each.path for _, each in islice(sorted(one.children.items()), _MOST)],
+        "headroom": shown["headroom"],
+        "preempting": shown["preemptingResource"],
+        "settings": {
+            "sorting": shown["sortingPolicy"],
+            "priority sorting": shown["prioritySorting"],
+            "priority offset": shown["priorityOffset"],
+            "priority fence": shown["isPriorityFence"],
+            "preemption": shown["preemptionEnabled"],
+            "preemption fence": shown["isPreemptionFence"],
+            "preemption delay": shown["preemptionDelay"],
+            "quota preemption delay": shown["quotaPreemptionDelay"],
+        },
+        "properties": shown["properties"],
+        "template": shown.get("template"),
+        "limits": [
+            *_limits("user", one.user_limits),
+            *_limits("group", one.group_limits),
+        ],
+    }
+
+
+def _limits(kind: str, limits: Mapping[str, Limit]) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": kind,
+            "name": name,
+            "max": sorted_amounts(limit.max),
+            "applications": limit.applications,
+        }
+        for name, limit in islice(limits.items(), _NAMES)
+    ]

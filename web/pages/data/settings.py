@@ -1,0 +1,47 @@
+"""What is configured: placement rules, the queues as YAML, a resource manager's extra settings."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from quadriga.core.views import as_yaml
+from quadriga.core.views.configuration import configuration_object
+from quadriga.core.views.placement import placement_object
+from quadriga.web.pages.data.finding import partition_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+
+__all__ = ["configuration", "spelled_configuration"]
+
+
+def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
+    """Of the resource manager whose partition it is. ``configuration`` is data, not yet YAML."""
+    found = partition_of(scheduler, partition)
+    return {
+        "partition": found.key,
+        "resourceManager": found.rm.rm_id,
+        "rules": placement_object(found)["rules"],
+        "configuration": configuration_object(found.rm),
+    }
+
+
+def spelled_configuration(taken: dict[str, Any]) -> dict[str, Any]:
+    """With ``yaml`` in the place of the data. Takes its time where there are many queues."""
+    found = dict(taken)
+    data = found.pop("configuration")
+    partitions = json.dumps(data["partitions"])
+    return {
+        **found,
+        "checksum": data["checksum"],
+        "extra": data["extra"],
+        "yaml": _as_yaml(partitions),
+    }
+
+
+@lru_cache(maxsize=4)
+def _as_yaml(partitions: str) -> str:
+    """A configuration is read much more often than it changes."""
+    return as_yaml({"partitions": json.loads(partitions)})

@@ -1,0 +1,79 @@
+"""What happened to one entity, from the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from quadriga.core.journal import Journal
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
+from quadriga.web.pages.data.finding import application_of, node_of
+
+if TYPE_CHECKING:
+    from quadriga.core import Scheduler
+    from quadriga.fsm import Entity
+
+__all__ = ["TakenStory", "application_story", "node_story", "spelled_story"]
+
+#: records in one answer
+_MOST: Final = 200
+
+Chosen = Callable[[str, Any], bool]
+
+
+class TakenStory(NamedTuple):
+    """A copy of the journal, and which of its records are asked for."""
+
+    journal: Journal
+    chosen: Chosen
+
+
+def application_story(scheduler: Scheduler, partition: str, app_id: str) -> TakenStory:
+    """Of the application, its asks and its allocations."""
+    app = application_of(scheduler, partition, app_id)
+
+    def chosen(lifecycle: str, entity: Any) -> bool:
+        if lifecycle == ALLOCATION.name:
+            return entity.ask.app is app
+        if lifecycle == ASK.name:
+            return entity.app is app
+        return lifecycle == APPLICATION.name and entity is app
+
+    return TakenStory(scheduler.journal.copy(), chosen)
+
+
+def node_story(scheduler: Scheduler, partition: str, node_id: str) -> TakenStory:
+    """Of the node itself."""
+    node = node_of(scheduler, partition, node_id)
+
+    def chosen(lifecycle: str, entity: Entity) -> bool:
+        return lifecycle == NODE.name and entity is node
+
+    return TakenStory(scheduler.journal.copy(), chosen)
+
+
+def spelled_story(taken: TakenStory) -> dict[str, Any]:
+    """The latest records, newest first. ``since`` is the time of the oldest record of anybody that
+    is still remembered: what happened earlier is not known here."""
+    journal, chosen = taken
+    records = list(islice(journal.stories(chosen), _MOST + 1))
+    return {
+        "since": journal.since,
+        "remembered": len(journal),
+        "forgotten": journal.count > len(journal),
+        "more": len(records) > _MOST,
+        "rows": [
+            {
+                "seq": each.seq,
+                "time": each.time,
+                "kind": each.key.partition("/")[0],
+                "key": each.key.partition("/")[2],
+                "trigger": each.trigger,
+                "source": each.source,
+                "target": each.target,
+                "cause": each.cause,
+            }
+            for each in records[:_MOST]
+        ],
+    }

@@ -1,0 +1,142 @@
+// One application: where it is in its life, why it waits, what happened, what it asks for and holds.
+
+import { h } from "./dom.js";
+import { bar, at, bars, chip, empty, facts, gang, occasion, panel, since, table, to } from "./parts.js";
+import { picture } from "./picture.js";
+import { amount, amounts, called, duration, now, number, plain } from "./units.js";
+
+export const application = {
+  title: ({ id }) => id || "Application",
+  data: ({ partition, id, ask }) => ({
+    app: { partition, id },
+    waits: { optional: { partition, id, ask }, otherwise: { partition, id } },
+    story: { partition, id },
+    events: { about: id, limit: 30 },
+    pictures: {},
+  }),
+  reads: { app: "application" },
+  draw: ({ app, waits, story, events, pictures }, context) => {
+    const row = app.row;
+    return [
+      h("h1", {}, row.id, " ", chip(row.state)),
+      h("div", { class: "columns two" },
+        panel("What it is", {}, facts([
+          ["Queue", row.queue ? to("queue", { path: row.queue }, row.queue) : ""],
+          ["Placed by", app.placedBy ? `${app.placedBy}${app.queueAsked ? `, asked for ${app.queueAsked}` : ""}` : ""],
+          ["User", row.user], ["Groups", app.groups.join(", ")],
+          ["Submitted", h("span", {}, at(row.submitted), ", ", since(row.submitted), " ago")],
+          ["Started", row.started ? h("span", {}, at(row.started), `, after ${duration(row.started - row.submitted)}`) : ""],
+          ["Ended", row.finished ? at(row.finished) : ""],
+          ["Priority", row.priority], ["Message", row.message],
+          ["Holds", amounts(row.allocated)], ["Asks for", amounts(row.pending)],
+          ["Allocations over", app.released ? number(app.released) : ""],
+          ["Left alone until", app.backoffUntil > now() * 1e6 ? at(app.backoffUntil) : ""],
+        ])),
+        app.style ? gangPart(app) : limitsPart(app)),
+      life(app, pictures.application),
+      app.asks.length ? why(app, waits, context) : null,
+      app.style && app.limits.length ? limitsPart(app) : null,
+      asks(app, waits, context),
+      held(app),
+      happened(story),
+      panel("Events", { aside: to("events", { about: row.id }, "all") }, events.rows.length
+        ? table("Events", [["When", "num"], ["What", "line"], ["Reference"], ["Text", "words"]], events.rows.map((each) => ({ key: each.id, cells: [at(each.time), occasion(each), each.object === row.id ? each.reference : each.object, plain(each.text)] })))
+        : empty(events.tracking ? `None among the latest ${number(events.lookedAt)} of everybody.` : "Events are switched off.")),
+      Object.keys(app.tags).length ? panel("Tags", {}, facts(Object.entries(app.tags))) : null,
+    ];
+  },
+};
+
+const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("complete", "good") : chip("incomplete", "wait") },
+  facts([["Style", app.style], ["Needs in all", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
+  app.taskGroups.length ? h("ul", { class: "groups" }, app.taskGroups.map((group) => h("li", { key: group.name },
+    h("div", {}, h("b", {}, group.name), h("small", {}, ` ${number(group.count)} × ${amounts(group.resource)}`)), gang(group, true))))
+    : empty("No placeholder has been asked for yet."),
+  h("p", { class: "key" }, h("span", { class: "swatch p0" }), "real ", h("span", { class: "swatch p1" }), "placeholder placed ", h("span", { class: "swatch p2" }), "pending ", h("span", { class: "swatch p3" }), "given up"));
+
+const limitsPart = (app) => panel("Limits", {}, app.limits.length ? app.limits.map((limit) => h("div", { key: `${limit.kind} ${limit.queue}` },
+  h("p", {}, `${limit.kind} ${limit.name} in `, to("queue", { path: limit.queue }, limit.queue), limit.shared ? " (limit for all others)" : "",
+    limit.maxRunning ? `: ${number(limit.running)} of ${number(limit.maxRunning)} applications` : ""),
+  bars(limit.used, limit.max))) : empty("No limit of a user or a group concerns it."));
+
+function life(app, drawing) {
+  const times = new Map();
+  const path = [];
+  const history = app.history.length && app.history[0][1] === drawing.initial ? app.history : [[app.born, drawing.initial], ...app.history];
+  history.forEach(([entered, state], place) => {
+    const until = place + 1 < history.length ? history[place + 1][0] : now() * 1e6;
+    const past = times.get(state) || { ns: 0, visits: 0 };
+    times.set(state, { ns: past.ns + Math.max(0, until - entered), visits: past.visits + 1 });
+    if (place) path.push([history[place - 1][1], state]);
+  });
+  const here = app.row.state;
+  const states = new Map([...times].map(([state, { ns, visits }]) => [state,
+    { tone: state === here ? "here" : "been", note: duration(ns) + (visits > 1 ? `, ${visits} times` : "") }]));
+  const edges = new Map();
+  path.forEach(([source, target], place) => {
+    const key = `${source} ${target}`;
+    edges.set(key, { tone: "been", note: edges.has(key) ? `${edges.get(key).note}, ${place + 1}` : String(place + 1) });
+  });
+  const said = history.map(([, state]) => state).join(", then ");
+  return panel("Life", { class: "life", aside: h("span", {}, "in ", h("b", {}, here), " for ", since(history.at(-1)[0])) },
+    picture(drawing, { states, edges, label: `States of ${app.row.id}: ${said}.` }));
+}
+
+function why(app, waits, context) {
+  if (!waits || !waits.ask) return null;
+  const failing = waits.checks.filter((check) => !check.passed);
+  const intro = failing.length
+    ? `${failing.length === 1 ? "One check stands" : `${failing.length} checks stand`} in its way.`
+    : "Nothing stands in its way: it is decided in the next round.";
+  return panel("Why it waits", { class: "why", aside: h("span", {}, "ask ", h("b", {}, waits.ask), ", ", waits.state, ", for ", since(waits.since)) },
+    h("p", {}, `Asks for ${amounts(waits.resource) || "nothing"}. ${intro}`, waits.hopeless ? h("b", {}, " No node could take it even if it were empty.") : null),
+    h("ol", { class: "checks" }, waits.checks.map((check, place) => h("li", { key: `${place} ${check.about} ${check.subject} ${check.type}`, class: check.passed ? "pass" : "fail" },
+      h("span", { class: "verdict", role: "img", "aria-label": check.passed ? "passes" : "fails" }, check.passed ? "\u2713" : "\u2717"),
+      h("span", { class: "about" }, check.about),
+      h("div", { class: "told" }, ...told(check))))));
+}
+
+function told(check) {
+  if (!check.type) return [h("span", {}, plain(check.text)), remedy(check.remedy && plain(check.remedy))];
+  const { limit, used, asked, headroom } = check.numbers;
+  return [
+    h("span", {}, `${check.subject}: asks for ${called(check.type, asked)}, ${headroom > 0 ? amount(check.type, headroom) : "nothing"} is left of ${amount(check.type, limit)}`),
+    check.passed ? null : bar({ type: check.type, used, max: limit, pending: asked }),
+    remedy(check.passed ? "" : `${called(check.type, asked - headroom)} more ${check.about === "limit" ? "for" : "in"} ${check.subject}`),
+  ];
+}
+
+const remedy = (text) => (text ? h("p", { class: "remedy" }, "Smallest change: ", h("b", {}, text)) : null);
+
+const asks = (app, waits, context) => panel("Asks", {}, app.asks.length
+  ? table("Asks", [["Ask"], ["State", "line"], ["Pending", "num"], ["Each", "words"], ["Task group"], ["Priority", "num opt"], ["Since", "num"], ["Why it waits"]],
+    app.asks.map((each) => ({ key: each.key, class: waits && waits.ask === each.key ? "chosen" : "", cells: [
+      h("span", {}, each.keys[0], each.alike > 1 ? h("small", { title: each.keys.join(", ") }, ` and ${number(each.alike - 1)} like it`) : null),
+      h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null),
+      number(each.pending), amounts(each.resource),
+      each.taskGroup || (each.requiredNode ? `on ${each.requiredNode}` : ""),
+      each.priority, since(each.since),
+      h("span", {}, h("button", { type: "button", class: "link", "aria-pressed": String(Boolean(waits && waits.ask === each.key)), onclick: () => context.set({ ask: each.key }) }, "explain"),
+        each.reservations.length ? h("small", {}, ` reserves ${each.reservations.join(", ")}`) : null),
+    ] })), app.kindsOfAsks > app.asks.length ? h("caption", {}, `${number(app.kindsOfAsks)} kinds, of which ${number(app.asks.length)} are shown`) : null)
+  : empty("It asks for nothing."));
+
+const held = (app) => {
+  const all = app.row.allocations + app.row.placeholders;
+  return panel("Allocations", { aside: all > app.held.length ? `the newest ${number(app.held.length)} of ${number(all)}` : all ? number(all) : null }, app.held.length
+    ? table("Allocations", [["Allocation"], ["State", "line"], ["Node"], ["Holds", "words"], ["Task group"], ["For", "num"]], app.held.map((each) => ({ key: each.uuid, cells: [
+      each.uuid,
+      h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", {}, ` ${each.reason}`) : null),
+      to("node", { id: each.node }, each.node), amounts(each.resource), each.taskGroup, since(each.since)] })))
+    : empty("It holds nothing."));
+};
+
+export function happened(story) {
+  return panel("Story", { aside: story.more ? "the latest" : null }, story.rows.length
+    ? table("Story", [["When", "num"], ["Who", "path"], ["What", "line"], ["Because of", "path"]], story.rows.map((each) => ({ key: each.seq, cells: [
+      at(each.time), h("span", {}, h("small", {}, `${each.kind.replaceAll("_", " ")} `), each.key),
+      h("span", { class: "step" }, each.source, h("i", {}, ` ${each.trigger} \u2192 `), h("b", {}, each.target)), each.cause] })))
+    : empty("Nothing is remembered of it."),
+  story.forgotten ? h("p", { class: "key" }, `The journal remembers the latest ${number(story.remembered)} transitions of everybody, since `, at(story.since), ".") : null);
+}
+

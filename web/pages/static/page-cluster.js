@@ -1,0 +1,115 @@
+// The cluster at a glance, and its queues.
+
+import { h } from "./dom.js";
+import { at, bar, bars, chip, empty, facts, panel, states, table, to } from "./parts.js";
+import { number, percent, types } from "./units.js";
+
+const MANY = 80; // queues; of more, only the upper ones are open at first
+const opened = new Map(); // path: whether somebody opened or closed it
+let sought = "";
+
+export const cluster = {
+  title: () => "Cluster",
+  data: ({ partition }) => ({ queues: { partition } }),
+  draw: ({ overview, queues }, context) => [
+    h("h1", { class: "quiet" }, "Cluster"),
+    h("div", { class: "tiles" }, tiles(overview)),
+    h("div", { class: "columns" }, capacity(overview), work(overview), health(overview)),
+    tree(overview, queues, context),
+  ],
+};
+
+function tiles(data) {
+  const nodes = Object.values(data.nodes.states).reduce((sum, count) => sum + count, 0);
+  const apps = data.applications;
+  const living = ["New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing"].reduce((sum, name) => sum + (apps[name] || 0), 0);
+  const tile = (key, count, label, note, link) =>
+    h("div", { class: "tile", key }, h("b", {}, link ? link(number(count)) : number(count)), h("span", {}, label), h("small", {}, note || "\u00a0"));
+  const some = (pairs) => pairs.filter(([count]) => count).map(([count, text]) => `${number(count)} ${text}`).join(", ");
+  return [
+    tile("nodes", nodes, "nodes", some([[data.nodes.states.Draining, "draining"], [data.nodes.reserved, "reserved"], [data.nodes.unhealthy, "not ready"], [data.nodes.failed, "failed"]]), (text) => to("nodes", {}, text)),
+    tile("apps", living, "applications", some([[apps.Running, "running"], [(apps.New || 0) + (apps.Accepted || 0), "waiting"]]), (text) => to("applications", { state: "living" }, text)),
+    tile("allocations", data.allocations, "allocations", some([[data.placeholders, "placeholders"]])),
+    tile("asks", data.asks, "asks", "waiting or parked"),
+    tile("reservations", data.reservations, "reservations", ""),
+    tile("queues", data.queues, "queues", ""),
+  ];
+}
+
+const capacity = (data) => panel("Capacity", { aside: data.resourceManager.state === "Running" ? null : chip(`resource manager ${data.resourceManager.state}`, "bad") },
+  types(data.capacity).length
+    ? bars(data.allocated, data.capacity, { pending: data.pending, calm: true })
+    : empty("No nodes yet."),
+  h("p", { class: "key" }, h("span", { class: "swatch used" }), "allocated ", h("span", { class: "swatch asked" }), "asked for"));
+
+const work = (data) => panel("Applications", {},
+  states(data.applications, (state, text) => to("applications", { state }, text)));
+
+function health(data) {
+  const found = data.health;
+  const bad = found ? found.checks.filter((check) => !check.passed) : [];
+  const word = !found ? chip("not checked yet", "done") : found.healthy ? chip("healthy", "good") : chip("unhealthy", "bad");
+  return panel("Health", { aside: word },
+    facts([
+      ["Resource manager", `${data.resourceManager.id}${data.resourceManager.version ? ` ${data.resourceManager.version}` : ""}, ${data.resourceManager.state}`],
+      ["Checks", found ? `${found.checks.length - bad.length} of ${found.checks.length} pass` : "the first is due within half a minute"],
+      ["Messages refused by a bug", data.failures ? number(data.failures) : ""],
+      ["Nodes are ordered", data.policies.nodes],
+      ["Preemption", data.policies.preemption ? "on" : "off"],
+    ]),
+    bad.length ? h("ul", { class: "plain" }, bad.map((check) => h("li", { key: check.name }, h("b", {}, check.name), `: ${check.diagnosis}`))) : null,
+    data.overdue.length ? h("details", { key: "overdue" }, h("summary", {}, `${data.overdue.length} outstayed a state`),
+      h("ul", { class: "plain" }, data.overdue.map((each) => h("li", { key: `${each.key} ${each.time}` }, `${each.key} in ${each.state} at `, at(each.time))))) : null);
+}
+
+const isOpen = (row, many) => (opened.has(row.path) ? opened.get(row.path) : !many || row.depth < 1);
+
+/** The rows whose parents are open, or those that are sought with all their parents. */
+function visible(rows) {
+  if (sought) {
+    const wanted = new Set();
+    for (const row of rows) {
+      if (!row.path.toLowerCase().includes(sought)) continue;
+      const names = row.path.split(".");
+      names.forEach((_, end) => wanted.add(names.slice(0, end + 1).join(".")));
+    }
+    return rows.filter((row) => wanted.has(row.path));
+  }
+  const many = rows.length > MANY;
+  let closed = Infinity;
+  return rows.filter((row) => {
+    if (row.depth > closed) return false;
+    closed = isOpen(row, many) ? Infinity : row.depth;
+    return true;
+  });
+}
+
+function tree(overview, data, context) {
+  const shown = types(overview.capacity).slice(0, 3);
+  const many = data.rows.length > MANY;
+  const rows = visible(data.rows);
+  const fold = (row) => {
+    if (!row.children) return h("span", { class: "fold" });
+    const open = sought ? true : isOpen(row, many);
+    return h("button", { class: "fold", type: "button", "aria-expanded": String(open), "aria-label": `${open ? "Close" : "Open"} ${row.path}`,
+      onclick: () => { opened.set(row.path, !open); context.draw(); } }, open ? "\u25be" : "\u25b8");
+  };
+  const waiting = (row) => (row.applications.New || 0) + (row.applications.Accepted || 0) + (row.applications.Resuming || 0);
+  const seek = h("div", { class: "field inline" }, h("label", { for: "seek" }, "Find a queue"),
+    h("input", { id: "seek", type: "search", autocomplete: "off", maxlength: "256", oninput: (event) => { sought = event.target.value.trim().toLowerCase(); context.draw(); } }));
+  return panel("Queues", { aside: seek },
+    rows.length ? null : empty("No queue has that in its path."),
+    rows.length ? table("Queues", [["Queue", "tree"], ...shown.map((type) => [type, "barred"]), ["Running", "num"], ["Waiting", "num"], ["Limits", "num opt"]],
+      rows.map((row) => ({ key: row.path, version: JSON.stringify([row, sought || isOpen(row, many), overview.capacity]), cells: () => [
+        h("span", { class: "branch", style: { "--depth": row.depth } }, fold(row), to("queue", { path: row.path }, row.name),
+          row.state === "Active" ? null : chip(row.state), row.managed ? null : h("small", { title: "made by a placement rule" }, "dynamic")),
+        ...shown.map((type) => bar({ type, used: row.allocated[type] || 0, max: row.max[type], guaranteed: row.guaranteed[type], pending: row.pending[type], whole: overview.capacity[type] })),
+        row.maxRunning ? h("span", { class: percent(row.running, row.maxRunning) >= 100 ? "full" : "" }, `${number(row.running)} of ${number(row.maxRunning)}`) : number(row.running),
+        waiting(row) ? to("applications", { queue: row.path, state: row.leaf ? "Accepted" : "living" }, number(waiting(row))) : "0",
+        row.limits || "",
+      ] }))) : null,
+    h("p", { class: "key" }, h("span", { class: "swatch used" }), "used ", h("span", { class: "swatch asked" }), "asked for ", h("span", { class: "swatch tick" }), "guaranteed ",
+      h("span", { class: "swatch free" }), "no max: share of the cluster",
+      data.total > data.rows.length ? ` The first ${number(data.rows.length)} of ${number(data.total)} queues.` : ""));
+}
+

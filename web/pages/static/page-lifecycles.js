@@ -1,0 +1,37 @@
+// The six lifecycles: who is where, and which ways were taken.
+
+import { h } from "./dom.js";
+import { at, panel, table } from "./parts.js";
+import { picture } from "./picture.js";
+import { number } from "./units.js";
+
+const ORDER = ["application", "allocation", "ask", "node", "queue", "resource_manager"];
+
+export const lifecycles = {
+  title: () => "Lifecycles",
+  data: () => ({ lives: {}, pictures: {} }),
+  reads: { lives: "lifecycles" },
+  draw: ({ lives, pictures }) => [
+    h("h1", { class: "quiet" }, "Lifecycles"),
+    h("p", { class: "lead" }, "Every box is a state with the number of those that are in it now, in all partitions; what has ended and is forgotten is in none. ",
+      "Numbers at the edges are transitions among the latest ", number(lives.remembered), lives.since !== null ? [", since ", at(lives.since)] : null, "."),
+    h("div", { class: "gallery" }, ORDER.map((name) => life(name, pictures[name], lives.lifecycles[name]))),
+  ],
+};
+
+function life(name, drawing, data) {
+  const title = name.replaceAll("_", " ").replace(/^./, (first) => first.toUpperCase());
+  const states = new Map(Object.entries(data.states).map(([state, count]) => [state, { tone: "been", note: number(count) }]));
+  const edges = new Map();
+  for (const { source, target, count } of data.taken) {
+    const key = `${source} ${target}`;
+    edges.set(key, { tone: "been", sum: (edges.get(key)?.sum || 0) + count });
+  }
+  for (const edge of edges.values()) edge.note = number(edge.sum);
+  const said = Object.entries(data.states).map(([state, count]) => `${count} ${state}`).join(", ") || "nobody";
+  return panel(title, {},
+    picture(drawing, { states, edges, label: `States of the ${title.toLowerCase()} lifecycle: ${said}.` }),
+    data.taken.length ? h("details", { key: "taken" }, h("summary", {}, "Transitions as a table"),
+      table(`Transitions of the ${title.toLowerCase()} lifecycle`, [["From"], ["Trigger"], ["To"], ["Times", "num"]],
+        data.taken.map((each) => ({ key: `${each.source} ${each.trigger} ${each.target}`, cells: [each.source, each.trigger, each.target === each.source ? "stays" : each.target, number(each.count)] })))) : null);
+}

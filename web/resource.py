@@ -1,0 +1,152 @@
+"""A path with what can be done there: answers requests, and describes itself for OpenAPI.
+
+Paths are matched segment by segment as they were sent, and decoded after that, so that a name may hold
+any character, a slash (``%2F``) included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from quadriga.core.views import ViewError
+from quadriga.si import RequestError
+from quadriga.web.answers import Refusal, problem
+
+__all__ = ["Body", "Operation", "Query", "Resource", "read_body"]
+
+_log = logging.getLogger("quadriga.web")
+
+#: s that a client may take to send the body of a request
+BODY_PATIENCE: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A parameter of the query: its JSON schema, and what it means."""
+
+    name: str
+    schema: Mapping[str, Any]
+    about: str
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is sent: media types, and the most bytes."""
+
+    media: tuple[str, ...]
+    limit: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What one method does. ``returns`` is a type for JSON (by media type, if there are several;
+    ``None`` is a text), ``errors`` the statuses that may come instead of ``status``."""
+
+    answer: Callable[[Request], Awaitable[Response]]
+    about: str
+    returns: Mapping[str, Any]
+    errors: tuple[int, ...] = ()
+    query: tuple[Query, ...] = ()
+    body: Body | None = None
+    status: int = 200
+    #: whether it needs a token wherever tokens are known
+    changes: bool = False
+
+
+@dataclass(eq=False)
+class Resource(BaseRoute):
+    """``path`` has ``{name}`` for a whole segment. ``operations`` are by method; HEAD comes with GET,
+    and OPTIONS by itself."""
+
+    path: str
+    operations: Mapping[str, Operation]
+    tag: str = ""
+    #: JSON schemas of parameters of the path, where there is more to say than that they are texts
+    schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _segments: Sequence[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._segments = self.path.split("/")
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the path's parameters, in order."""
+        return [each[1:-1] for each in self._segments if each.startswith("{")]
+
+    @property
+    def methods(self) -> list[str]:
+        head = ["HEAD"] if "GET" in self.operations else []
+        return sorted([*self.operations, *head, "OPTIONS"])
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        sent = raw.decode("ascii", "replace").partition("?")[0].split("/")
+        if len(sent) != len(self._segments):
+            return Match.NONE, {}
+        found = {}
+        for pattern, segment in zip(self._segments, sent, strict=True):
+            if pattern.startswith("{"):
+                found[pattern[1:-1]] = unquote(segment)
+            elif pattern != unquote(segment):
+                return Match.NONE, {}
+        return Match.FULL, {"path_params": found, "endpoint": self}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(scope, receive)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Response:
+        method = scope["method"]
+        allow = {"Allow": ", ".join(self.methods)}
+        if method == "OPTIONS":
+            return Response(status_code=200, headers=allow)
+        operation = self.operations.get("GET" if method == "HEAD" else method)
+        if operation is None:
+            return problem(405, "Method Not Allowed", allow)
+        try:
+            return await operation.answer(Request(scope, receive))
+        except ViewError as error:
+            return problem(error.status, error.text)
+        except Refusal as refusal:
+            return problem(refusal.status, refusal.text, refusal.headers)
+        except RequestError as error:
+            return problem(400, str(error))
+        except ClientDisconnect:  # nobody is there to be answered
+            return problem(400, "The client has gone away")
+        except Exception:
+            _log.exception("%s %s failed", method, self.path)
+            return problem(500, "Internal server error")
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, if it has at most so many bytes and comes in time; else ``Refusal``."""
+    too_long = Refusal(413, f"The body must not have more than {limit} bytes")
+    said = request.headers.get("content-length", "")
+    if said.isascii() and said.isdecimal() and len(said) > 18:
+        raise too_long
+    if said.isascii() and said.isdecimal() and int(said) > limit:
+        raise too_long
+    found = bytearray()
+    try:
+        async with asyncio.timeout(BODY_PATIENCE):
+            async for chunk in request.stream():
+                found += chunk
+                if len(found) > limit:
+                    raise too_long
+    except TimeoutError:
+        raise Refusal(408, f"The body has not come within {BODY_PATIENCE:g} s") from None
+    return bytes(found)

@@ -1,0 +1,155 @@
+"""The configuration of the queues: shown, checked, changed (2.14)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quadriga.core.config import checksum
+from quadriga.core.views import as_yaml
+from quadriga.si import RequestError, UpdateConfigurationRequest
+from quadriga.web.answers import HEADERS, JSON, YAML, Refusal, json_answer, spell
+from quadriga.web.guard import may_change
+from quadriga.web.resource import Body, Operation, Query, Resource, read_body
+from quadriga.web.rest.objects import ConfigurationObject, ReloadObject, ValidationObject
+
+if TYPE_CHECKING:
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.web.site import Site
+
+__all__ = ["LONGEST", "resources"]
+
+#: bytes of a configuration; a ConfigMap, where YuniKorn's comes from, holds as much
+LONGEST: Final = 1 << 20
+
+#: configurations that are checked at a time, and that may wait for it: a long one takes seconds
+_AT_A_TIME, _MAY_WAIT = 1, 8
+
+_RM: Final = Query(
+    "rmID", {"type": "string"}, "The resource manager, by default the first by name."
+)
+_WHOSE: Final = Query(
+    "rmID",
+    {"type": "string"},
+    "Whose queues; absent: those of all that registered without a configuration of their own.",
+)
+_TEXT: Final = Body(
+    ("application/x-yaml", "application/yaml", "text/plain", "application/octet-stream"),
+    LONGEST,
+    "The configuration, as in the file.",
+)
+
+
+class _Desk:
+    """Where configurations are read, which takes time and is nobody else's: in a thread, one by one."""
+
+    def __init__(self) -> None:
+        self._room = asyncio.Semaphore(_AT_A_TIME)
+        self._waiting = 0
+
+    async def call(self, work: Any, *args: Any) -> Any:
+        if self._waiting >= _MAY_WAIT:
+            raise Refusal(503, "Too many configurations are being checked", {"Retry-After": "5"})
+        self._waiting += 1
+        try:
+            async with self._room:
+                return await asyncio.to_thread(work, *args)
+        finally:
+            self._waiting -= 1
+
+
+def resources(site: Site) -> list[Resource]:
+    desk = _Desk()
+
+    async def shown(request: Request) -> Response:
+        rm_id = request.query_params.get("rmID")
+
+        def look(scheduler: Scheduler) -> dict[str, Any]:
+            if rm_id is not None and all(r.rm_id != rm_id for r in scheduler.resource_managers()):
+                raise Refusal(404, "Resource manager not found")
+            return site.views.configuration(rm_id)
+
+        wants_json = "application/json" in request.headers.get("accept", "").lower()
+        found = await site.reader.read(("config", rm_id), look)
+        if wants_json:
+            return Response(spell(found), headers={**HEADERS, "Content-Type": JSON})
+        text = await asyncio.to_thread(as_yaml, found)
+        return Response(text.encode(), headers={**HEADERS, "Content-Type": YAML})
+
+    async def checked(request: Request) -> Response:
+        text = _decoded(await read_body(request, LONGEST))
+        if text is None:
+            return json_answer({"allowed": False, "reason": "the configuration is not UTF-8"})
+        return json_answer(await desk.call(site.views.validate_configuration, text))
+
+    async def changed(request: Request) -> Response:
+        rm_id = request.query_params.get("rmID", "")
+        who = may_change(site, request.scope, rm_id)
+        if not rm_id and not who.admin:
+            raise Refusal(403, f"{who.name} may not change the queues of everybody: name an rmID")
+        text = _decoded(await read_body(request, LONGEST))
+        if text is None:
+            raise Refusal(400, "the configuration is not UTF-8")
+        if not text.strip():
+            raise Refusal(400, "the configuration is empty")
+        await desk.call(_change, site, rm_id, text)
+        answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}
+        return json_answer(answer)
+
+    config = {
+        "GET": Operation(
+            shown,
+            "The running configuration, as YAML or, if `Accept` says so, JSON.",
+            {YAML: ConfigurationObject, JSON: ConfigurationObject},
+            (404,),
+            (_RM,),
+        ),
+        "PUT": Operation(
+            changed,
+            "Configure the queues anew, all or nothing (I39).",
+            {JSON: ReloadObject},
+            (400, 401, 403, 404, 408, 413, 503),
+            (_WHOSE,),
+            _TEXT,
+            changes=True,
+        ),
+    }
+    check = Operation(
+        checked,
+        "Whether a configuration would be taken; changes nothing.",
+        {JSON: ValidationObject},
+        (408, 413, 503),
+        body=_TEXT,
+    )
+    return [
+        Resource("/ws/v1/config", config, "configuration"),
+        Resource("/ws/v1/validate-conf", {"POST": check}, "configuration"),
+    ]
+
+
+def _decoded(body: bytes) -> str | None:
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+
+
+def _change(site: Site, rm_id: str, text: str) -> None:
+    """Raises ``RequestError`` with every problem; then nothing has changed."""
+    verdict = site.views.validate_configuration(
+        text
+    )  # here: what is wrong costs the scheduler nothing
+    if not verdict["allowed"]:
+        raise Refusal(400, verdict["reason"])
+    if not rm_id:
+        site.service.configure(text)
+        return
+    try:
+        site.service.update_configuration(UpdateConfigurationRequest(rmID=rm_id, config=text))
+    except RequestError as error:
+        if error.field == "rmID":
+            raise Refusal(404, "Resource manager not found") from None
+        raise

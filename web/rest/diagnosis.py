@@ -1,0 +1,126 @@
+"""Is it well, and what is it doing: probes, the state dump, threads, /debug (2.13, 2.14)."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+import threading
+import traceback
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from quadriga.web.answers import HEADERS, JSON, TEXT, Refusal, json_answer
+from quadriga.web.resource import Operation, Resource
+from quadriga.web.rest.fragments import Fragments
+from quadriga.web.rest.objects import StateDumpObject, StatusObject
+
+if TYPE_CHECKING:
+    from quadriga.core.scheduler import Scheduler
+    from quadriga.web.site import Site
+
+__all__ = ["resources", "stacks"]
+
+#: s within which a scheduler that is ready looks up from its work
+_READY_WITHIN: Final = 5.0
+
+_OK: Final[StatusObject] = {"status": "ok"}
+
+_INDEX: Final = """\
+/debug/pprof/
+
+goroutine     the stacks of all threads
+threadcreate  the threads
+heap          objects that the garbage collector knows, by generation
+
+Go's other profiles (allocs, block, cmdline, mutex, profile, symbol, trace) have no counterpart here;
+a sampling profiler such as py-spy can watch the process from outside.
+"""
+
+
+def resources(site: Site, fragments: Fragments) -> list[Resource]:
+    one_at_a_time = asyncio.Lock()
+
+    async def dump(request: Request) -> Response:
+        async with one_at_a_time:
+            text = await _dump(site, fragments)
+        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+
+    async def lives(request: Request) -> Response:
+        if not site.service.alive:
+            raise Refusal(503, "The scheduler has stopped")
+        return json_answer(_OK)
+
+    async def ready(request: Request) -> Response:
+        try:
+            async with asyncio.timeout(_READY_WITHIN):
+                await site.reader.read("ready", lambda scheduler: None)
+        except TimeoutError:
+            raise Refusal(503, f"The scheduler is busy for {_READY_WITHIN:g} s already") from None
+        return json_answer(_OK)
+
+    dumped = Operation(
+        dump, "Everything at one moment (one dump at a time).", {JSON: StateDumpObject}
+    )
+    stack = Operation(_text(stacks), "The stacks of all threads.", {TEXT: None})
+    rows: list[tuple[str, Operation]] = [
+        ("/ws/v1/fullstatedump", dumped),
+        ("/debug/fullstatedump", dumped),
+        ("/ws/v1/stack", stack),
+        ("/debug/stack", stack),
+        ("/debug/pprof/goroutine", stack),
+        ("/debug/pprof/", Operation(_text(lambda: _INDEX), "What can be asked.", {TEXT: None})),
+        ("/debug/pprof/threadcreate", Operation(_text(_threads), "All threads.", {TEXT: None})),
+        ("/debug/pprof/heap", Operation(_text(_heap), "Objects in memory.", {TEXT: None})),
+        (
+            "/livez",
+            Operation(lives, "Whether the scheduler runs.", {JSON: StatusObject}, (503,)),
+        ),
+        (
+            "/readyz",
+            Operation(ready, "Whether it has time for requests.", {JSON: StatusObject}, (503,)),
+        ),
+    ]
+    return [Resource(path, {"GET": operation}, "diagnosis") for path, operation in rows]
+
+
+async def _dump(site: Site, fragments: Fragments) -> bytes:
+    said = await asyncio.to_thread(site.service.diagnostics)
+    level = logging.getLevelName(logging.getLogger("quadriga").getEffectiveLevel())
+
+    def look(scheduler: Scheduler) -> dict[str, Any]:
+        return site.views.see_state(diagnostics=said, log_level=level)
+
+    return await site.reader.text("state dump", look, fragments.state, long=True)
+
+
+def _text(make: Any) -> Any:
+    async def answer(request: Request) -> Response:
+        return Response(make().encode(), headers={**HEADERS, "Content-Type": TEXT})
+
+    return answer
+
+
+def stacks() -> str:
+    """Where every thread is: its name, then its calls, the latest last. No values are shown."""
+    names = {each.ident: each.name for each in threading.enumerate()}
+    found = []
+    for ident, frame in sorted(sys._current_frames().items()):
+        calls = "".join(traceback.format_stack(frame))
+        found.append(f"thread {ident} [{names.get(ident, 'unknown')}]:\n{calls}")
+    return "\n".join(found)
+
+
+def _threads() -> str:
+    every = sorted(threading.enumerate(), key=lambda each: each.name)
+    return "".join(f"{each.name} daemon={each.daemon} alive={each.is_alive()}\n" for each in every)
+
+
+def _heap() -> str:
+    lines = [f"gc enabled={gc.isenabled()} thresholds={gc.get_threshold()}"]
+    for generation, (count, stats) in enumerate(zip(gc.get_count(), gc.get_stats(), strict=True)):
+        lines.append(f"generation {generation}: waiting={count} {stats}")
+    return "\n".join([*lines, f"frozen: {gc.get_freeze_count()}", ""])

@@ -1,0 +1,126 @@
+"""Long lists as JSON: put together from the texts of their members, which are kept while they hold.
+
+Of thousands of allocations and nodes only a few change between two looks. What was seen of each is
+compared with what its text was made from, and only where they differ it is made again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from quadriga.core.views.allocations import AllocationSeen, in_order, show_allocation
+from quadriga.core.views.applications import ApplicationSeen, show_application
+from quadriga.core.views.nodes import NodeSeen, show_node
+from quadriga.web.answers import spell
+
+__all__ = ["Fragments"]
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.node import Node
+
+#: s of spelling, then others may have the interpreter: above all the scheduler
+_BREATH: Final = 0.002
+
+#: texts that are kept beyond those that were needed last
+_SPARE: Final = 10_000
+
+
+class Fragments:
+    """For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._allocations: dict[Allocation, tuple[AllocationSeen, bytes]] = {}
+        self._nodes: dict[Node, tuple[NodeSeen, bytes]] = {}
+
+    # -- lists -------------------------------------------------------------------------------------
+
+    def nodes(self, seen: Sequence[NodeSeen]) -> bytes:
+        """A JSON array of nodes."""
+        text = _array(map(self._node, _gently(seen)), b",")
+        self._tidy(sum(len(each[6]) for each in seen), len(seen))
+        return text
+
+    def applications(self, seen: Sequence[ApplicationSeen]) -> bytes:
+        """A JSON array of applications."""
+        text = _array(map(self._application, _gently(seen)), b",")
+        self._tidy(sum(len(each.allocations) for each in seen), len(self._nodes))
+        return text
+
+    def state(self, seen: Mapping[str, Any]) -> bytes:
+        """A state dump, one line for each thing of which there are many."""
+        parts = []
+        for key, value in seen.items():
+            if key == "applications":
+                text = _array(map(self._application, _gently(value)), b",\n  ")
+            elif key == "nodes":
+                text = _array(map(self._nodes_of, value), b",\n  ")
+            elif isinstance(value, list):
+                text = _array(map(spell, value), b",\n  ")
+            else:
+                text = spell(value)
+            parts.append(b"\n " + spell(key) + b": " + text)
+        return b"{" + b",".join(parts) + b"\n}\n"
+
+    def _nodes_of(self, one: Mapping[str, Any]) -> bytes:
+        nodes = _array(map(self._node, _gently(one["nodesInfo"])), b",\n  ")
+        return _with({"partitionName": one["partitionName"]}, b"nodesInfo", nodes)
+
+    # -- members -----------------------------------------------------------------------------------
+
+    def _application(self, seen: ApplicationSeen) -> bytes:
+        told: dict[str, Any] = {**show_application(seen, allocations=False)}
+        del told["allocations"]
+        return _with(told, b"allocations", self._running(seen.allocations))
+
+    def _node(self, seen: NodeSeen) -> bytes:
+        node = seen[0]
+        known = self._nodes.get(node)
+        if known is not None and known[0] == seen:
+            return known[1]
+        told: dict[str, Any] = {**show_node(seen, allocations=False)}
+        del told["allocations"]
+        text = _with(told, b"allocations", self._running(seen[6]))
+        self._nodes[node] = seen, text
+        return text
+
+    def _running(self, seen: Sequence[AllocationSeen]) -> bytes:
+        return _array(map(self._allocation, _gently(in_order(seen))), b",") if seen else b"[]"
+
+    def _allocation(self, seen: AllocationSeen) -> bytes:
+        known = self._allocations.get(seen[0])
+        if known is not None and known[0] == seen:
+            return known[1]
+        text = spell(show_allocation(seen))
+        self._allocations[seen[0]] = seen, text
+        return text
+
+    def _tidy(self, allocations: int, nodes: int) -> None:
+        """Forget everything when most of it is about what is no more; it is soon made again."""
+        if len(self._allocations) > 2 * allocations + _SPARE:
+            self._allocations = {}
+        if len(self._nodes) > 2 * nodes + _SPARE:
+            self._nodes = {}
+
+
+def _array(texts: Iterable[bytes], between: bytes) -> bytes:
+    return b"[" + between.join(texts) + b"]"
+
+
+def _with(told: Mapping[str, Any], name: bytes, text: bytes) -> bytes:
+    """The object, and one more field at its end."""
+    return spell(told)[:-1] + b',"' + name + b'":' + text + b"}"
+
+
+def _gently(items: Iterable[T], clock: Callable[[], float] = time.perf_counter) -> Iterator[T]:
+    """The items, with a chance for other threads now and then."""
+    breath = clock() + _BREATH
+    for item in items:
+        yield item
+        if clock() > breath:
+            time.sleep(0)
+            breath = clock() + _BREATH
