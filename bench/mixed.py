@@ -2,18 +2,23 @@
 
 Three sizes of nodes, eight shapes of asks, a quarter of the nodes with GPUs; quotas on the parents
 and half of the leaves, a limit for every user, two priorities, half of the leaves fair. The cluster
-is filled; then in turn some allocations end and as many new asks come, so it stays full.
+is filled; then in turn some allocations end and as many new asks come, so it stays full. What comes
+in and what is decided are timed apart: many more asks come than the cluster has room for, and what
+they cost is given for each of them, not for each allocation.
 """
 
 from __future__ import annotations
 
 from itertools import cycle, islice
+from statistics import median
+from typing import NamedTuple
 
 from bench import Figure, _sizes
 from bench._cluster import RM, allocations_in, registered
 from bench._timing import Clock, floor, service_memory
 from quadriga import si
 from quadriga.core import Scheduler
+from quadriga.core.outbox import Output
 from quadriga.sim.script import resource
 
 SHAPES = tuple(
@@ -32,6 +37,9 @@ SHAPES = tuple(
 USERS = 20
 APPS = 160
 
+#: what the goal is for; in steady state with what comes before each allocation
+GOALS = {"an allocation while it fills", "an allocation with its release and ask"}
+
 
 def measure() -> list[Figure]:
     """Multiples of the floor for one allocation while the cluster fills, and in steady state."""
@@ -40,20 +48,27 @@ def measure() -> list[Figure]:
     figures = []
     for reservations in (False, True):
         runs = [_run(nodes, turns, reservations) for _ in range(3)]
-        filled, filled_floors = sorted((run[0], run[0] / run[2]) for run in runs)[1]
-        steady, steady_floors = sorted((run[1], run[1] / run[2]) for run in runs)[1]
         name = f"{nodes:,} nodes, {'with' if reservations else 'without'} reservations"
         goal = None if reservations else 14
-        figures += [
-            Figure(f"{name}: filling, allocations a second", 1e9 / filled, "/s"),
-            Figure(f"{name}: filling", filled_floors, "floors", goal),
-            Figure(f"{name}: steady, allocations a second", 1e9 / steady, "/s"),
-            Figure(f"{name}: steady, with the releases", steady_floors, "floors", goal),
-        ]
+        for what in runs[0].spent:
+            ns = median(run.spent[what] for run in runs)
+            floors = median(run.spent[what] / run.floor for run in runs)
+            if what in GOALS:
+                figures.append(Figure(f"{name}: {what}, a second", 1e9 / ns, "/s"))
+            figures.append(
+                Figure(f"{name}: {what}", floors, "floors", goal if what in GOALS else None)
+            )
     return figures
 
 
-def _run(nodes: int, turns: int, reservations: bool) -> tuple[float, float, float]:
+class _Run(NamedTuple):
+    """ns of each thing that was done, and the floor around them."""
+
+    spent: dict[str, float]
+    floor: float
+
+
+def _run(nodes: int, turns: int, reservations: bool) -> _Run:
     before = floor()
     scheduler = registered(_config(nodes))
     if not reservations:
@@ -63,14 +78,16 @@ def _run(nodes: int, turns: int, reservations: bool) -> tuple[float, float, floa
     _add_apps(scheduler)
     numbers = iter(range(10**9))
     now = 0
-    filling, steady = Clock(), Clock()
+    asking, filling, releasing, asking_again, deciding = (Clock() for _ in range(5))
     held: list[si.Allocation] = []
-    placed = 0
+    placed = released = 0
     with service_memory():
         request = _asks(islice(numbers, 12 * nodes))
-        with filling:
+        with asking:
             scheduler.apply(request, now)
+        with filling:
             outputs = scheduler.schedule(now)
+            _send(outputs)
         held += _new(outputs)
         first = len(held)
         assert first > 4 * nodes
@@ -78,17 +95,35 @@ def _run(nodes: int, turns: int, reservations: bool) -> tuple[float, float, floa
             now += 10**8
             ending, held = held[: nodes // 10], held[nodes // 10 :]
             releases, asks = _releases(ending), _asks(islice(numbers, len(ending)))
-            with steady:
-                scheduler.apply(releases, now)
-                scheduler.apply(asks, now)
+            with releasing:
+                _send(scheduler.apply(releases, now))
+            with asking_again:
+                _send(scheduler.apply(asks, now))
+            with deciding:
                 outputs = scheduler.schedule(now)
+                _send(outputs)
             held += _new(outputs)
             placed += allocations_in(outputs)
+            released += len(ending)
     assert placed > turns * nodes // 20
-    return filling.spent / first, steady.spent / placed, (before + floor()) / 2
+    steady = releasing.spent + asking_again.spent + deciding.spent
+    spent = {
+        "an ask while it fills": asking.spent / (12 * nodes),
+        "an allocation while it fills": filling.spent / first,
+        "a release in steady state": releasing.spent / released,
+        "an ask in steady state": asking_again.spent / released,
+        "an allocation in steady state": deciding.spent / placed,
+        "an allocation with its release and ask": steady / placed,
+    }
+    return _Run(spent, (before + floor()) / 2)
 
 
-def _new(outputs: list) -> list[si.Allocation]:  # type: ignore[type-arg]
+def _send(outputs: list[Output]) -> None:
+    for _, message in outputs:
+        message.SerializeToString()
+
+
+def _new(outputs: list[Output]) -> list[si.Allocation]:
     return [a for _, m in outputs if isinstance(m, si.AllocationResponse) for a in m.new]
 
 

@@ -67,7 +67,9 @@ def measure() -> list[Figure]:
             Figure(f"{name}: lost or doubled", told.wrong, "", 0),
             Figure(f"{name}: allocations a second", pods / told.placing, "/s"),
             Figure(f"{name}: releases a second", pods / told.releasing, "/s"),
-            Figure(f"{name}: processor time of an ask and its release", found.busy / pods * 1e6, "us"),
+            Figure(
+                f"{name}: processor time of an ask and its release", found.busy / pods * 1e6, "us"
+            ),
             *_percentiles(f"{name}, burst", told.latencies),
             Figure(f"{name}: memory before", found.memory[0] / _MIB, "MiB"),
             Figure(f"{name}: memory at most", found.peak / _MIB, "MiB"),

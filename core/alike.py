@@ -67,7 +67,13 @@ class Row:
     def end(self) -> None:
         """Count those of the row as pending."""
         if self._count:
-            books.expect(self._first, self._count * self._first.pending)
+            first = self._first
+            more = self._count * first.pending
+            books.expect(first, more)
+            if first.placeholder:
+                group = first.app.task_groups[first.task_group]
+                group.count += more
+                group.pending += more
             self._count = 0
 
 
@@ -76,7 +82,6 @@ def _is_plain(ask: Ask) -> bool:
     group = ask.group
     return (
         group is not None
-        and not ask.placeholder
         and not ask.allow_preempt_other
         and (group.reserve_timer is not None or group.reservable)
         and APPLICATION.idles(ask.app.state, app_life.ASK)

@@ -16,7 +16,7 @@ from quadriga.fsm.allocation import PREEMPTION
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
     from quadriga.core.order.shapes import Need
@@ -170,10 +170,12 @@ def place(allocation: Allocation) -> None:
 
 def place_below(allocation: Allocation, need: Need, queues: tuple[Queue, ...]) -> None:
     """The part of ``place`` that the next decision may look at: the node, and these queues. The rest
-    is put off until ``place_above``; a real allocation."""
+    is put off until ``place_above``."""
     node = allocation.node
     node.allocations[allocation] = None
-    allocation.ask.app.allocations[allocation.uuid] = allocation
+    ask = allocation.ask
+    held = ask.app.placeholders if ask.placeholder else ask.app.allocations
+    held[allocation.uuid] = allocation
     on_node, available = node.allocated, node.available
     for at, value in need:
         on_node[at] += value
@@ -187,21 +189,25 @@ def place_below(allocation: Allocation, need: Need, queues: tuple[Queue, ...]) -
     node.partition.board.took(node)
 
 
-def place_above(app: Application, need: Need, number: int) -> None:
-    """What ``place_below`` has put off, for so many allocations of one application."""
+def place_above(group: AskGroup, number: int) -> None:
+    """What ``place_below`` has put off, for so many allocations of one group of asks."""
+    app = group.app
     root = app.queue.lineage[-1]
     root.rank = None
     if (notices := app.partition.notices) is not None:
         notices.hold[app] = None
-    for at, value in need:
+    book = app.allocated_placeholder if group.placeholder else app.allocated
+    for at, value in group.shape.need:
         value *= number
-        app.allocated[at] += value
+        book[at] += value
         app.pending[at] -= value
         app.usage_book[at] += value
-        for book in app.more_books:
-            book[at] += value
+        for more in app.more_books:
+            more[at] += value
         root.allocated[at] += value
         root.pending[at] -= value
+    if group.placeholder:
+        owe(app)
 
 
 def give_up(allocation: Allocation) -> None:
@@ -290,13 +296,13 @@ def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
 def expect(ask: Ask, repeats: int) -> None:
     """So many more allocations of the ask are pending (negative: fewer)."""
     app = ask.app
-    books = [queue.pending for queue in app.queue.lineage]
-    books.append(app.pending)
+    lineage = app.queue.lineage
     for place, value in enumerate(ask.vector):
         if value:
             value *= repeats
-            for book in books:
-                book[place] += value
+            app.pending[place] += value
+            for queue in lineage:
+                queue.pending[place] += value
 
 
 def unexpect(ask: Ask, repeats: int) -> None:

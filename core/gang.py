@@ -31,11 +31,14 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
+    from quadriga.core.order.shapes import Need
 
 __all__ = [
     "confirm_replacement",
     "gate",
     "may_start",
+    "missing",
+    "only_gathers",
     "placeholder_gone",
     "placeholder_landed",
     "release",
@@ -47,6 +50,9 @@ __all__ = [
 
 #: looked up once: the enumeration's attributes are slow
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
+
+#: so many placeholders there are not
+_NEVER: Final = 1 << 62
 
 RESERVATION_TIMEOUT = "ResourceReservationTimeout"
 
@@ -98,10 +104,7 @@ def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
 def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     """A placeholder was allocated (or recovered): the timer, the promise, and perhaps the start."""
     app = placeholder.ask.app
-    group = app.task_groups[placeholder.ask.task_group]
-    group.pending -= 1
-    group.allocated += 1
-    group.offer(placeholder)
+    app.task_groups[placeholder.ask.task_group].landed(placeholder)
     if not app.gang_started:
         app.gang_started = True
         if app.gated:  # recovered: the gate does not apply any more
@@ -122,6 +125,30 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     books.owe(app)
     run_if_complete(kernel, app)
     app.partition.offer_replacements(app)
+
+
+def only_gathers(app: Application) -> bool:
+    """Whether nothing follows from one more placeholder, unless it completes the gang: the gang has
+    started, nobody waits for what is promised to it, and no member waits for a placeholder."""
+    return (
+        app.gang_started
+        and app in app.queue.admitted
+        and (app.placeholder_timer is not None or not app.placeholder_timeout)
+        and all(group.placeholder for group in app.groups.values())
+        and not any(queue.gated for queue in app.queue.lineage)
+    )
+
+
+def missing(app: Application, need: Need) -> int:
+    """How many more placeholders of this size it takes, at least, until the gang is complete."""
+    assert app.placeholder_ask is not None
+    sizes, have, most = dict(need), app.gathered, 0
+    for at, value in enumerate(app.placeholder_ask):
+        if (short := value - (have[at] if at < len(have) else 0)) > 0:
+            if not sizes.get(at):
+                return _NEVER
+            most = max(most, -(-short // sizes[at]))
+    return most
 
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:
@@ -169,7 +196,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     too_small: list[Allocation] = []
     said: object = None
     for placeholder in group.available:
-        if not covers(placeholder.vector, ask.vector):
+        if placeholder.vector != ask.vector and not covers(placeholder.vector, ask.vector):
             too_small.append(placeholder)
             continue
         first = first or placeholder

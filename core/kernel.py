@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import Events
 from quadriga.core.journal import Journal
@@ -57,6 +57,7 @@ class Kernel:
     """The moving parts that all of core shares."""
 
     __slots__ = (
+        "_lasts",
         "cause",
         "effects",
         "entered",
@@ -87,6 +88,8 @@ class Kernel:
         self.reason = ""
         self.journal = Journal(options.journal_size)
         self.timers = Timers()
+        #: the name of its timer and its time limit, by lifecycle and state
+        self._lasts: dict[tuple[str, str], tuple[str, int]] = {}
         self.outbox = Outbox(options.batch)
         self.events = Events(self)
         self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
@@ -159,13 +162,14 @@ class Kernel:
 
     def _limit(self, lifecycle: Lifecycle, entity: Any, state: str) -> None:
         """Start the timer of a state that may not last for ever."""
-        limit = lifecycle.timed[state]
-        lasts = entity_limit(entity, lifecycle.name, state)
-        if lasts is None:
-            lasts = self.options.lasts.get((lifecycle.name, state), limit.ns)
-        self.timers.start(
-            self.now, lasts, f"{lifecycle.name}.{state}", entity, entries=entity.entries
-        )
+        known = self._lasts.get((lifecycle.name, state))
+        if known is None:
+            lasts = self.options.lasts.get((lifecycle.name, state), lifecycle.timed[state].ns)
+            known = self._lasts[lifecycle.name, state] = (f"{lifecycle.name}.{state}", lasts)
+        name, lasts = known
+        if name in _OWN_LIMITS and (own := _OWN_LIMITS[name](entity)) is not None:
+            lasts = own
+        self.timers.start(self.now, lasts, name, entity, entity.entries)
 
 
 def _update_first(entity: Any) -> bool:
@@ -174,12 +178,8 @@ def _update_first(entity: Any) -> bool:
     return partition is not None and not partition.rm.design_order
 
 
-def entity_limit(entity: Any, lifecycle: str, state: str) -> int | None:
-    """A time limit that the entity's resource manager has set for itself (2.10)."""
-    if lifecycle == "resource_manager":
-        pause: int | None = entity.pause_timeout
-        return pause
-    if lifecycle == "allocation" and state == "Releasing":
-        resend: int | None = entity.ask.app.partition.rm.resend
-        return resend
-    return None
+#: time limits that an entity's resource manager may have set for itself (2.10), in ns
+_OWN_LIMITS: Final[dict[str, Callable[[Any], int | None]]] = {
+    "resource_manager.Paused": lambda rm: rm.pause_timeout,
+    "allocation.Releasing": lambda allocation: allocation.ask.app.partition.rm.resend,
+}

@@ -187,9 +187,7 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
 def _wait_to_give_up(kernel: Kernel, partition: Partition, made: int) -> None:
     """Look again when what was reserved then has been kept for long enough."""
     left = made + kernel.options.reservation_give_up - kernel.now
-    partition.give_up_timer = kernel.timers.start(
-        kernel.now, left, "partition.give_up", partition
-    )
+    partition.give_up_timer = kernel.timers.start(kernel.now, left, "partition.give_up", partition)
 
 
 def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:

@@ -1,18 +1,19 @@
 """Many plain allocations in a row.
 
-Most decisions are plain: an ask of a running application, under no limit of a user or a group, gets
-a node, and nothing else follows. A streak makes such decisions one after the other, and looks up once
-what stays the same from one to the next: the group whose ask is next in each leaf, and how often at
-least all quotas still have room. The books that nobody looks at meanwhile, those of applications,
-users and root, are settled when the streak ends. It ends at whatever is not plain, which ``cycle`` decides as ever; so
-the decisions, and all that is said and written of them, are the same with and without streaks.
+Most decisions are plain: an ask of a running application, or a placeholder of a gang that has started
+and is not complete, gets a node, and nothing else follows. A streak makes such decisions one after the
+other, and looks up once what stays the same from one to the next: the group whose ask is next in each
+leaf, and how often at least all quotas and limits still have room. The books that nobody looks at
+meanwhile, those of applications, users and root, are settled when the streak ends. It ends at whatever
+is not plain, which ``cycle`` decides as ever; so the decisions, and all that is said and written of
+them, are the same with and without streaks.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core import books
+from quadriga.core import books, gang
 from quadriga.core.cycle import decide
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
@@ -65,10 +66,11 @@ class _Place:
     """Where a leaf has got to: the group whose ask is next, and what it was given meanwhile.
 
     ``until`` is the rank of the group that comes after it in its application, if there is one.
-    ``queues`` are those between the application and root, whose books decide who is next.
+    ``queues`` are those between the application and root, whose books decide who is next. A gang
+    takes ``left`` more placeholders before it may be complete.
     """
 
-    __slots__ = ("app", "group", "need", "queues", "taken", "until")
+    __slots__ = ("app", "group", "left", "need", "queues", "taken", "task_group", "until")
 
     def __init__(self, app: Application, group: AskGroup, able: int) -> None:
         self.app = app
@@ -76,12 +78,15 @@ class _Place:
         self.need = group.shape.need
         self.queues = app.queue.lineage[:-1]
         self.taken = 0
+        self.task_group = app.task_groups[group.task_group] if group.placeholder else None
+        self.left = gang.missing(app, self.need) - 1 if group.placeholder else _PLENTY
         others = (g for g in app.groups.values() if g is not group and g.bits & able)
         self.until = min((other.rank or other.make_rank() for other in others), default=None)
 
     def settle(self) -> None:
         """Write down what was put off."""
-        books.place_above(self.app, self.need, self.taken)
+        books.place_above(self.group, self.taken)
+        self.left -= self.taken
         self.taken = 0
 
 
@@ -133,6 +138,8 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
             more = ask.pending > 1
             if ask.told or not (more or len(asks) > 1):  # the last one: more follows from it
                 break
+            if place.taken >= place.left:
+                break
             node = board.best(group.shape)
             if node is None:
                 break
@@ -144,6 +151,8 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
             fire(ASK, ask, ask_life.ALLOCATE)
             fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
             ask.pending -= 1
+            if place.task_group is not None:
+                place.task_group.landed(allocation)
             if log is not None:
                 happenings.allocated(log, allocation)
             say(allocation)
@@ -161,14 +170,18 @@ def _open(leaf: Queue, able: int) -> _Place | None:
     assert isinstance(leaf, LeafQueue)
     able &= ~leaf.blocked
     app = leaf.best(able)
-    if app.limiting or app.told or not app.counted or leaf.fair:
+    if app.told or not app.counted or leaf.fair:
         return None
-    if not APPLICATION.idles(app.state, app_life.RUN):
-        return None
+    if app.limiting:
+        able &= ~app.above.stops()
     group: AskGroup = app.best(able)
-    if group.placeholder or group.reserved or group.bits != group.shape.place:
+    if group.reserved or group.bits != group.shape.place:
         return None
-    return _Place(app, group, able)
+    if group.placeholder:
+        plain = gang.only_gathers(app)
+    else:
+        plain = APPLICATION.idles(app.state, app_life.RUN)
+    return _Place(app, group, able) if plain else None
 
 
 def _settle(partition: Partition, places: dict[Queue, _Place], made: int) -> None:
@@ -179,17 +192,19 @@ def _settle(partition: Partition, places: dict[Queue, _Place], made: int) -> Non
 
 
 def _room_for(places: dict[Queue, _Place]) -> int:
-    """How many decisions, whosever they are, no quota above these leaves can be in the way of."""
+    """How many decisions, whosever they are, no quota and no limit there can be in the way of."""
     needs: dict[int, int] = {}
     for place in places.values():
         for at, value in place.need:
             needs[at] = max(value, needs.get(at, 0))
-    queues = {queue: None for place in places.values() for queue in place.app.queue.lineage}
+    apps = [place.app for place in places.values()]
+    held = {queue: (queue.limits, queue.allocated) for app in apps for queue in app.queue.lineage}
+    granted = {ledger: (ledger.resources, ledger.usage) for app in apps for ledger in app.limiting}
     return min(
         (
-            max(0, limit - queue.allocated[at]) // needs[at]
-            for queue in queues
-            for at, limit in queue.limits
+            max(0, limit - used[at]) // needs[at]
+            for limits, used in (*held.values(), *granted.values())
+            for at, limit in limits
             if at in needs
         ),
         default=_PLENTY,

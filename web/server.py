@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -169,6 +170,17 @@ class _Patient(H11Protocol):
         self._flows()
         if self._taken:
             super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be read, unless an answer has begun; what the application may still have
+        to say about the beginning of it goes nowhere."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from typing import Final
 
 from quadriga.core.config.acl import is_group_name, is_user_name
+from quadriga.core.config.expression import Expression
 from quadriga.core.config.place import Place
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
@@ -55,15 +55,13 @@ def _read_names(place: Place, kind: str, valid: Callable[[str], bool]) -> tuple[
     return names
 
 
-def as_pattern(text: str) -> re.Pattern[str] | None:
+def as_pattern(text: str) -> Expression | None:
     """The regular expression that a filter's single entry is, None if it is none (2.3)."""
     if _SPECIAL.search(text) is None:
         return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's own about odd but valid patterns
-            return re.compile(text)
-    except (re.error, OverflowError, RecursionError):
+        return Expression(text)
+    except ValueError:
         return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.order.ranking import EVERY_BIT, Key, Level
@@ -217,11 +218,15 @@ class Application(Level):
     @property
     def has_its_gang(self) -> bool:
         """Enough placeholders: at least what was announced, not exactly (S5)."""
-        if self.placeholder_ask is None:
-            return True
+        return self.placeholder_ask is None or covers(self.gathered, self.placeholder_ask)
+
+    @property
+    def gathered(self) -> Sequence[int]:
+        """What counts of a gang as there: its placeholders, and where it is soft also those that the
+        resource manager took away (S5)."""
         if self.hard or not self.lost:
-            return covers(self.allocated_placeholder, self.placeholder_ask)
-        return covers(plus(tuple(self.allocated_placeholder), self.lost), self.placeholder_ask)
+            return self.allocated_placeholder
+        return plus(tuple(self.allocated_placeholder), self.lost)
 
     @property
     def holding(self) -> bool:

@@ -16,7 +16,7 @@ from quadriga.core.model.account import Limit
 from quadriga.core.order.lanes import LaneSet
 from quadriga.core.order.ranking import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.order.shapes import Shape
-from quadriga.core.resources import Book, Vector, exact_share
+from quadriga.core.resources import Book, exact_share
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:

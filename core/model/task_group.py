@@ -62,8 +62,14 @@ class TaskGroup:
             self._in_order = True
         return self._waiting
 
+    def landed(self, placeholder: Allocation) -> None:
+        """A placeholder was allocated (or recovered)."""
+        self.pending -= 1
+        self.allocated += 1
+        self.offer(placeholder)
+
     def offer(self, placeholder: Allocation) -> None:
-        """A placeholder is allocated and may be replaced."""
+        """The placeholder may be replaced."""
         order = placeholder.ask.seq
         if self._waiting and self._in_order:
             self._in_order = next(reversed(self._waiting.values())) <= order

@@ -206,8 +206,7 @@ class LaneSet(Level):
         for lane in lanes:
             app = lane.best(wanted)
             if best is None or (
-                app is not None
-                and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
+                app is not None and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
             ):
                 best = app
         return best

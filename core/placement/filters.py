@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from quadriga.core.config import PlacementFilter
 from quadriga.core.config.acl import is_group_name, is_user_name
+from quadriga.core.config.expression import Expression
 from quadriga.core.config.placement import as_pattern
 
 __all__ = ["Filter"]
@@ -35,7 +35,7 @@ class Filter:
         return not self.allow
 
 
-_Names = frozenset[str] | re.Pattern[str] | None
+_Names = frozenset[str] | Expression | None
 
 
 def _names(names: tuple[str, ...], valid: Callable[[str], bool]) -> _Names:
@@ -52,6 +52,6 @@ def _names(names: tuple[str, ...], valid: Callable[[str], bool]) -> _Names:
 def _matches(names: _Names, name: str) -> bool:
     if names is None:
         return False
-    if isinstance(names, re.Pattern):
-        return names.search(name) is not None
+    if isinstance(names, Expression):
+        return names.search(name)
     return name in names

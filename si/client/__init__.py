@@ -5,6 +5,11 @@
 tell when the resource manager has to register anew.
 """
 
+try:
+    import grpc  # noqa: F401
+except ImportError as error:  # pragma: no cover (the tests have it)
+    raise ImportError("quadriga.si.client needs gRPC: pip install 'quadriga[grpc]'") from error
+
 from quadriga.si.client.asynchronous import AsyncClient
 from quadriga.si.client.backoff import Backoff
 from quadriga.si.client.client import Client

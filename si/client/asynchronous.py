@@ -65,7 +65,8 @@ class AsyncClient:
     """One resource manager's side towards a remote scheduler: `SchedulerAPI` with ``await``.
 
     `address` is ``host:port``. Without `tls` nothing is encrypted; a `token` is sent with every call
-    as ``Authorization: Bearer``. What a lost connection interrupts goes on when it is back: `backoff`
+    as ``Authorization: Bearer``, beyond loopback only with `tls` (else `ValueError`) or if that is
+    meant (`insecure`). What a lost connection interrupts goes on when it is back: `backoff`
     says when that is tried, `watcher` is told. Calls that need the scheduler wait up to `patience_s`
     for it. At most `most_waiting` requests of `most_waiting_bytes` altogether wait to be taken by
     the scheduler; beyond that `update_...` waits as well. A request has at most `most_request_bytes`,
@@ -82,6 +83,7 @@ class AsyncClient:
         *,
         tls: Tls | None = None,
         token: str | None = None,
+        insecure: bool = False,
         backoff: Backoff | None = None,
         watcher: Watcher | None = None,
         patience_s: float = 30.0,
@@ -92,7 +94,7 @@ class AsyncClient:
         ask: Ask | None = None,
     ) -> None:
         self.address = address
-        self._line = Line(address, tls, token)
+        self._line = Line(address, tls, token, insecure=insecure)
         self._backoff = backoff or Backoff()
         self._watcher = watcher or Watcher()
         self._patience = patience_s
@@ -314,8 +316,9 @@ class AsyncClient:
         self._something_to_deliver.set()
 
     def _tell(self, state: str, why: str) -> None:
-        self._registration.undelivered.append((None, [(self._watcher.changed, (state, why))]))
-        self._something_to_deliver.set()
+        if state != life.CLOSED:  # which whoever has closed it knows
+            self._registration.undelivered.append((None, [(self._watcher.changed, (state, why))]))
+            self._something_to_deliver.set()
         self._notify()
 
     def _refused(self, refused: Refused) -> None:

@@ -10,7 +10,7 @@ import grpc
 from grpc.aio import EOF
 
 from quadriga.si.client.answers import Ask, answer, hello
-from quadriga.si.client.errors import said_by
+from quadriga.si.client.errors import most_bytes, said_by
 from quadriga.si.client.line import RECEIVED, Metadata
 from quadriga.si.client.registration import Registration
 from quadriga.si.client.streams import STREAMS, counted, counts
@@ -134,8 +134,19 @@ class Connection:
         if RECEIVED not in told:  # it was not bound, and says why in its status
             raise Lost(await _status(call))
         self._outgoing.resume(stream, int(told[RECEIVED]))
+        too_large = self._registration.too_large
+        if too_large is not None and too_large[0] == stream:
+            self._registration.too_large = None
+            self._give_up(*too_large)
         self._taken()
         self.say()
+
+    def _give_up(self, stream: Channel, most: int) -> None:
+        """What is too large would end the stream again and again."""
+        name = STREAMS[stream].request.__name__
+        for data in self._outgoing.forgo(stream, most):
+            said = f"{name}.: has {len(data)} bytes, the scheduler lets in {most} at once"
+            self._refused(Refused(channel=stream, request=data, reason=said))
 
     # -- out -------------------------------------------------------------------------------------
 
@@ -167,6 +178,8 @@ class Connection:
                 await self._registration.room()
             raise Lost(await _status(call))
         except grpc.RpcError as error:
+            if (most := most_bytes(error)) is not None:
+                self._registration.too_large = stream, most
             raise Lost(error) from None
 
     async def _hear_callbacks(self) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 
-from quadriga.si import RequestError
+import grpc
 
-try:
-    import grpc
-except ImportError as error:  # pragma: no cover (the tests have it)
-    raise ImportError("quadriga.si.client needs grpcio: pip install 'quadriga[grpc]'") from error
+from quadriga.si import RequestError
 
 __all__ = [
     "ClientError",
     "RegisterAgain",
     "Unreachable",
     "is_for_good",
+    "most_bytes",
     "refusal",
     "said_by",
     "translated",
@@ -39,6 +37,8 @@ _REFUSAL = re.compile(
     r"(?:[A-Z0-9.]+: )?(?P<request>[A-Za-z]+)\.(?P<field>[^: ]*): (?P<reason>.*)", re.DOTALL
 )
 
+_LARGER = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
+
 _NOT_THERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 _NOT_ALLOWED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
@@ -55,6 +55,13 @@ _FOR_GOOD = (*_NOT_ALLOWED, *_NOT_SO, grpc.StatusCode.UNIMPLEMENTED)
 def is_for_good(error: grpc.RpcError | None) -> bool:
     """Whether another connection would end the same way."""
     return error is not None and (_code(error) in _FOR_GOOD or _wants_registration(error))
+
+
+def most_bytes(error: grpc.RpcError) -> int | None:
+    """Where a message was larger than the other side lets in: how large it may be. gRPC itself says
+    that, in words only."""
+    found = _LARGER.search(said_by(error))
+    return int(found[1]) if found and _code(error) is grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
 
 def translated(error: grpc.RpcError, request: str, address: str) -> Exception:

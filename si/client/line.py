@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -37,9 +38,12 @@ _OPTIONS: Final = (
 
 
 class Line:
-    """`dial` gives a new channel; what it is used for needs `metadata`."""
+    """`dial` gives a new channel; what it is used for needs `metadata`. Raises `ValueError` for a
+    token that would leave this machine in the clear, unless that is meant (``insecure``)."""
 
-    def __init__(self, address: str, tls: Tls | None, token: str | None) -> None:
+    def __init__(self, address: str, tls: Tls | None, token: str | None, *, insecure: bool) -> None:
+        if token is not None and tls is None and not insecure and not _is_loopback(address):
+            raise ValueError(f"a token on its way to {address} can be read by others: use TLS")
         self.address = address
         self.metadata: Metadata = ()
         if token is not None:
@@ -75,3 +79,13 @@ class Line:
             if task is not None and task.cancelling():
                 raise
             raise Unreachable(f"{self.address}: the connection was lost") from None
+
+
+def _is_loopback(address: str) -> bool:
+    if address.startswith("unix:"):
+        return True
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quadriga.si.extension.extension_pb2 import Channel
 
@@ -74,6 +74,23 @@ class Outgoing:
         way = self._on_the_way
         while way and way[0].number <= counts.get(way[0].stream, 0):
             self._bytes -= len(way.popleft().data)
+
+    def forgo(self, stream: Channel, most: int) -> list[bytes]:
+        """Give up the requests of the stream that are longer than `most` bytes, since they can never
+        be taken; those behind them move up. Which were these?"""
+        gone: list[bytes] = []
+        kept: deque[Said] = deque()
+        for said in self._waiting:
+            if said.stream == stream and len(said.data) > most:
+                gone.append(said.data)
+            elif said.stream == stream:
+                kept.append(replace(said, number=said.number - len(gone)))
+            else:
+                kept.append(said)
+        self._waiting = kept
+        self._numbers[stream] -= len(gone)
+        self._bytes -= sum(map(len, gone))
+        return gone
 
     def resume(self, stream: Channel, count: int) -> None:
         """The stream is open again, and the scheduler has seen to so many of its requests: the others

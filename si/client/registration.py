@@ -37,6 +37,8 @@ class Registration:
         self.relieved = asyncio.Event()
         #: messages of each stream that it has heard
         self.delivered: dict[Channel, int] = dict.fromkeys(ALL, 0)
+        #: a stream that has ended because of a request that was too large, and how large it may be
+        self.too_large: tuple[Channel, int] | None = None
         #: messages that steps have brought altogether
         self.stepped = 0
 

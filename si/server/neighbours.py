@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 __all__ = ["Strict"]
 
 
-class Strict(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+class Strict(grpc.aio.ServerInterceptor):
     """Refuses with INVALID_ARGUMENT what a handler of theirs cannot parse, and with RESOURCE_EXHAUSTED
     more than so many ``streams`` at a time. Ours take bytes, and count themselves."""
 
@@ -23,7 +23,7 @@ class Strict(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     async def intercept_service(
         self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler]],
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
         handler: Any = await continuation(handler_call_details)

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,11 +59,10 @@ def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 class Visit(Served):
     """Asks, from a thread of its own, while the command runs in the main one."""
 
-    def __init__(self, ports_file: Path, ask: Callable[[Visit], None], capfd: Any) -> None:
+    def __init__(self, ports_file: Path, ask: Callable[[Visit], None], log: Path) -> None:
         self._ports_file = ports_file
         self._ask = ask
-        self._capfd = capfd
-        self.log = ""
+        self._log = log
         self.error: BaseException | None = None
         self.over = threading.Event()
         self._thread = threading.Thread(target=self._visit)
@@ -84,11 +84,10 @@ class Visit(Served):
         os.kill(os.getpid(), which)
 
     def log_has(self, text: str) -> None:
-        def found() -> bool:
-            self.log += self._capfd.readouterr().err
-            return text in self.log
-
-        until(found, lambda: f"{text!r} is not in {self.log}")
+        until(
+            lambda: text in self._log.read_text(encoding="utf-8"),
+            lambda: f"{text!r} is not in {self._log.read_text(encoding='utf-8')}",
+        )
 
     def end(self) -> None:
         self.over.set()
@@ -98,18 +97,22 @@ class Visit(Served):
 
 
 @pytest.fixture
-def serving(tmp_path: Path, capfd: Any) -> Callable[..., tuple[int, str]]:
+def serving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     """``serving(ask, "--demo")`` gives the exit code and the log, after SIGTERM."""
 
     def served(ask: Callable[[Visit], None], *options: object) -> tuple[int, str]:
         ports = tmp_path / "ports.json"
         words = ["serve", "--http", "0", "--grpc", "0", "--ports-file", ports, *options]
-        visit = Visit(ports, ask, capfd)
-        try:
-            code = main([str(word) for word in words])
-        finally:
-            visit.end()
-        return code, visit.log + capfd.readouterr().err
+        log = tmp_path / "log"
+        with log.open("w", encoding="utf-8", buffering=1) as stream:
+            # Here, for pytest puts its own in place before every phase of a test.
+            monkeypatch.setattr(sys, "stderr", stream)
+            visit = Visit(ports, ask, log)
+            try:
+                code = main([str(word) for word in words])
+            finally:
+                visit.end()
+        return code, log.read_text(encoding="utf-8")
 
     return served
 

@@ -52,7 +52,12 @@ def test_a_slice_is_of_decisions_and_not_of_rounds() -> None:
             app = si.AddApplicationRequest(applicationID="app", queueName="root.a", ugi=user)
             service.update_application(si.ApplicationRequest(rmID=name, new=[app]))
         hold = threading.Event()
-        service.begin(lambda: [] if hold.wait(20) else [])
+
+        def wait() -> list[Any]:
+            hold.wait(20)
+            return []
+
+        service.begin(wait)
         for name in names:
             request = si.AllocationRequest(rmID=name)
             for at in range(ASKS):

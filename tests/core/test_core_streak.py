@@ -101,19 +101,27 @@ class World:
         self.said: list[tuple[str, bytes]] = []
         self.now = 0
         self.live: list[si.Allocation] = []
+        self.asked_back: list[si.AllocationRelease] = []
         config = configuration(self.random)
         extra = {"event.trackingEnabled": "true"}
         self.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config, extraConfig=extra))
         self.add_nodes(self.random.randrange(5, 60))
         leaves = [q.path for q in self.scheduler.partition().leaves()]
         self.apps = [f"app-{at}" for at in range(self.random.randrange(2, 30))]
+        self.gangs = [app for app in self.apps if self.random.random() < 0.4]
         request = si.ApplicationRequest(rmID=RM)
         for app in self.apps:
             user = self.random.choice(USERS)
+            announced = self.random.choice((3, 20, 60))  # what comes then may be more or less
+            gang: dict[str, Any] = {
+                "placeholderAsk": resource({"vcore": 500 * announced, "memory": 100 * announced}),
+                "gangSchedulingStyle": self.random.choice(("Soft", "Hard")),
+            }
             request.new.add(
                 applicationID=app,
                 queueName=self.random.choice(leaves),
                 ugi=si.UserGroupInformation(user=user, groups=["group"]),
+                **(gang if app in self.gangs else {}),
             )
         self.apply(request)
 
@@ -125,6 +133,11 @@ class World:
             self.said.append((rm_id, message.SerializeToString(deterministic=True)))
             if isinstance(message, si.AllocationResponse):
                 self.live.extend(message.new)
+                self.asked_back.extend(
+                    each
+                    for each in message.released
+                    if each.terminationType != si.TerminationType.STOPPED_BY_RM
+                )
 
     def add_nodes(self, number: int) -> None:
         infos = [
@@ -151,6 +164,10 @@ class World:
             priority, repeats = random.choice((0, 0, 0, 1, 5)), random.choice((1, 1, 1, 3, 0))
             more = random.choice(({}, {}, {}, {"executionTimeoutMilliSeconds": 5_000}))
             tags = random.choice(({}, {}, {"kubernetes.io/meta/namespace": "n"}))
+            if app in self.gangs and random.random() < 0.8:
+                size = resource({"vcore": 500, "memory": 100})
+                group = random.choice("gh")
+                more = {"taskGroupName": group, "placeholder": random.random() < 0.6}
             for number in range(random.choice((1, 2, 30, 120))):
                 if random.random() < 0.02:
                     number //= 2  # again
@@ -178,8 +195,16 @@ class World:
         del self.live[: len(request.releases.allocationsToRelease)]
         self.apply(request)
 
+    def confirm(self) -> None:
+        """What the scheduler asked back is gone."""
+        request = si.AllocationRequest(rmID=RM)
+        gone = self.asked_back[: self.random.randrange(1, 60)]
+        request.releases.allocationsToRelease.extend(gone)
+        del self.asked_back[: len(gone)]
+        self.apply(request)
+
     def step(self) -> None:
-        self.random.choice((self.ask, self.ask, self.release))()
+        self.random.choice((self.ask, self.ask, self.release, self.confirm))()
         limit = self.random.choice((None, None, 5, 50))
         self.heard(self.scheduler.schedule(self.now, limit))
         self.now += self.random.choice((0, 10**9, 3 * 10**9))
@@ -196,7 +221,19 @@ class World:
                 for queue in partition.queues()
             },
             "apps": {
-                app.app_id: (app.state, app.allocated, app.pending, app.max_allocated, *app.asks)
+                app.app_id: (
+                    app.state,
+                    app.allocated,
+                    app.allocated_placeholder,
+                    app.pending,
+                    app.promised,
+                    app.max_allocated,
+                    {
+                        name: (g.count, g.pending, g.allocated)
+                        for name, g in app.task_groups.items()
+                    },
+                    *app.asks,
+                )
                 for app in partition.applications.values()
             },
             "users": {
@@ -230,7 +267,7 @@ def test_the_short_ways_lead_to_the_same(seed: int, no_short_ways: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 130))
+@pytest.mark.parametrize("seed", range(100, 140))
 def test_the_short_ways_lead_to_the_same_at_length(
     seed: int, eager: None, no_short_ways: Any
 ) -> None:
@@ -267,9 +304,19 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(streak, "_streak", counted)
     monkeypatch.setattr(alike.Row, "take", taken)
+    real_landed = streak.gang.missing
+
+    def counted_gangs(app: Any, need: Any) -> int:
+        nonlocal gangs
+        gangs += 1
+        return real_landed(app, need)
+
+    gangs = 0
+    monkeypatch.setattr(streak.gang, "missing", counted_gangs)
     said = [lived(seed, 1)["said"] for seed in range(4)]
     assert plain > 500, plain
     assert rows > 1000, rows
+    assert gangs > 5, gangs
     assert sum(map(len, said)) > plain
 
 

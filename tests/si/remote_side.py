@@ -5,16 +5,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
-from quadriga.core import Options, Output
+import pytest
+
+from quadriga.core import Options, Output, Scheduler
 from quadriga.core.service import SchedulerService
-from quadriga.si import AllocationResponse, EventRecord, NullCallback, RequestError
+from quadriga.si import (
+    AllocationResponse,
+    EventRecord,
+    NullCallback,
+    RegisterResourceManagerRequest,
+    RequestError,
+)
 from quadriga.si.client import Backoff, Client, Watcher
 from quadriga.si.server import Limits, Server, Tls
 from quadriga.sim import RemoteScheduler
-from quadriga.sim.script import Script
+from quadriga.sim.script import ONE_QUEUE, Script
 
 #: nothing here takes this long; it only ends a test that would hang
 PATIENCE = 20.0
@@ -267,10 +275,56 @@ class RemoteScript(Script):
         self.serving.stop()
 
 
+def register(rm_id: str = "rm", **more: Any) -> RegisterResourceManagerRequest:
+    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE, **more)
+
+
+def until(serving: Serving, holds: Callable[[Scheduler], bool]) -> None:
+    """Wait for what becomes of the scheduler by itself; each look is a turn of its owner."""
+    for _ in range(200_000):
+        if serving.service.read(holds):
+            return
+    raise AssertionError("it did not come to that")
+
+
+def state_of(scheduler: Scheduler, rm_id: str = "rm") -> str:
+    return next((rm.state for rm in scheduler.resource_managers() if rm.rm_id == rm_id), "")
+
+
+Make = Callable[..., Client]
+
+
+@pytest.fixture
+def serving() -> Iterator[Serving]:
+    with Serving() as serving:
+        yield serving
+
+
+@pytest.fixture
+def wire(serving: Serving) -> Iterator[Wire]:
+    with Wire(serving.port) as wire:
+        yield wire
+
+
+@pytest.fixture
+def client(wire: Wire) -> Iterator[Make]:
+    made: list[Client] = []
+
+    def make(**how: Any) -> Client:
+        how = {"backoff": SOON, "patience_s": PATIENCE, **how}
+        made.append(Client(how.pop("address", wire.address), **how))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
 __all__ = [
     "PATIENCE",
     "SOON",
     "Heard",
+    "Make",
     "OverTheWire",
     "Output",
     "RemoteScript",
@@ -278,5 +332,11 @@ __all__ = [
     "Tls",
     "Told",
     "Wire",
+    "client",
     "placed",
+    "register",
+    "serving",
+    "state_of",
+    "until",
+    "wire",
 ]

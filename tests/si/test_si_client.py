@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
-import os
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from quadriga.core import Scheduler
 from quadriga.core.views import Views
 from quadriga.si import (
     AllocationRequest,
@@ -30,61 +26,33 @@ from quadriga.si.access import Access
 from quadriga.si.client import (
     AWAY,
     CONNECTED,
-    FORGOTTEN,
     AsyncClient,
-    Client,
     ClientError,
     RegisterAgain,
-    Unreachable,
+    line,
+    registration,
 )
 from quadriga.si.server import Limits
 from quadriga.sim.script import ONE_QUEUE
-from tests.si.remote_side import PATIENCE, SOON, Heard, Serving, Told, Wire, placed
+from tests.si.remote_side import (
+    PATIENCE,
+    SOON,
+    Heard,
+    Make,
+    Serving,
+    Told,
+    Wire,
+    client,
+    placed,
+    register,
+    serving,
+    state_of,
+    until,
+    wire,
+)
 from tests.si.requests import apps, asks, nodes, releases
 
-Make = Callable[..., Client]
-
-
-@pytest.fixture
-def serving() -> Iterator[Serving]:
-    with Serving() as serving:
-        yield serving
-
-
-@pytest.fixture
-def wire(serving: Serving) -> Iterator[Wire]:
-    with Wire(serving.port) as wire:
-        yield wire
-
-
-@pytest.fixture
-def client(wire: Wire) -> Iterator[Make]:
-    made: list[Client] = []
-
-    def make(**how: Any) -> Client:
-        how = {"backoff": SOON, "patience_s": PATIENCE, **how}
-        made.append(Client(how.pop("address", wire.address), **how))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-def register(rm_id: str = "rm", **more: Any) -> RegisterResourceManagerRequest:
-    return RegisterResourceManagerRequest(rmID=rm_id, config=ONE_QUEUE, **more)
-
-
-def until(serving: Serving, holds: Callable[[Scheduler], bool]) -> None:
-    """Wait for what becomes of the scheduler by itself; each look is a turn of its owner."""
-    for _ in range(200_000):
-        if serving.service.read(holds):
-            return
-    raise AssertionError("it did not come to that")
-
-
-def state_of(scheduler: Scheduler, rm_id: str = "rm") -> str:
-    return next((rm.state for rm in scheduler.resource_managers() if rm.rm_id == rm_id), "")
+__all__ = ["client", "serving", "wire"]
 
 
 # -- requests and answers --------------------------------------------------------------------------
@@ -246,6 +214,29 @@ def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None
         heard.wait_for(lambda messages, n=n: len(messages) == n)
 
 
+def test_many_threads_may_talk_at_once(client: Make) -> None:
+    """With room for two requests only, so that they wait for each other."""
+    heard = Heard()
+    rm = client(most_waiting=2)
+    rm.register_resource_manager(register(), heard)
+
+    def say(thread: int) -> None:
+        for n in range(25):
+            rm.update_node(nodes(f"n-{thread}-{n}"))
+
+    threads = [threading.Thread(target=say, args=(number,)) for number in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(PATIENCE)
+    heard.wait_for(lambda messages: sum(len(m.accepted) for m in messages) == 200)
+    names = [node.nodeID for message in heard.messages for node in message.accepted]
+    assert len({*names}) == 200
+    for thread in range(8):  # each thread's in its order
+        own = [name for name in names if name.startswith(f"n-{thread}-")]
+        assert own == [f"n-{thread}-{n}" for n in range(25)]
+
+
 def test_a_callback_may_send_requests(client: Make) -> None:
     class Eager(Heard):
         def update_application(self, response: Any) -> None:
@@ -321,235 +312,6 @@ def test_a_step_needs_a_scheduler_with_the_clients_clock(client: Make) -> None:
     rm.register_resource_manager(register(), Heard())
     with pytest.raises(RequestError, match="clock of its own"):
         rm.step(0)
-
-
-# -- lost connections ------------------------------------------------------------------------------
-
-
-def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
-    client: Make, wire: Wire, serving: Serving
-) -> None:
-    """Asks go out and allocations come in, while the connection breaks again and again: in the end
-    each ask was placed once, was said once, and in the order of the scheduler."""
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("n1", vcore=10_000_000))
-    rm.update_application(apps("a"))
-    keys = [f"p-{n}" for n in range(2000)]
-    for n, key in enumerate(keys):
-        rm.update_allocation(asks("a", key))
-        if n % 400 == 200:
-            wire.cut(mend=True)
-    heard.wait_for(lambda messages: len(placed(messages)) >= len(keys))
-    assert placed(heard.messages) == keys
-    assert AWAY in told.states
-    assert FORGOTTEN not in told.states
-    assert serving.service.read(
-        lambda core: len(core.application("a").allocations) == len(keys) and not core.check()
-    )
-
-
-def test_what_is_said_while_away_is_sent_later(client: Make, wire: Wire) -> None:
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), heard)
-    wire.cut()
-    told.wait_for(lambda told: told.states[-1] == AWAY)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
-    assert rm.waiting == 3
-    wire.mend()
-    heard.wait_for(lambda messages: placed(messages) == ["p"])
-    assert told.states == [CONNECTED, AWAY, CONNECTED]
-    assert rm.waiting == 0
-
-
-def test_i6_while_it_is_away_the_rm_is_paused(client: Make, wire: Wire, serving: Serving) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
-    assert serving.service.read(state_of) == "Running"
-    wire.cut()
-    until(serving, lambda core: state_of(core) == "Paused")
-    wire.mend()
-    until(serving, lambda core: state_of(core) == "Running")
-
-
-def test_i43_after_the_pause_it_has_to_register_anew(
-    client: Make, wire: Wire, serving: Serving
-) -> None:
-    """It is told, refuses to take requests, and after registering works as on the first day."""
-    heard, told = Heard(), Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(extraConfig={"rm.pauseTimeout": "1ms"}), heard)
-    rm.update_node(nodes("n1"))
-    rm.flush()
-    wire.cut()
-    until(serving, lambda core: state_of(core) == "Stopped")
-    wire.mend()
-    told.wait_for(lambda told: told.states[-1] == FORGOTTEN)
-    with pytest.raises(RegisterAgain):
-        rm.update_node(nodes("n2"))
-    rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("n1"))
-    rm.update_application(apps("a"))
-    rm.update_allocation(asks("a", "p"))
-    heard.wait_for(lambda messages: placed(messages) == ["p"])
-    assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
-
-
-def test_a_watcher_may_register_anew_by_itself(client: Make, serving: Serving) -> None:
-    """The server is replaced and knows nobody: registering in the watcher is all it takes."""
-    heard = Heard()
-
-    class Insistent(Told):
-        def changed(self, state: str, why: str) -> None:
-            super().changed(state, why)
-            if state == FORGOTTEN:
-                rm.register_resource_manager(register(), heard)
-                rm.update_node(nodes("after"))
-
-    told = Insistent()
-    rm = client(watcher=told, address=serving.address)
-    rm.register_resource_manager(register(), heard)
-    rm.update_node(nodes("before"))
-    heard.wait_for(lambda messages: len(messages) == 1)
-    serving.restart()
-    heard.wait_for(lambda messages: messages[-1].accepted[0].nodeID == "after")
-    assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
-
-
-def test_i7_whoever_registers_last_is_it(client: Make) -> None:
-    """A second process with the same rmID takes over; the first is told."""
-    told, heard = Told(), Heard()
-    first, second = client(watcher=told), client()
-    first.register_resource_manager(register(), Heard())
-    second.register_resource_manager(register(), heard)
-    told.wait_for(lambda told: told.states[-1] == FORGOTTEN)
-    second.update_node(nodes("n1"))
-    heard.wait_for(lambda messages: len(messages) == 1)
-
-
-def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
-    told = Told()
-    rm = client(watcher=told, most_waiting=3, patience_s=0.2)
-    rm.register_resource_manager(register(), Heard())
-    wire.cut()
-    told.wait_for(lambda told: told.states[-1] == AWAY)
-    for n in range(3):
-        rm.update_node(nodes(f"n{n}"))
-    with pytest.raises(Unreachable, match="3 requests wait, after 0.2 s"):
-        rm.update_node(nodes("n3"))
-    with pytest.raises(Unreachable, match="3 requests wait"):
-        rm.flush()
-    assert rm.waiting == 3
-
-
-def test_nobody_there(client: Make) -> None:
-    with Serving() as gone:
-        address = gone.address
-    rm = client(address=address, patience_s=0.1)
-    with pytest.raises(Unreachable, match=address):
-        rm.register_resource_manager(register(), Heard())
-
-
-def test_registering_waits_for_a_scheduler_that_is_not_there_yet(client: Make, wire: Wire) -> None:
-    wire.cut()
-    rm = client()
-    done = threading.Thread(
-        target=lambda: rm.register_resource_manager(register(), Heard()), daemon=True
-    )
-    done.start()
-    wire.mend()
-    done.join(PATIENCE)
-    assert rm.state == CONNECTED
-
-
-def test_something_else_there(client: Make) -> None:
-    """What answers there does not speak the protocol."""
-    import grpc
-
-    server = grpc.server(__import__("concurrent.futures").futures.ThreadPoolExecutor(1))
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        rm = client(address=f"127.0.0.1:{port}")
-        with pytest.raises(ClientError, match="UNIMPLEMENTED"):
-            rm.register_resource_manager(register(), Heard())
-    finally:
-        server.stop(None).wait()
-
-
-# -- leaving ---------------------------------------------------------------------------------------
-
-
-def test_i6_close_is_a_pause_and_shutdown_is_for_good(client: Make, serving: Serving) -> None:
-    rm = client()
-    rm.register_resource_manager(register(), Heard())
-    rm.update_node(nodes("n1"))
-    rm.flush()
-    rm.close()
-    until(serving, lambda core: state_of(core) == "Paused")
-    assert serving.service.read(lambda core: "n1" in core.partition().nodes)
-    again = client()
-    again.register_resource_manager(register(), Heard())
-    again.update_node(nodes("n2"))
-    again.shutdown()
-    assert serving.service.read(state_of) == "Stopped"
-    for call in (rm.flush, again.flush, rm.shutdown):
-        with pytest.raises(ClientError, match="closed"):
-            call()
-
-
-def test_closing_twice_and_from_a_callback(client: Make) -> None:
-    left = threading.Event()
-
-    class Leaving(Heard):
-        def update_node(self, response: NodeResponse) -> None:
-            rm.close()
-            left.set()
-
-    rm = client()
-    rm.register_resource_manager(register(), Leaving())
-    rm.update_node(nodes("n1"))
-    assert left.wait(PATIENCE)
-    rm.close()
-    rm.close()
-
-
-def test_no_thread_and_no_socket_is_left(serving: Serving) -> None:
-    def alive() -> Counter[str]:
-        return Counter(t.name.rstrip("0123456789_") for t in threading.enumerate())
-
-    before = alive()
-    for n in range(5):
-        with Client(serving.address, patience_s=PATIENCE) as rm:
-            rm.register_resource_manager(register(f"rm-{n}"), Heard())
-            rm.update_node(nodes("n1", rm_id=f"rm-{n}"))
-    ours = {name: n for name, n in alive().items() if name.startswith("quadriga-")}
-    assert ours == {name: n for name, n in before.items() if name.startswith("quadriga-")}
-    gc.collect()  # whatever was not closed would warn now, and warnings are errors
-
-
-def test_coming_back_leaves_nothing_behind(client: Make, wire: Wire, serving: Serving) -> None:
-    told = Told()
-    rm = client(watcher=told)
-    rm.register_resource_manager(register(), Heard())
-
-    def again(times: int) -> tuple[int, int]:
-        for _ in range(times):
-            before = len(told.states)
-            wire.cut(mend=True)
-            told.wait_for(lambda told, n=before: told.states[n:][-2:] == [AWAY, CONNECTED])
-        gc.collect()
-        return threading.active_count(), len(os.listdir("/proc/self/fd"))
-
-    threads, files = again(3)
-    more_threads, more_files = again(20)
-    assert more_threads <= threads + 2  # gRPC's own come and go
-    assert more_files <= files + 4
-    until(serving, lambda core: state_of(core) == "Running")
 
 
 # -- who may ---------------------------------------------------------------------------------------
@@ -646,6 +408,83 @@ def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
     go_on.set()
     slow.wait_for(lambda messages: len(placed(messages)) == 2000)
     assert len(set(placed(slow.messages))) == 2000
+
+
+def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
+    client: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A callback that stands still: little is read, the scheduler decides nothing more for this RM
+    once too much waits, and when the callback goes on nothing is missing."""
+    monkeypatch.setattr(registration, "_MOST", 2)
+    # else gRPC takes in megabytes before it lets the other side wait
+    monkeypatch.setattr(line, "_OPTIONS", (*line._OPTIONS, ("grpc.http2.bdp_probe", 0)))
+    go_on = threading.Event()
+
+    class Stuck(Heard):
+        def update_allocation(self, response: AllocationResponse) -> None:
+            assert go_on.wait(PATIENCE)
+            self._note(response)
+
+    keys = [f"p-{n}" for n in range(20_000)]
+    with Serving(limits=Limits(backlog_bytes=400_000, batch_bytes=2_000)) as small:
+        heard = Stuck()
+        rm = client(address=small.address)
+        rm.register_resource_manager(register(), heard)
+        rm.update_node(nodes("n1", vcore=10_000_000))
+        rm.update_application(apps("a"))
+        for n in range(0, len(keys), 100):
+            rm.update_allocation(asks("a", *keys[n : n + 100]))
+        until(small, lambda core: state_of(core) == "Paused")
+        go_on.set()
+        heard.wait_for(lambda messages: len(placed(messages)) >= len(keys))
+        assert placed(heard.messages) == keys
+        rm.close()
+
+
+def test_a_request_that_is_too_large_is_refused_here(client: Make) -> None:
+    heard = Heard()
+    rm = client(most_request_bytes=10_000)
+    rm.register_resource_manager(register(), heard)
+    with pytest.raises(RequestError, match="has .* bytes, more than the 10000"):
+        rm.update_node(nodes(*(f"node-{n}" for n in range(1000))))
+    rm.update_node(nodes("n1"))
+    heard.wait_for(lambda messages: len(messages) == 1)
+
+
+def test_a_request_larger_than_the_scheduler_lets_in_is_given_up(client: Make) -> None:
+    """gRPC ends the stream without saying which it was; those behind it go out again."""
+    heard, told = Heard(), Told()
+    with Serving(limits=Limits(message_bytes=20_000)) as small:
+        rm = client(address=small.address, watcher=told)
+        rm.register_resource_manager(register(), heard)
+        rm.update_node(nodes("n1"))
+        large = nodes(*(f"node-{n}" for n in range(1000)))
+        rm.update_node(large)
+        rm.update_node(nodes("n2"))
+        rm.update_application(apps("a"))
+        rm.update_allocation(asks("a", "p"))
+        heard.wait_for(lambda messages: placed(messages) == ["p"])
+        told.wait_for(lambda told: bool(told.refusals))
+        ((request, error),) = told.refusals
+        assert request == large
+        assert "the scheduler lets in 20000 at once" in error.reason
+        rm.flush()
+        rm.close()
+    accepted = [n.nodeID for m in heard.messages if isinstance(m, NodeResponse) for n in m.accepted]
+    assert accepted == ["n1", "n2"]
+
+
+def test_a_request_with_too_many_items_is_refused_there(client: Make) -> None:
+    heard, told = Heard(), Told()
+    with Serving(limits=Limits(items=10)) as small:
+        rm = client(address=small.address, watcher=told)
+        rm.register_resource_manager(register(), heard)
+        rm.update_node(nodes(*(f"node-{n}" for n in range(11))))
+        told.wait_for(lambda told: bool(told.refusals))
+        assert told.refusals[0][1].reason == "11 items in one NodeRequest, at most 10"
+        rm.update_node(nodes("n1"))
+        heard.wait_for(lambda messages: len(messages) == 1)
+        rm.close()
 
 
 def test_g3_a_release_is_confirmed_over_the_wire(client: Make, serving: Serving) -> None:

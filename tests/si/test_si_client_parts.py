@@ -15,6 +15,7 @@ from quadriga.si import RequestError
 from quadriga.si.client import Backoff, Tls, link
 from quadriga.si.client.errors import refusal
 from quadriga.si.client.incoming import Incoming
+from quadriga.si.client.line import Line
 from quadriga.si.client.outgoing import Outgoing
 from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import Channel
@@ -52,6 +53,18 @@ def test_a_certificate_needs_its_key() -> None:
     with pytest.raises(ValueError, match="needs its key"):
         Tls(certificate=b"x")
     assert "secret" not in repr(Tls(certificate=b"x", key=b"secret"))
+
+
+def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
+    for address in ("example.org:9081", "10.0.0.1:9081", "[2001:db8::1]:9081"):
+        with pytest.raises(ValueError, match="can be read by others: use TLS") as error:
+            Line(address, None, "s3cret", insecure=False)
+        assert "s3cret" not in str(error.value)
+        Line(address, None, "s3cret", insecure=True)
+        Line(address, Tls(), "s3cret", insecure=False)
+        Line(address, None, None, insecure=False)
+    for address in ("localhost:1", "127.0.0.1:1", "[::1]:1", "unix:/run/x"):
+        Line(address, None, "s3cret", insecure=False)
 
 
 # -- the life of a connection ----------------------------------------------------------------------

@@ -101,7 +101,9 @@ class Attack:
         random = self.random
         pairs = [("authorization", f"Bearer {BAD}")] if random.random() < 0.97 else []
         if random.random() < 0.7:
-            pairs.append(("quadriga-rm-id", random.choice(("bad", "bad", "bad", "nobody", "x" * 300))))
+            pairs.append(
+                ("quadriga-rm-id", random.choice(("bad", "bad", "bad", "nobody", "x" * 300)))
+            )
         for key in ("quadriga-epoch", "quadriga-received"):
             if random.random() < 0.15:
                 pairs.append((key, random.choice(("0", "1", "-1", "9" * 40, "1e3", "", "abc"))))
@@ -159,7 +161,10 @@ class Attack:
                 return
             self.sent += 1
             with suppress(
-                grpc.aio.AioRpcError, asyncio.InvalidStateError, asyncio.CancelledError, TimeoutError
+                grpc.aio.AioRpcError,
+                asyncio.InvalidStateError,
+                asyncio.CancelledError,
+                TimeoutError,
             ):
                 await asyncio.wait_for(call.write(self.hostile.data(kind)), 5)
 
@@ -266,9 +271,7 @@ async def test_the_server_survives(seed: int, no_bugs: None, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", _seeds(10))
-async def test_the_server_survives_for_longer(
-    seed: int, no_bugs: None, tmp_path: Path
-) -> None:
+async def test_the_server_survives_for_longer(seed: int, no_bugs: None, tmp_path: Path) -> None:
     before = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss
     await attack(tmp_path, 1000 + seed, bursts=20, steps=150)
     after = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss

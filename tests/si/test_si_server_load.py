@@ -5,6 +5,7 @@ stays within bounds. `python -m bench serve --full` has the large sizes."""
 from __future__ import annotations
 
 import pytest
+
 from bench.serve import load
 
 MIB = 1 << 20

@@ -159,6 +159,7 @@ def test_the_command_shows_its_token(
         (["--tls-ca", "x.pem"], "go with --connect"),
         (["--connect", "127.0.0.1:1", "--token-file", "/no/such"], "/no/such: No such file"),
         (["--connect", "127.0.0.1:1", "--tls-cert", __file__], "a certificate needs its key"),
+        (["--connect", "10.0.0.1:1", "--token-file", __file__], "can be read by others"),
     ],
 )
 def test_the_command_says_what_is_wrong(

@@ -1,0 +1,270 @@
+"""A client whose connection is lost and comes back, and clients that leave (I6, I7, I8, I43)."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+from collections import Counter
+
+import pytest
+
+from quadriga.si import (
+    NodeResponse,
+)
+from quadriga.si.client import (
+    AWAY,
+    CONNECTED,
+    FORGOTTEN,
+    Client,
+    ClientError,
+    RegisterAgain,
+    Unreachable,
+)
+from tests.si.remote_side import (
+    PATIENCE,
+    Heard,
+    Make,
+    Serving,
+    Told,
+    Wire,
+    client,
+    placed,
+    register,
+    serving,
+    state_of,
+    until,
+    wire,
+)
+from tests.si.requests import apps, asks, nodes
+
+__all__ = ["client", "serving", "wire"]
+
+
+# -- lost connections ------------------------------------------------------------------------------
+
+
+def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
+    client: Make, wire: Wire, serving: Serving
+) -> None:
+    """Asks go out and allocations come in, while the connection breaks again and again: in the end
+    each ask was placed once, was said once, and in the order of the scheduler."""
+    heard, told = Heard(), Told()
+    rm = client(watcher=told)
+    rm.register_resource_manager(register(), heard)
+    rm.update_node(nodes("n1", vcore=10_000_000))
+    rm.update_application(apps("a"))
+    keys = [f"p-{n}" for n in range(2000)]
+    for n, key in enumerate(keys):
+        rm.update_allocation(asks("a", key))
+        if n % 400 == 200:
+            wire.cut(mend=True)
+    heard.wait_for(lambda messages: len(placed(messages)) >= len(keys))
+    assert placed(heard.messages) == keys
+    assert AWAY in told.states
+    assert FORGOTTEN not in told.states
+    assert serving.service.read(
+        lambda core: len(core.application("a").allocations) == len(keys) and not core.check()
+    )
+
+
+def test_what_is_said_while_away_is_sent_later(client: Make, wire: Wire) -> None:
+    heard, told = Heard(), Told()
+    rm = client(watcher=told)
+    rm.register_resource_manager(register(), heard)
+    wire.cut()
+    told.wait_for(lambda told: told.states[-1] == AWAY)
+    rm.update_node(nodes("n1"))
+    rm.update_application(apps("a"))
+    rm.update_allocation(asks("a", "p"))
+    assert rm.waiting == 3
+    wire.mend()
+    heard.wait_for(lambda messages: placed(messages) == ["p"])
+    assert told.states == [CONNECTED, AWAY, CONNECTED]
+    assert rm.waiting == 0
+
+
+def test_i6_while_it_is_away_the_rm_is_paused(client: Make, wire: Wire, serving: Serving) -> None:
+    rm = client()
+    rm.register_resource_manager(register(), Heard())
+    assert serving.service.read(state_of) == "Running"
+    wire.cut()
+    until(serving, lambda core: state_of(core) == "Paused")
+    wire.mend()
+    until(serving, lambda core: state_of(core) == "Running")
+
+
+def test_i43_after_the_pause_it_has_to_register_anew(
+    client: Make, wire: Wire, serving: Serving
+) -> None:
+    """It is told, refuses to take requests, and after registering works as on the first day."""
+    heard, told = Heard(), Told()
+    rm = client(watcher=told)
+    rm.register_resource_manager(register(extraConfig={"rm.pauseTimeout": "1ms"}), heard)
+    rm.update_node(nodes("n1"))
+    rm.flush()
+    wire.cut()
+    until(serving, lambda core: state_of(core) == "Stopped")
+    wire.mend()
+    told.wait_for(lambda told: told.states[-1] == FORGOTTEN)
+    with pytest.raises(RegisterAgain):
+        rm.update_node(nodes("n2"))
+    rm.register_resource_manager(register(), heard)
+    rm.update_node(nodes("n1"))
+    rm.update_application(apps("a"))
+    rm.update_allocation(asks("a", "p"))
+    heard.wait_for(lambda messages: placed(messages) == ["p"])
+    assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
+
+
+def test_a_watcher_may_register_anew_by_itself(client: Make, serving: Serving) -> None:
+    """The server is replaced and knows nobody: registering in the watcher is all it takes."""
+    heard = Heard()
+
+    class Insistent(Told):
+        def changed(self, state: str, why: str) -> None:
+            super().changed(state, why)
+            if state == FORGOTTEN:
+                rm.register_resource_manager(register(), heard)
+                rm.update_node(nodes("after"))
+
+    told = Insistent()
+    rm = client(watcher=told, address=serving.address)
+    rm.register_resource_manager(register(), heard)
+    rm.update_node(nodes("before"))
+    heard.wait_for(lambda messages: len(messages) == 1)
+    serving.restart()
+    heard.wait_for(lambda messages: messages[-1].accepted[0].nodeID == "after")
+    assert told.states == [CONNECTED, AWAY, FORGOTTEN, CONNECTED]
+
+
+def test_i7_whoever_registers_last_is_it(client: Make) -> None:
+    """A second process with the same rmID takes over; the first is told."""
+    told, heard = Told(), Heard()
+    first, second = client(watcher=told), client()
+    first.register_resource_manager(register(), Heard())
+    second.register_resource_manager(register(), heard)
+    told.wait_for(lambda told: told.states[-1] == FORGOTTEN)
+    second.update_node(nodes("n1"))
+    heard.wait_for(lambda messages: len(messages) == 1)
+
+
+def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
+    told = Told()
+    rm = client(watcher=told, most_waiting=3, patience_s=0.2)
+    rm.register_resource_manager(register(), Heard())
+    wire.cut()
+    told.wait_for(lambda told: told.states[-1] == AWAY)
+    for n in range(3):
+        rm.update_node(nodes(f"n{n}"))
+    with pytest.raises(Unreachable, match="3 requests wait, after 0.2 s"):
+        rm.update_node(nodes("n3"))
+    with pytest.raises(Unreachable, match="3 requests wait"):
+        rm.flush()
+    assert rm.waiting == 3
+
+
+def test_nobody_there(client: Make) -> None:
+    with Serving() as gone:
+        address = gone.address
+    rm = client(address=address, patience_s=0.1)
+    with pytest.raises(Unreachable, match=address):
+        rm.register_resource_manager(register(), Heard())
+
+
+def test_registering_waits_for_a_scheduler_that_is_not_there_yet(client: Make, wire: Wire) -> None:
+    wire.cut()
+    rm = client()
+    done = threading.Thread(
+        target=lambda: rm.register_resource_manager(register(), Heard()), daemon=True
+    )
+    done.start()
+    wire.mend()
+    done.join(PATIENCE)
+    assert rm.state == CONNECTED
+
+
+def test_something_else_there(client: Make) -> None:
+    """What answers there does not speak the protocol."""
+    import grpc
+
+    server = grpc.server(__import__("concurrent.futures").futures.ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        rm = client(address=f"127.0.0.1:{port}")
+        with pytest.raises(ClientError, match="UNIMPLEMENTED"):
+            rm.register_resource_manager(register(), Heard())
+    finally:
+        server.stop(None).wait()
+
+
+# -- leaving ---------------------------------------------------------------------------------------
+
+
+def test_i6_close_is_a_pause_and_shutdown_is_for_good(client: Make, serving: Serving) -> None:
+    rm = client()
+    rm.register_resource_manager(register(), Heard())
+    rm.update_node(nodes("n1"))
+    rm.flush()
+    rm.close()
+    until(serving, lambda core: state_of(core) == "Paused")
+    assert serving.service.read(lambda core: "n1" in core.partition().nodes)
+    again = client()
+    again.register_resource_manager(register(), Heard())
+    again.update_node(nodes("n2"))
+    again.shutdown()
+    assert serving.service.read(state_of) == "Stopped"
+    for call in (rm.flush, again.flush, rm.shutdown):
+        with pytest.raises(ClientError, match="closed"):
+            call()
+
+
+def test_closing_twice_and_from_a_callback(client: Make) -> None:
+    left = threading.Event()
+
+    class Leaving(Heard):
+        def update_node(self, response: NodeResponse) -> None:
+            rm.close()
+            left.set()
+
+    rm = client()
+    rm.register_resource_manager(register(), Leaving())
+    rm.update_node(nodes("n1"))
+    assert left.wait(PATIENCE)
+    rm.close()
+    rm.close()
+
+
+def test_no_thread_and_no_socket_is_left(serving: Serving) -> None:
+    def alive() -> Counter[str]:
+        return Counter(t.name.rstrip("0123456789_") for t in threading.enumerate())
+
+    before = alive()
+    for n in range(5):
+        with Client(serving.address, patience_s=PATIENCE) as rm:
+            rm.register_resource_manager(register(f"rm-{n}"), Heard())
+            rm.update_node(nodes("n1", rm_id=f"rm-{n}"))
+    ours = {name: n for name, n in alive().items() if name.startswith("quadriga-")}
+    assert ours == {name: n for name, n in before.items() if name.startswith("quadriga-")}
+    gc.collect()  # whatever was not closed would warn now, and warnings are errors
+
+
+def test_coming_back_leaves_nothing_behind(client: Make, wire: Wire, serving: Serving) -> None:
+    told = Told()
+    rm = client(watcher=told)
+    rm.register_resource_manager(register(), Heard())
+
+    def again(times: int) -> tuple[int, int]:
+        for _ in range(times):
+            before = len(told.states)
+            wire.cut(mend=True)
+            told.wait_for(lambda told, n=before: told.states[n:][-2:] == [AWAY, CONNECTED])
+        gc.collect()
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    threads, files = again(3)
+    more_threads, more_files = again(20)
+    assert more_threads <= threads + 2  # gRPC's own come and go
+    assert more_files <= files + 4
+    until(serving, lambda core: state_of(core) == "Running")
