@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from quadriga.core import queue_tree, reservation
@@ -43,11 +44,24 @@ __all__ = [
 
 
 def read_configuration(request: str, text: str) -> Configuration:
-    """The configuration of a request. Raises ``RequestError`` with every problem and its path."""
+    """The configuration of a request. Raises ``RequestError`` with every problem and its path.
+
+    A large one takes seconds to read, so the last few are remembered: several resource managers often
+    have the same, and a driver may read one in another thread before its owner needs it.
+    """
+    found = _read(text if text.strip() else DEFAULT_CONFIGURATION)
+    if isinstance(found, str):
+        raise RequestError(request, "config", found)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> Configuration | str:
+    """The same text gives the same, which nobody changes; or what is wrong with it."""
     try:
-        return load(text if text.strip() else DEFAULT_CONFIGURATION)
+        return load(text)
     except ConfigError as error:
-        raise RequestError(request, "config", str(error)) from None
+        return str(error)
 
 
 # -- registration ----------------------------------------------------------------------------------

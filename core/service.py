@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -30,6 +31,7 @@ from quadriga.core.kernel import Options
 from quadriga.core.metering import Meter
 from quadriga.core.os_groups import OsGroups
 from quadriga.core.outbox import Output
+from quadriga.core.registration import read_configuration
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler
 from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
@@ -62,6 +64,9 @@ _summaries = logging.getLogger("quadriga.applications")
 Work = Callable[[], list[Output]]
 
 T = TypeVar("T")
+
+#: so long requests are taken up before decisions are made again, in s
+_LONGEST_INTAKE = 0.005
 
 #: the longest wait for work, in s; a timer may be further away than a wait can be long
 _LONGEST_WAIT = 3600.0
@@ -167,6 +172,12 @@ class SchedulerService:
         if isinstance(request, UpdateConfigurationRequest):
             return self.begin(lambda: self._queues.update(request, self._now()))
         return self.begin(lambda: self.scheduler.apply(request, self._now()))
+
+    def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
+        """Read its queues in the caller's thread, which may take seconds, so that the owner need not.
+        What is wrong with them is said when the request is applied."""
+        with suppress(RequestError):
+            read_configuration(type(request).__name__, request.config)
 
     def post(self, request: Request, outcome: Outcome) -> None:
         """As ``submit``, for many requests: the outcome is told in the owner's thread."""
@@ -552,8 +563,11 @@ class SchedulerService:
 
     def _handle_more(self) -> bool:
         """What else has come in, so that many small requests do not wait for a slice of decisions
-        each. Whether the service was stopped meanwhile."""
+        each, nor decisions for large ones. Whether the service was stopped meanwhile."""
+        end = time.monotonic() + _LONGEST_INTAKE
         for _ in range(self._slice):
+            if time.monotonic() > end:
+                break
             try:
                 item = self._inbox.get_nowait()
             except queue.Empty:

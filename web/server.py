@@ -177,9 +177,9 @@ class _Patient(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        try:
             super().send_400_response(msg)
-        else:
+        except h11.LocalProtocolError:  # an answer has begun, or it may have no text (HEAD)
             self.transport.close()
 
     def pause_writing(self) -> None:

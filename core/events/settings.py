@@ -9,6 +9,8 @@ __all__ = ["EventSettings", "problems"]
 
 #: more than anybody has memory for, and still a size
 _LARGEST = 2**31 - 1
+#: what is made of more: all resource managers share the memory, and each may say how much
+_MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,11 @@ class EventSettings:
     @classmethod
     def read(cls, extra: Mapping[str, str]) -> EventSettings:
         """The settings of an extraConfig in which ``problems`` found nothing."""
-        values = {field: int(extra[key]) for key, (field, _) in _SIZES.items() if key in extra}
+        values = {
+            field: min(int(extra[key]), _MOST)
+            for key, (field, _) in _SIZES.items()
+            if key in extra
+        }
         return cls(tracking=extra.get(_TRACKING, "true").lower() == "true", **values)
 
 

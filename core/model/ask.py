@@ -96,18 +96,30 @@ class Ask:
         self.quiet_until = 0
 
     def like(self, ask_key: str, seq: int, now: int) -> Ask:
-        """A new ask for the same, under another key."""
-        ask = Ask(self.app, ask_key, self.vector, seq, now)
+        """A new ask for the same, under another key: what ``__init__`` sets and what a message says,
+        each once, as most asks come to be here."""
+        ask = Ask.__new__(Ask)
+        ask.app = self.app
+        ask.ask_key = ask_key
+        ask.vector = self.vector
+        ask.seq = seq
+        ask.created = now
+        ask.state = life.INITIAL
         ask.pending = self.pending
         ask.priority = self.priority
-        ask.task_group = self.task_group
         ask.placeholder = self.placeholder
+        ask.task_group = self.task_group
         ask.originator = self.originator
         ask.allow_preempt_self = self.allow_preempt_self
         ask.allow_preempt_other = self.allow_preempt_other
         ask.run_limit = self.run_limit
         ask.required_node = self.required_node
         ask.tags = self.tags
+        ask.group = ask.planned = ask.turns = None
+        ask.preempted = ask.hinted = False
+        ask.preempt_outcome = ""
+        ask.entries = ask.reservations = ask.told = 0
+        ask.reserve_from = ask.preempt_from = ask.quiet_until = 0
         return ask
 
     @property

@@ -57,6 +57,8 @@ MEBIBYTE: Final = 1024 * 1024
 
 #: at most so many messages are delivered before they are confirmed
 _BATCH: Final = 256
+#: how long a call may still be answered once the streams have ended
+_LAST_WORD_S: Final = 1.0
 
 Deliver = Callable[[Sequence[Delivery]], Awaitable[None]]
 
@@ -105,6 +107,8 @@ class AsyncClient:
         self._link = life.Link(self._tell)
         self._registration = Registration("", None, Outgoing(*self._most))
         self._channel: grpc.aio.Channel | None = None
+        #: calls with one answer that wait for it
+        self._calls = 0
         self._connection: Connection | None = None
         self._registering = asyncio.Lock()
         self._keeper: asyncio.Task[None] | None = None
@@ -289,7 +293,11 @@ class AsyncClient:
         """A call with one answer, over the connection of the streams."""
         await self._until(lambda: self._channel is not None, "there is no connection")
         assert self._channel is not None
-        return await self._line.call(self._channel, method, request)
+        self._calls += 1
+        try:
+            return await self._line.call(self._channel, method, request)
+        finally:
+            self._calls -= 1
 
     async def _until(self, holds: Callable[[], bool], else_: str) -> None:
         """Wait until it holds. Raises `RegisterAgain` once nothing can make it hold any more."""
@@ -448,7 +456,8 @@ class AsyncClient:
     async def _disconnect(self) -> None:
         channel, self._channel, self._connection = self._channel, None, None
         if channel is not None:
-            await channel.close()
+            # The streams may end before the answer comes that says why (``shutdown``).
+            await channel.close(_LAST_WORD_S if self._calls else None)
 
     async def _hang_up(self) -> None:
         if self._keeper is not None:

@@ -57,6 +57,10 @@ class Driver(Protocol):
         """A request of an RM; its registration needs the callback."""
         ...
 
+    def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
+        """Do before what takes long and changes nothing; may be called in any thread."""
+        ...
+
     def post(self, request: Request, outcome: Outcome) -> None:
         """Likewise, for many requests: the outcome is told in the scheduler's thread. Raises
         ``RuntimeError`` if the scheduler has been stopped."""

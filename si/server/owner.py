@@ -33,6 +33,9 @@ class OneThread:
     def submit(self, request: Any, callback: ResourceManagerCallback | None = None) -> Future[None]:
         return self.call(lambda driver: driver.submit(request, callback).result())
 
+    def prepare(self, request: Any) -> None:
+        self._driver.prepare(request)
+
     def post(self, request: Request, outcome: Outcome) -> None:
         self.call(lambda driver: driver.post(request, outcome))
 

@@ -56,6 +56,8 @@ Code = grpc.StatusCode
 
 #: of so many times as many resource managers as may be registered the scheduler remembers names
 _NAMES = 16
+#: letters of a configuration that takes longer to read than others should wait
+_LARGE = 4096
 
 
 class Server:
@@ -95,6 +97,7 @@ class Server:
         self._renewed: grpc.ServerCertificateConfiguration | None = None
         self.registry = Registry(self._driver, self.limits, waits=client_clock)
         self._stepping = asyncio.Lock()
+        self._reading = asyncio.Lock()
         #: open streams of each resource manager; those that have not said whose they are: ""
         self._streams: Counter[str] = Counter()
         self._server: grpc.aio.Server | None = None
@@ -236,7 +239,10 @@ class Server:
 
     async def _abort(self, context: Context, ending: Ending) -> None:
         self.refused[ending.code.name] += 1
-        await context.abort(ending.code, ending.details, ending.trailing)
+        try:
+            await context.abort(ending.code, ending.details, ending.trailing)
+        except grpc.aio.InternalError:  # nobody is there to be told
+            raise asyncio.CancelledError from None
 
     def _who(self, context: Context) -> Principal:
         """Raises `Ending` for somebody who is not known."""
@@ -267,6 +273,7 @@ class Server:
             raise Ending(Code.RESOURCE_EXHAUSTED, "I9", f"{most} resource managers are registered")
         if rm_id not in self.registry.names and len(self.registry.names) >= most * _NAMES:
             raise Ending(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
+        await self._prepare(request)
         # whoever gives up waiting, it is done or not done
         in_order = _metadata(context, IN_ORDER) is not None
         session = await asyncio.shield(
@@ -275,10 +282,19 @@ class Server:
         await context.send_initial_metadata(((EPOCH, str(session.epoch)),))
         return RegisterResourceManagerResponse()
 
+    async def _prepare(
+        self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest
+    ) -> None:
+        """Large queues are read one after the other, and in nobody's way."""
+        if len(request.config) > _LARGE:
+            async with self._reading:
+                await asyncio.to_thread(self._driver.prepare, request)
+
     async def _configure(
         self, who: Principal, request: UpdateConfigurationRequest, _: Context
     ) -> UpdateConfigurationResponse:
         self._registered(who, request.rmID)
+        await self._prepare(request)
         try:
             await asyncio.wrap_future(self._driver.submit(request))
         except RequestError as error:

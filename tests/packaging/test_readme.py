@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from service_process import Service
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 README = REPOSITORY / "README.md"
@@ -64,7 +66,7 @@ def test_python_in_documents_runs(name: str, tmp_path: Path) -> None:
 def test_every_block_is_of_a_kind_that_is_tested() -> None:
     languages = re.findall(r"^```(\w*)$", README.read_text(encoding="utf-8"), re.MULTILINE)
     assert {language for language in languages if language} == {"sh", "python"}
-    assert list(blocks("sh")) == ["the main job", "the tests", "more"]
+    assert list(blocks("sh")) == ["the main job", "the tests", "more", "the service"]
 
 
 def test_both_set_ups_begin_alike() -> None:
@@ -101,6 +103,20 @@ def test_further_commands_run(words: list[str]) -> None:
     done = quadriga(words[1:])
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_the_service_runs(tmp_path: Path) -> None:
+    """As it stands there, but for the ports, which may be taken here."""
+    ((command, *words),) = steps("the service")
+    assert (command, words[0]) == (".venv/bin/quadriga", "serve")
+    service = Service(tmp_path, *words[1:])
+    try:
+        service.wait_until_ready()
+        assert service.ask("/ui/")[0] == 200
+        service.send(signal.SIGTERM)
+        assert service.wait() == 0
+    finally:
+        service.close()
 
 
 @pytest.mark.parametrize("document", ["README.md", "docs/README.md", "docs/development.md"])

@@ -252,7 +252,7 @@ async def test_what_breaks_off_is_nobodys_bug(
     path: str, rest: str, dist: Path, no_bugs: None
 ) -> None:
     async with server(dist) as port:
-        for head in ("POST {} HTTP/1.1", "GET {} HTTP/1.1"):
+        for head in ("POST {} HTTP/1.1", "GET {} HTTP/1.1", "HEAD {} HTTP/1.1"):
             lines = f"{head.format(path)}\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
             said = await said_to(port, lines.encode() + rest.encode(), Random(0))
             assert b"HTTP/1.1 500" not in said

@@ -1,0 +1,154 @@
+"""What one resource manager (RM) may learn of another over gRPC, and do to it: nothing. Both have
+everything by the same names, and each a token for itself."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from quadriga.core import Options
+from quadriga.si import AllocationRelease, AllocationRequest, UpdateConfigurationRequest
+from quadriga.si.access import Access
+from quadriga.si.extension.extension_pb2 import (
+    CallbackAnswer,
+    ExplainRequest,
+    Hello,
+    PredicatesAnswer,
+    ShutdownRequest,
+    StateDumpAnswer,
+)
+from tests.si.wire import QUEUES, RM, House, application, ask, house, node, until
+
+pytestmark = pytest.mark.asyncio
+
+A, B = "the-token-of-rm-a", "the-token-of-rm-b"
+
+
+@asynccontextmanager
+async def two(folder: Path) -> AsyncIterator[tuple[House, RM, RM]]:
+    """Both run a pod of the same name in an application of the same name on a node of the same name."""
+    tokens = folder / "tokens"
+    tokens.write_text(f"a rm:rm-a plain:{A}\nb rm:rm-b plain:{B}\n")
+    tokens.chmod(0o600)
+    async with house(access=Access.from_file(tokens), options=Options()) as place:
+        rms = place.rm("rm-a", A), place.rm("rm-b", B)
+        for rm in rms:
+            await rm.begin()
+            await rm.say(node("n1"))
+            await rm.say(application("app-1"))
+            await until(lambda rm=rm: rm.nodes and rm.heard("UpdateApplication", "accepted"))  # type: ignore[misc]
+            await rm.say(ask("app-1", "pod-1"))
+            await until(lambda rm=rm: rm.allocations)  # type: ignore[misc]
+        yield place, *rms
+
+
+def held(place: House, rm_id: str) -> int:
+    def look(scheduler: Any) -> int:
+        return sum(len(n.allocations) for n in scheduler.partition(rm_id=rm_id).nodes.values())
+
+    found: int = place.service.read(look)
+    return found
+
+
+async def refused(call: Any) -> str:
+    with pytest.raises(grpc.aio.AioRpcError) as error:
+        await call
+    assert "token" not in (error.value.details() or "")
+    return error.value.code().name
+
+
+async def test_no_unary_call_acts_for_another(tmp_path: Path) -> None:
+    async with two(tmp_path) as (place, a, _):
+        stub = a.extension
+        for call in (
+            stub.Shutdown(ShutdownRequest(rmID="rm-b"), metadata=a.metadata),
+            stub.UpdateConfiguration(
+                UpdateConfigurationRequest(rmID="rm-b", config=QUEUES), metadata=a.metadata
+            ),
+            stub.Explain(ExplainRequest(rmID="rm-b", applicationID="app-1"), metadata=a.metadata),
+            RM(place.channels[0], "rm-b", A).register(),
+        ):
+            assert await refused(call) == "PERMISSION_DENIED"
+        assert await place.state("rm-b") == "Running"
+
+
+@pytest.mark.parametrize(
+    "name", ["UpdateAllocation", "UpdateApplication", "UpdateNode", "Callbacks"]
+)
+async def test_no_stream_is_opened_for_another(name: str, tmp_path: Path) -> None:
+    async with two(tmp_path) as (place, _, b):
+        thief = RM(place.channels[0], "rm-b", A)
+        wire = thief.open(name)
+        await wire.end()
+        assert wire.status[0] == "PERMISSION_DENIED"
+        if name in b.wires:  # and the one that there is goes on
+            assert not b.wires[name].ended
+
+
+async def test_a_stream_of_ones_own_says_nothing_for_another(tmp_path: Path) -> None:
+    async with two(tmp_path) as (place, a, b):
+        uuid = b.allocations[0].UUID
+        release = AllocationRelease(applicationID="app-1", UUID=uuid, partitionName="default")
+        for rm_id, partition in (("rm-b", "default"), ("", "[rm-b]default")):
+            request = AllocationRequest(rmID=rm_id)
+            request.releases.allocationsToRelease.append(release)
+            request.releases.allocationsToRelease[0].partitionName = partition
+            wire = a.open("UpdateAllocation")
+            await wire.call.initial_metadata()
+            await wire.say(request)
+            await wire.say(ask("app-1", f"more-{rm_id}", vcore=1))
+            if rm_id:
+                await wire.end()
+                assert wire.status[0] == "PERMISSION_DENIED"
+            else:
+                await until(lambda wire=wire: any(m.new for m in wire.got))  # type: ignore[misc]
+        assert held(place, "rm-b") == 1
+
+
+async def test_callbacks_hear_of_ones_own_only(tmp_path: Path) -> None:
+    async with two(tmp_path) as (_, a, b):
+        wire = a.open("Callbacks")
+        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-a", events=True, schedulingStates=True)))
+        await until(lambda: wire.got)  # ready
+        for number in range(5):
+            await b.say(ask("app-1", f"secret-{number}", vcore=1))
+            await a.say(ask("app-1", f"mine-{number}", vcore=1))
+        await until(lambda: len(a.allocations) == 6 and len(b.allocations) == 6)
+        await until(lambda: any("mine-4" in str(message) for message in wire.got), "the events")
+        assert "secret" not in str(wire.got)
+        assert not [m for w in a.wires.values() for m in w.got if "secret" in str(m)]
+
+
+async def test_hello_cannot_be_for_another_nor_answers_be_made_up(tmp_path: Path) -> None:
+    async with two(tmp_path) as (_, a, b):
+        wire = a.open("Callbacks")
+        await wire.say(CallbackAnswer(hello=Hello(rmID="rm-b", events=True)))
+        await wire.end()
+        assert wire.status[0] == "PERMISSION_DENIED"
+        ours = b.open("Callbacks")
+        await ours.say(CallbackAnswer(hello=Hello(rmID="rm-b", predicates=True)))
+        await until(lambda: ours.got)
+        theirs = a.open("Callbacks")
+        await theirs.say(CallbackAnswer(hello=Hello(rmID="rm-a")))
+        await until(lambda: theirs.got)
+        await b.say(ask("app-1", "asked-about"))
+        await until(lambda: any(m.WhichOneof("callback") == "predicates" for m in ours.got))
+        question = next(m.predicates for m in ours.got if m.WhichOneof("callback") == "predicates")
+        # every id that there could be, from the stream of another
+        for number in range(question.id + 3):
+            await theirs.say(CallbackAnswer(predicates=PredicatesAnswer(id=number, reasons=[""])))
+            await theirs.say(CallbackAnswer(stateDump=StateDumpAnswer(id=number, json="{}")))
+        await a.say(ask("app-1", "after-that"))
+        await until(lambda: len(a.allocations) == 2)
+        assert len(b.allocations) == 1  # it still waits for the answer of its own RM
+        await ours.say(
+            CallbackAnswer(
+                predicates=PredicatesAnswer(id=question.id, reasons=[""] * len(question.nodeIDs))
+            )
+        )
+        await until(lambda: len(b.allocations) == 2)
