@@ -29,9 +29,7 @@ class EventSettings:
     def read(cls, extra: Mapping[str, str]) -> EventSettings:
         """The settings of an extraConfig in which ``problems`` found nothing."""
         values = {
-            field: min(int(extra[key]), _MOST)
-            for key, (field, _) in _SIZES.items()
-            if key in extra
+            field: min(int(extra[key]), _MOST) for key, (field, _) in _SIZES.items() if key in extra
         }
         return cls(tracking=extra.get(_TRACKING, "true").lower() == "true", **values)
 

@@ -14,6 +14,10 @@ __all__ = ["NO_DIAGNOSTICS", "as_text", "diagnostics_of"]
 NO_DIAGNOSTICS: Final[Mapping[str, str]] = {"empty": "Resource Manager did not register callback"}
 
 
+#: levels of what a resource manager says of itself
+_DEEPEST = 100
+
+
 def diagnostics_of(callbacks: Mapping[str, object]) -> dict[str, Any]:
     """What resource managers, by rmID, say of themselves (I4): the one that is a
     ``StateDumpPlugin``, or, if several are, each under its rmID.
@@ -33,12 +37,33 @@ def diagnostics_of(callbacks: Mapping[str, object]) -> dict[str, Any]:
 def _ask(plugin: StateDumpPlugin) -> dict[str, Any]:
     """Its dump; if it fails, or is not a JSON object, that."""
     try:
-        found = json.loads(plugin.get_state_dump())
+        found = json.loads(plugin.get_state_dump(), parse_constant=_not_json)
     except Exception as error:
         return {"error": f"state dump of the resource manager failed: {error!r}"}
     if not isinstance(found, dict):
         return {"error": "state dump of the resource manager is not a JSON object"}
+    if _is_deep(found):
+        return {"error": f"state dump of the resource manager has more than {_DEEPEST} levels"}
     return found
+
+
+def _not_json(text: str) -> object:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _is_deep(value: object) -> bool:
+    """Whether it could not be spelled with everything else around it."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [
+            inside
+            for each in level
+            if isinstance(each, dict | list)
+            for inside in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def as_text(dump: Mapping[str, Any]) -> str:

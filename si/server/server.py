@@ -56,6 +56,8 @@ Code = grpc.StatusCode
 
 #: of so many times as many resource managers as may be registered the scheduler remembers names
 _NAMES = 16
+#: how long a connection without any call is kept, in ms; an RM has its streams
+_IDLE_MS = 600_000
 #: letters of a configuration that takes longer to read than others should wait
 _LARGE = 4096
 
@@ -116,6 +118,9 @@ class Server:
             ("grpc.max_metadata_size", 16 << 10),
             ("grpc.max_concurrent_streams", limits.streams_per_rm * 4),
             ("grpc.so_reuseport", 0),
+            # a connection that does not speak HTTP/2 soon, or has had no call for long, only takes room
+            ("grpc.server_handshake_timeout_ms", max(1000, int(limits.introduction_s * 1000))),
+            ("grpc.max_connection_idle_ms", _IDLE_MS),
             ("grpc.keepalive_time_ms", int(limits.keepalive_s * 1000)),
             ("grpc.keepalive_timeout_ms", int(limits.keepalive_timeout_s * 1000)),
             ("grpc.keepalive_permit_without_calls", 1),

@@ -18,6 +18,9 @@ from quadriga.si.server.statuses import Ending, of_request
 
 __all__ = ["step"]
 
+#: ns; 146 years, so that what is added to it is still a number of the protocol
+_LATEST = 2**62
+
 _INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
@@ -29,6 +32,8 @@ async def step(
         raise Ending(_INVALID, "Step", f"names more than {limits.step_requests} requests")
     if request.limit < 0:
         raise Ending(_INVALID, "Step", f"limit {request.limit} is negative")
+    if request.now > _LATEST:
+        raise Ending(_INVALID, "Step", f"now {request.now} is after {_LATEST} ns")
     requests = await _named(session, request)
     now, schedule = request.now, request.schedule
 
@@ -38,7 +43,7 @@ async def step(
         )
         response = StepResponse(unfinished=schedule and driver.scheduler.unfinished)
         deadline = driver.scheduler.next_deadline()
-        if deadline is not None:
+        if deadline is not None and deadline <= _LATEST:
             response.nextDeadline = deadline
         for place, error in refused:
             response.refused.append(Refusal(place=place, reason=str(error)))

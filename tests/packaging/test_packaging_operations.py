@@ -82,10 +82,13 @@ def test_every_metric_of_the_process_is_told_and_no_other(operations: str) -> No
 def test_the_bounds_are_those_of_the_code(security: str) -> None:
     from quadriga.cli.serving import logs, queues_file
     from quadriga.core import Options
+    from quadriga.core.config import expression, reader
     from quadriga.core.events import settings as events
+    from quadriga.core.views import dump
     from quadriga.core.views.history import History
     from quadriga.si import access
     from quadriga.si.server import Limits
+    from quadriga.si.server import server as grpc_server
     from quadriga.web import reading, server
     from quadriga.web.rest import configuration
 
@@ -106,6 +109,12 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("kept to be sent again") == [limits.replay_bytes >> 20]
     assert numbers("events and scheduling states") == [limits.news]
     assert numbers("a stream that does not say") == [limits.introduction_s]
+    assert numbers("a gRPC connection") == [limits.introduction_s, grpc_server._IDLE_MS // 60_000]
+    assert numbers("a regular expression") == [expression._LARGEST, expression._LONGEST]
+    assert numbers("a configuration that is read")[0] == reader.MOST_BYTES >> 20
+    assert numbers("what RMs make of") == [events._MOST]
+    assert numbers("streams of health") == [limits.streams]
+    assert numbers("what an RM says of itself")[1] == dump._DEEPEST
     assert numbers("predicates") == [
         limits.predicate_batch,
         limits.predicate_asks,

@@ -20,6 +20,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from quadriga.core.invariants import violations
+from quadriga.core.service import SchedulerService
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -35,7 +36,7 @@ from quadriga.si.extension.extension_pb2 import (
     ShutdownRequest,
     StepRequest,
 )
-from quadriga.si.server import Limits
+from quadriga.si.server import Limits, Server
 from tests.si.hostile import Hostile
 from tests.si.wire import RM, House, application, ask, house, node, until
 
@@ -276,3 +277,72 @@ async def test_the_server_survives_for_longer(seed: int, no_bugs: None, tmp_path
     await attack(tmp_path, 1000 + seed, bursts=20, steps=150)
     after = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss
     assert after - before < 300 * 1024  # KiB
+
+
+@asynccontextmanager
+async def stepped() -> AsyncIterator[House]:
+    """A scheduler by its client's clock."""
+    service = SchedulerService(manual=True, clock=lambda: 0)
+    server = Server(service, client_clock=True)
+    await server.start()
+    place = House(service, server, None)
+    try:
+        yield place
+    finally:
+        for channel in place.channels:
+            await channel.close()
+        await server.stop(0)
+        service.stop()
+
+
+async def step_to_the_end(seed: int) -> None:
+    """Steps with any numbers, and requests with anything in them."""
+    hostile = Hostile(seed, "rm-1")
+    random = hostile.random
+    async with stepped() as place:
+        rm = await place.rm().begin()
+        await rm.say(node("n1"))
+        await rm.say(application("app-1", gang=2000))
+        step = StepRequest(rmID="rm-1", now=10**9, requests=[3, 2], schedule=True)
+        await rm.extension.Step(step)
+        clock = 10**9
+        taken = 0
+        kinds = ((1, AllocationRequest), (2, ApplicationRequest), (3, NodeRequest))
+        for _ in range(60):
+            asked = []
+            for _ in range(random.randint(0, 3)):
+                number, kind = random.choice(kinds)
+                request = hostile.message(kind)
+                request.rmID = "rm-1"
+                fields = [field.name for field, _ in request.ListFields() if field.name != "rmID"]
+                if fields and not any(wire.ended for wire in rm.wires.values()):
+                    await rm.say(request)
+                    if any(len(getattr(request, name)) for name in fields if name != "releases"):
+                        asked.append(number)
+            clock += random.choice((0, 1, 10**9, 40 * 10**9, 10**12))
+            now = clock
+            if random.random() < 0.1:
+                now = random.choice((-(2**63), -1, 0, 2**62 + 1, 2**63 - 2, 2**63 - 1))
+            step = StepRequest(
+                rmID=random.choice(("rm-1", "rm-1", "rm-1", "other")),
+                now=now,
+                requests=asked,
+                advance=random.random() < 0.5,
+                schedule=random.random() < 0.8,
+                limit=random.choice((0, 0, 1, -1, 2**63 - 1)),
+            )
+            try:
+                await asyncio.wait_for(rm.extension.Step(step), 5)
+                taken += 1
+            except TimeoutError:
+                break  # a request had nothing in it after all, so the step waits for it
+            except grpc.aio.AioRpcError as error:
+                assert error.code().name in EXPECTED, (error.code(), error.details(), step)
+        await rm.lose()
+        is_in_order(place)
+        assert taken > 5
+
+
+@pytest.mark.parametrize("seed", _seeds(4))
+async def test_a_clients_clock_may_say_anything(seed: int, no_bugs: None) -> None:
+    await step_to_the_end(seed)
