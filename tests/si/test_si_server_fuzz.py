@@ -271,7 +271,7 @@ async def test_the_server_survives(seed: int, no_bugs: None, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", _seeds(10))
+@pytest.mark.parametrize("seed", _seeds(4))
 async def test_the_server_survives_for_longer(seed: int, no_bugs: None, tmp_path: Path) -> None:
     before = limits_of_process.getrusage(limits_of_process.RUSAGE_SELF).ru_maxrss
     await attack(tmp_path, 1000 + seed, bursts=20, steps=150)
