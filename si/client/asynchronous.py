@@ -397,7 +397,7 @@ class AsyncClient:
         )
         try:
             response = await self._line.answer_of(call)
-            told = dict(await call.initial_metadata() or ())
+            told = dict([*(await call.initial_metadata() or ())])
         except grpc.RpcError as error:
             raise Lost(error) from None
         if EPOCH not in told:

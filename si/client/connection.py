@@ -130,7 +130,7 @@ class Connection:
             metadata=self._of(stream)
         )
         self._calls[stream] = call
-        told = dict(await call.initial_metadata() or ())
+        told = dict([*(await call.initial_metadata() or ())])
         if RECEIVED not in told:  # it was not bound, and says why in its status
             raise Lost(await _status(call))
         self._outgoing.resume(stream, int(told[RECEIVED]))

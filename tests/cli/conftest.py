@@ -81,7 +81,8 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(["openssl", *words], cwd=folder, check=True, capture_output=True)
 
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
+    use = ["-addext", "keyUsage=critical,keyCertSign,cRLSign"]  # Python 3.13 wants it said
+    openssl("req", "-x509", *key, *use, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=ca")
     here = "DNS:localhost,IP:127.0.0.1"
     for name, names in (("server", here), ("new", here), ("shim-a", "DNS:shim-a")):
         (folder / "names").write_text(f"subjectAltName={names}\n", encoding="utf-8")

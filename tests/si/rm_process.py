@@ -29,6 +29,7 @@ from quadriga.si import (
     AllocationRequest,
     AllocationResponse,
     ApplicationRequest,
+    ApplicationResponse,
     NodeInfo,
     NodeRequest,
     NullCallback,
@@ -123,6 +124,9 @@ class Inbox(NullCallback, Watcher):
 
     def update_allocation(self, response: AllocationResponse) -> None:
         self.news.put(response)
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self.news.put(AllocationResponse())  # nothing to do, but perhaps it runs now
 
     def changed(self, state: str, why: str) -> None:
         if state == FORGOTTEN:

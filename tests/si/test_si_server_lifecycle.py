@@ -193,7 +193,7 @@ async def test_i7_a_refused_registration_leaves_the_old_one() -> None:
 
 async def answered(place: House, rm: RM, name: str) -> int:
     """How many requests of the stream the server has taken."""
-    metadata = dict(await rm.wires[name].call.initial_metadata())
+    metadata = dict([*(await rm.wires[name].call.initial_metadata())])
     return int(metadata["quadriga-received"])
 
 

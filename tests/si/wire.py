@@ -170,7 +170,7 @@ class RM:
         request = RegisterResourceManagerRequest(rmID=self.rm_id, version="1.4", **more)
         call = self.scheduler.RegisterResourceManager(request, metadata=self.metadata)
         await call
-        self.epoch = dict(await call.initial_metadata())["quadriga-epoch"]
+        self.epoch = dict([*(await call.initial_metadata())])["quadriga-epoch"]
 
     def open(self, name: str, *, bound: bool = True, **metadata: Any) -> Wire:
         pairs = [*self.metadata, *((f"quadriga-{k}", str(v)) for k, v in metadata.items())]
