@@ -426,7 +426,7 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
             self._note(response)
 
     keys = [f"p-{n}" for n in range(20_000)]
-    with Serving(limits=Limits(backlog_bytes=400_000, batch_bytes=2_000)) as small:
+    with Serving(limits=Limits(backlog_bytes=1_600_000, batch_bytes=2_000)) as small:
         heard = Stuck()
         rm = client(address=small.address)
         rm.register_resource_manager(register(), heard)
