@@ -7,6 +7,7 @@ from bench._timing import Clock, floor, median_of, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Options
 from quadriga.core.journal import Journal
+from quadriga.fsm.table import Edge
 
 
 class _Entity:
@@ -18,9 +19,9 @@ def measure() -> list[Figure]:
     """ns of one record; a decision with a ring, with everything kept, and with no journal at all."""
     base = floor()
     journal = Journal(100_000)
-    entity = _Entity()
+    entity, edge = _Entity(), Edge("application", "Accepted", "run", "Running")
     record = per_call(
-        lambda: journal.add(1, "application", entity, "run", "Accepted", "Running", "schedule"),
+        lambda: journal.add(1, entity, edge, "schedule"),
         20_000,
     )
     costs = {size: median_of(lambda s=size: _decision(s)) for size in (0, 100_000, None)}  # type: ignore[misc]

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from quadriga.fsm.table import Entity
+from quadriga.fsm.table import Edge, Entity
 
-__all__ = ["Journal", "Record"]
+__all__ = ["Entry", "Journal", "Record"]
+
+#: a record as it is kept: seq, time, entity, edge, cause
+Entry = tuple[int, int, Entity, Edge, str]
 
 
 class Record(NamedTuple):
@@ -45,22 +48,12 @@ class Journal:
     __slots__ = ("records", "count")
 
     def __init__(self, size: int | None) -> None:
-        #: as they are kept; for the kernel, which appends to them
-        self.records: deque[tuple[int, int, str, Entity, str, str, str, str]] = deque(maxlen=size)
+        self.records: deque[Entry] = deque(maxlen=size)
         self.count = 0
 
-    def add(
-        self,
-        time: int,
-        lifecycle: str,
-        entity: Entity,
-        trigger: str,
-        source: str,
-        target: str,
-        cause: str,
-    ) -> None:
+    def add(self, time: int, entity: Entity, edge: Edge, cause: str) -> None:
         """Append a record."""
-        self.records.append((self.count, time, lifecycle, entity, trigger, source, target, cause))
+        self.records.append((self.count, time, entity, edge, cause))
         self.count += 1
 
     @property
@@ -69,9 +62,7 @@ class Journal:
         return self.records.maxlen
 
     def __iter__(self) -> Iterator[Record]:
-        for seq, time, lifecycle, entity, trigger, source, target, cause in self.records:
-            key = f"{lifecycle}/{entity.key}"
-            yield Record(seq, time, key, trigger, source, target, cause)
+        yield from map(_record, self.records)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -87,11 +78,11 @@ class Journal:
         """
         lifecycle, _, identity = key.partition("/")
         return tuple(
-            Record(seq, time, key, *rest)
-            for seq, time, name, entity, *rest in self.records
-            if name == lifecycle
-            and entity.key == identity
-            and (partition is rm_id is None or _lives_in(entity, partition, rm_id))
+            _record(entry)
+            for entry in self.records
+            if entry[3].lifecycle == lifecycle
+            and entry[2].key == identity
+            and (partition is rm_id is None or _lives_in(entry[2], partition, rm_id))
         )
 
     def copy(self) -> Journal:
@@ -110,9 +101,9 @@ class Journal:
         other.count = self.count
         return other
 
-    def entries(self, seq: int) -> list[tuple[int, int, str, Entity, str, str, str, str]]:
-        """What came from number ``seq`` on, oldest first, as it is kept: (seq, time, lifecycle,
-        entity, trigger, from, to, cause). For who follows everything, and has to be quick."""
+    def entries(self, seq: int) -> list[Entry]:
+        """What came from number ``seq`` on, oldest first, as it is kept. For who follows everything,
+        and has to be quick."""
         wanted = min(len(self.records), max(0, self.count - seq))
         found = list(islice(reversed(self.records), wanted))
         found.reverse()
@@ -120,13 +111,13 @@ class Journal:
 
     def stories(self, entities: Callable[[str, Entity], bool]) -> Iterator[Record]:
         """The records of all entities that are chosen, by lifecycle and entity, newest first."""
-        for seq, time, lifecycle, entity, *rest in reversed(self.records):
-            if entities(lifecycle, entity):
-                yield Record(seq, time, f"{lifecycle}/{entity.key}", *rest)
+        for entry in reversed(self.records):
+            if entities(entry[3].lifecycle, entry[2]):
+                yield _record(entry)
 
-    def edges(self) -> Counter[tuple[str, str, str, str]]:
-        """How often each (lifecycle, source, trigger, target) is among what is remembered."""
-        return Counter((r[2], r[5], r[4], r[6]) for r in self.records)
+    def edges(self) -> Counter[Edge]:
+        """How often each edge is among what is remembered."""
+        return Counter(entry[3] for entry in self.records)
 
     @property
     def since(self) -> int | None:
@@ -135,12 +126,16 @@ class Journal:
 
     def story_of(self, lifecycle: str, entity: Entity) -> tuple[Record, ...]:
         """The story of this very object, whoever else has its id."""
-        key = f"{lifecycle}/{entity.key}"
         return tuple(
-            Record(seq, time, key, *rest)
-            for seq, time, _, each, *rest in self.records
-            if each is entity
+            _record(entry)
+            for entry in self.records
+            if entry[2] is entity and entry[3].lifecycle == lifecycle
         )
+
+
+def _record(entry: Entry) -> Record:
+    seq, time, entity, (lifecycle, source, trigger, target), cause = entry
+    return Record(seq, time, f"{lifecycle}/{entity.key}", trigger, source, target, cause)
 
 
 def _lives_in(entity: Any, partition: str | None, rm_id: str | None) -> bool:

@@ -119,29 +119,24 @@ class Kernel:
     def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
         """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
         story in its notes: that is a bug."""
-        source = entity.state
         try:
-            effects = lifecycle.take(entity, trigger, info)
+            step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
             for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
-        target = entity.state
-        if source != target:
-            entity.entries += 1
-            name = lifecycle.name
-            journal = self.journal  # what ``Journal.add`` does, for this is done most of all
-            journal.records.append(
-                (journal.count, self.now, name, entity, trigger, source, target, self.cause)
-            )
+        moves, effects = step.moves, step.effects
+        if moves or effects:
+            journal = self.journal
+            journal.records.append((journal.count, self.now, entity, step.edge, self.cause))
             journal.count += 1
-            if target in lifecycle.timed:
-                self._limit(lifecycle, entity, target)
-            if name in self.entered:
+        if moves:
+            entity.entries += 1
+            if step.target in lifecycle.timed:
+                self._limit(lifecycle, entity, step.target)
+            if lifecycle.name in self.entered:
                 self.reason = info.get("reason") or ""
-                self.entered[name](entity)
-        elif effects:
-            self.journal.add(self.now, lifecycle.name, entity, trigger, source, target, self.cause)
+                self.entered[lifecycle.name](entity)
         if effects:
             self._execute(lifecycle, entity, effects)
 

@@ -14,7 +14,7 @@ the entity as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transitions import EventData, Machine
@@ -22,6 +22,7 @@ from transitions.core import Event, Transition
 
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.table import (
+    Edge,
     Effect,
     Emitter,
     Entity,
@@ -35,7 +36,7 @@ from quadriga.fsm.table import (
 )
 from quadriga.fsm.validation import validate
 
-__all__ = ["Deliver", "Lifecycle", "Taken"]
+__all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
 #: Where a machine made for an embedder hands the effects of a transition, after it. What it returns
 #: goes to the library: an asynchronous machine awaits it.
@@ -43,10 +44,24 @@ Deliver = Callable[[Any, tuple[Effect, ...]], Any]
 #: What ``Lifecycle.observe`` calls.
 Taken = Callable[[Row], object]
 
-#: The rows of a state and a trigger to try in order: guard, target, and the row if it emits.
-Choices = tuple[tuple[Guard | None, str | None, Row | None], ...]
-#: The next state's name, where there is nothing to choose and nothing to emit.
-Cell = str | Choices
+
+@dataclass(slots=True)
+class Step:
+    """What firing a trigger has come to: the edge, whether the state is another now, the effects.
+
+    One object stands for all transitions of a row that emits nothing.
+    """
+
+    edge: Edge
+    target: str
+    moves: bool
+    effects: tuple[Effect, ...] = ()
+
+
+#: The rows of a state and a trigger to try in order: guard, step, and the row if it emits.
+Choices = tuple[tuple[Guard | None, Step, Row | None], ...]
+#: The step alone, where there is nothing to choose and nothing to emit.
+Cell = Step | Choices
 
 
 class Lifecycle:
@@ -101,18 +116,20 @@ class Lifecycle:
         Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
         or an emitter raises; in both cases nothing has changed.
         """
-        return self.take(entity, trigger, info)
+        return self.take(entity, trigger, info).effects
 
-    def take(self, entity: Entity, trigger: str, info: Info) -> tuple[Effect, ...]:
-        """``fire``, where what the caller adds is one mapping already: for those who fire often."""
+    def take(self, entity: Entity, trigger: str, info: Info) -> Step:
+        """``fire`` for those who fire often: what the caller adds is one mapping already, and all
+        that is known of the transition is returned."""
         try:
             cell = self._cells[trigger][entity.state]
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
-        if cell.__class__ is str:
-            entity.state = cell
-            return ()
-        return _fire_choices(entity, cell, info)  # type: ignore[arg-type]
+        if cell.__class__ is Step:
+            if cell.moves:
+                entity.state = cell.target
+            return cell
+        return _take_choice(entity, cell, info)  # type: ignore[arg-type]
 
     def choose(self, entity: Entity, trigger: str, info: Mapping[str, Any]) -> Row:
         """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
@@ -146,17 +163,20 @@ class Lifecycle:
                 for source in event.transitions:
                     event.fill(source, tuple(self._observers.values()))
 
-    def _take_stock(self, entity: Entity, trigger: str, info: Info) -> tuple[Effect, ...]:
+    def _take_stock(self, entity: Entity, trigger: str, info: Info) -> Step:
         try:
             event = self.machine.events[trigger]
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
         # asked first, because a guard or an emitter may raise a MachineError of its own
-        if entity.state not in event.transitions:
-            raise InvalidTransition(self.name, entity.key, entity.state, trigger)
+        source = entity.state
+        if source not in event.transitions:
+            raise InvalidTransition(self.name, entity.key, source, trigger)
         data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
         event._trigger(data)
-        return getattr(data, "effects", ())
+        edge = Edge(self.name, source, trigger, entity.state)
+        effects = getattr(data, "effects", ())
+        return Step(edge, edge.target, source != edge.target, effects)
 
     # -- reading the table -------------------------------------------------------------------
 
@@ -265,10 +285,9 @@ class LeanEvent(Event):
         rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
         if observers:
             rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
-        first = rows[0]
-        plain = first.guard is None and not first.emit
-        choices = tuple((r.guard, r.target, r if r.emit else None) for r in rows)
-        self.cells[source] = (first.target or first.source) if plain else choices
+        choices = tuple((r.guard, _step_of(self.machine, r), r if r.emit else None) for r in rows)
+        guard, step, emitting = choices[0]
+        self.cells[source] = step if guard is None and emitting is None else choices
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
         """The library's way in (``model.run()`` after ``machine.add_model(model)``).
@@ -278,12 +297,12 @@ class LeanEvent(Event):
         try:
             cell = self.cells[model.state]
         except KeyError:
-            name = self.machine.name.removesuffix(": ")
+            name = _name_of(self.machine)
             key = str(getattr(model, "key", model))
             raise InvalidTransition(name, key, model.state, self.name) from None
-        if isinstance(cell, str):
-            model.state = cell
-        elif effects := _fire_choices(model, cell, info):
+        if isinstance(cell, Step):
+            model.state = cell.target
+        elif effects := _take_choice(model, cell, info).effects:
             _deliver_to_model(model, effects)
         return True
 
@@ -313,13 +332,25 @@ class _LeanMachine(Machine):
             )
 
 
-def _fire_choices(entity: Any, choices: Choices, info: Info) -> tuple[Effect, ...]:
-    for guard, target, emitting in choices:
+def _name_of(machine: Machine) -> str:
+    return str(machine.name.removesuffix(": "))  # the library adds that
+
+
+def _step_of(machine: Machine, row: Row) -> Step:
+    target = row.target or row.source
+    edge = Edge(_name_of(machine), row.source, row.trigger, target)
+    return Step(edge, target, target != row.source)
+
+
+def _take_choice(entity: Any, choices: Choices, info: Info) -> Step:
+    for guard, step, emitting in choices:
         if guard is None or guard(entity, info):
-            effects = _emit(entity, emitting, info) if emitting is not None else ()
-            if target is not None:
-                entity.state = target
-            return effects
+            if emitting is not None:
+                effects = _emit(entity, emitting, info)
+                step = Step(step.edge, step.target, step.moves, effects)
+            if step.moves:
+                entity.state = step.target
+            return step
     # validate() lets no table through whose alternatives can all fail
     raise AssertionError(f"{choices} are guarded, all of them")
 

@@ -18,6 +18,7 @@ __all__ = [
     "MINUTE",
     "SECOND",
     "STAYS",
+    "Edge",
     "Effect",
     "Emitter",
     "Entity",
@@ -65,6 +66,15 @@ class Fired(NamedTuple):
     source: str
     target: str
     info: Info
+
+
+class Edge(NamedTuple):
+    """A way that an entity has gone; all that have gone it share one object."""
+
+    lifecycle: str
+    source: str
+    trigger: str
+    target: str
 
 
 Emitter = Callable[[Any, Fired], Iterable[Effect]]

@@ -12,6 +12,7 @@ import pytest
 from quadriga.cli.serving import journal_file
 from quadriga.cli.serving.journal_file import JournalFile, _line
 from quadriga.core import Journal, Options, Record
+from quadriga.fsm.table import Edge
 from quadriga.sim import read_journal
 from quadriga.sim.script import Script
 
@@ -57,7 +58,7 @@ def test_any_name_is_written_so_that_it_can_be_read_again(path: Path) -> None:
     class Named:
         key, state = evil, "New"
 
-    journal.add(1, "application", Named(), "ask", "New", "Accepted", "because")  # type: ignore[arg-type]
+    journal.add(1, Named(), Edge("application", "New", "ask", "Accepted"), "because")  # type: ignore[arg-type]
     file.write(journal)
     file.close()
     [line] = read_journal(path)

@@ -10,6 +10,7 @@ import pytest
 from quadriga.core import Journal, Options, RequestError, Scheduler
 from quadriga.core.timers import Timers
 from quadriga.fsm import NODE, InvalidTransition
+from quadriga.fsm.table import Edge
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script, lines
 
@@ -25,7 +26,7 @@ class Thing:
 
 def fill(journal: Journal, *keys: str) -> None:
     for at, key in enumerate(keys):
-        journal.add(at, "thing", Thing(key), "go", "Here", "There", "a test")
+        journal.add(at, Thing(key), Edge("thing", "Here", "go", "There"), "a test")
 
 
 def run(script: Script) -> Script:

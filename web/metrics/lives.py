@@ -16,6 +16,7 @@ from quadriga.fsm import LIFECYCLES
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as ask_life
+from quadriga.fsm.table import Edge
 from quadriga.web.metrics.families import SECOND, Histogram
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Lives:
         #: the number of the next record to look at, and how many had gone before anybody looked
         self.cursor = 0
         self.missed = 0
-        self._edges: dict[tuple[str, str, str, str], _Edge] = {}
+        self._edges: dict[Edge, _Edge] = {}
         #: how long those who have left a state had been in it, by (lifecycle, state)
         self.lasted: dict[tuple[str, str], Histogram] = {}
         #: how long it took until something was allocated, by leaf and whether to a placeholder
@@ -117,11 +118,10 @@ class Lives:
         find, left = edges.get, since.pop
         waited: tuple[dict[Application, list[int]], dict[Application, list[int]]] = ({}, {})
         moved = False
-        for _, time, lifecycle, entity, trigger, source, target, cause in entries:
-            edge = find((lifecycle, trigger, source, target))
+        for _, time, entity, way, cause in entries:
+            edge = find(way)
             if edge is None:
-                edge = _Edge(lifecycle, source, target)
-                edges[lifecycle, trigger, source, target] = edge
+                edge = edges[way] = _Edge(way.lifecycle, way.source, way.target)
             edge.count += 1
             kind = edge.kind
             if kind == _NOTHING:
@@ -130,7 +130,7 @@ class Lives:
             if kind == _PLACED:
                 ask = who.ask
                 if ask.placeholder:
-                    placeholders[target] += 1
+                    placeholders[way.target] += 1
                 if cause not in _BROUGHT:
                     waits, app = waited[ask.placeholder], ask.app
                     if app in waits:
@@ -140,7 +140,7 @@ class Lives:
                 continue
             if kind == _MOVED:
                 moved = True
-                if source == target:
+                if way.source == way.target:
                     continue
             began = left(who, None)
             if began is None and edge.began is not None and cause not in _BROUGHT:
@@ -149,20 +149,20 @@ class Lives:
                 edge.lasted.append(time - began)
             if edge.enters:
                 since[who] = time
-            if lifecycle == "allocation":
-                if target == allocation_life.RELEASING:
+            if way.lifecycle == "allocation":
+                if way.target == allocation_life.RELEASING:
                     self.releases[who.reason] += 1
                 if who.ask.placeholder:
-                    placeholders[target] += 1
+                    placeholders[way.target] += 1
         self._settle(waited)
         if moved:
             self._forget()
 
     def _settle(self, waited: tuple[dict[Application, list[int]], ...]) -> None:
         """Enter the durations of a batch into their histograms."""
-        for (lifecycle, _, source, _), edge in self._edges.items():
+        for way, edge in self._edges.items():
             if edge.lasted:
-                state = lifecycle, source
+                state = way.lifecycle, way.source
                 if state not in self.lasted:
                     self.lasted[state] = Histogram(STATE_BOUNDS)
                 self.lasted[state].observe_all(edge.lasted)
@@ -194,7 +194,8 @@ class Lives:
     @property
     def edges(self) -> dict[tuple[str, str, str, str], int]:
         """How often each (lifecycle, trigger, from, to) was taken, in order."""
-        return {edge: self._edges[edge].count for edge in sorted(self._edges)}
+        known = {(w.lifecycle, w.trigger, w.source, w.target): w for w in self._edges}
+        return {edge: self._edges[known[edge]].count for edge in sorted(known)}
 
     @property
     def remembered(self) -> int:
