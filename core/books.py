@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
-    from quadriga.core.order.shapes import Need
+    from quadriga.core.order.shapes import Shape
 
 __all__ = [
+    "enter",
     "expect",
     "free_node",
     "give_up",
@@ -131,83 +132,67 @@ def hold(allocation: Allocation) -> None:
 def place(allocation: Allocation) -> None:
     """What was pending takes its place in all books at once, as most allocations do: ``use_node``,
     ``hold`` and ``unexpect`` in one pass."""
-    ask = allocation.ask
-    app = ask.app
-    node = allocation.node
-    assert ask.group is not None
-    need = ask.group.shape.need
-    node.allocations[allocation] = None
-    if ask.placeholder:
-        app.placeholders[allocation.uuid] = allocation
-        book = app.allocated_placeholder
-    else:
-        app.allocations[allocation.uuid] = allocation
-        book = app.allocated
-        if app.queue.fair:
-            app.rank = None
-    if (notices := app.partition.notices) is not None:
-        notices.hold[app] = None
+    group = allocation.ask.group
+    assert group is not None
+    app = group.app
+    enter(allocation)
     if not app.counted:
         limits.count(app)
-    on_node, available, pending, usage = node.allocated, node.available, app.pending, app.usage_book
-    for at, value in need:
-        on_node[at] += value
-        available[at] -= value
-        book[at] += value
-        pending[at] -= value
-        usage[at] += value
-    for more in app.more_books:
-        for at, value in need:
-            more[at] += value
-    for queue in app.queue.lineage:
-        allocated, pending = queue.allocated, queue.pending
-        for at, value in need:
-            allocated[at] += value
-            pending[at] -= value
-        queue.rank = None
-    node.partition.board.took(node)
+    place_below(allocation.node, group.shape, app.queue.lineage)
+    place_above(group, 1)
 
 
-def place_below(allocation: Allocation, need: Need, queues: tuple[Queue, ...]) -> None:
-    """The part of ``place`` that the next decision may look at: the node, and these queues. The rest
-    is put off until ``place_above``."""
-    node = allocation.node
-    node.allocations[allocation] = None
+def enter(allocation: Allocation) -> None:
+    """The node and the application know the allocation by name."""
+    allocation.node.allocations[allocation] = None
     ask = allocation.ask
-    held = ask.app.placeholders if ask.placeholder else ask.app.allocations
+    app = ask.app
+    held = app.placeholders if ask.placeholder else app.allocations
     held[allocation.uuid] = allocation
-    on_node, available = node.allocated, node.available
+
+
+def place_below(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
+    """The quantities of one allocation that is placed, where every next decision looks at them: those
+    of its node, and of these queues."""
+    need = shape.need
+    allocated, available = node.allocated, node.available
     for at, value in need:
-        on_node[at] += value
+        allocated[at] += value
         available[at] -= value
+    node.partition.board.took(node, shape)
     for queue in queues:
         allocated, pending = queue.allocated, queue.pending
         for at, value in need:
             allocated[at] += value
             pending[at] -= value
         queue.rank = None
-    node.partition.board.took(node)
 
 
-def place_above(group: AskGroup, number: int) -> None:
-    """What ``place_below`` has put off, for so many allocations of one group of asks."""
+def place_above(group: AskGroup, number: int, queues: tuple[Queue, ...] = ()) -> None:
+    """All other quantities, of so many allocations of one group of asks: those of its application, its
+    user, and of these queues."""
     app = group.app
-    root = app.queue.lineage[-1]
-    root.rank = None
     if (notices := app.partition.notices) is not None:
         notices.hold[app] = None
-    book = app.allocated_placeholder if group.placeholder else app.allocated
+    if group.placeholder:
+        book = app.allocated_placeholder
+    else:
+        book = app.allocated
+        if app.queue.fair:
+            app.rank = None
+    pending, usage, more_books = app.pending, app.usage_book, app.more_books
     for at, value in group.shape.need:
         value *= number
         book[at] += value
-        app.pending[at] -= value
-        app.usage_book[at] += value
-        for more in app.more_books:
+        pending[at] -= value
+        usage[at] += value
+        for more in more_books:
             more[at] += value
-        root.allocated[at] += value
-        root.pending[at] -= value
-    if group.placeholder:
-        owe(app)
+        for queue in queues:
+            queue.allocated[at] += value
+            queue.pending[at] -= value
+    for queue in queues:
+        queue.rank = None
 
 
 def give_up(allocation: Allocation) -> None:

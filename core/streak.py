@@ -28,7 +28,8 @@ from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
@@ -38,6 +39,8 @@ __all__ = ["decide_all"]
 _SHORT: Final = 8
 #: so many decisions at most are made the long way before the next streak is tried
 _PATIENCE: Final = 64
+#: so many picks are carried out together at most
+_AT_ONCE: Final = 512
 #: more than any quota has room for
 _PLENTY: Final = 1 << 62
 
@@ -63,31 +66,68 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
 
 
 class _Place:
-    """Where a leaf has got to: the group whose ask is next, and what it was given meanwhile.
+    """Where a leaf has got to: the ask that is next, in which group, and how far that goes.
 
-    ``until`` is the rank of the group that comes after it in its application, if there is one.
-    ``queues`` are those between the application and root, whose books decide who is next. A gang
-    takes ``left`` more placeholders before it may be complete.
+    ``repeats`` allocations are still to be made of the ask, and ``more`` asks wait behind it.
+    ``until`` is the rank of the group that comes after this one in its application, if there is one.
+    A gang takes ``left`` more placeholders before it may be complete. ``taken`` were placed since the
+    books were settled; ``queues`` are those below root, whose books are always right.
     """
 
-    __slots__ = ("app", "group", "left", "need", "queues", "taken", "task_group", "until")
+    __slots__ = (
+        "_asks",
+        "app",
+        "ask",
+        "group",
+        "left",
+        "more",
+        "queues",
+        "repeats",
+        "shape",
+        "taken",
+        "task_group",
+        "until",
+    )
 
     def __init__(self, app: Application, group: AskGroup, able: int) -> None:
         self.app = app
         self.group = group
-        self.need = group.shape.need
+        self.shape = group.shape
         self.queues = app.queue.lineage[:-1]
         self.taken = 0
         self.task_group = app.task_groups[group.task_group] if group.placeholder else None
-        self.left = gang.missing(app, self.need) - 1 if group.placeholder else _PLENTY
+        self.left = gang.missing(app, self.shape.need) - 1 if group.placeholder else _PLENTY
         others = (g for g in app.groups.values() if g is not group and g.bits & able)
         self.until = min((other.rank or other.make_rank() for other in others), default=None)
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin with the first ask of the group."""
+        self._asks = iter(self.group.asks.values())
+        self.more = len(self.group.asks)
+        self.step()
+
+    def step(self) -> None:
+        """Go on to the next ask; there must be one."""
+        self.ask = next(self._asks)
+        self.repeats = self.ask.pending
+        self.more -= 1
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether another group of the application comes first now."""
+        return self.until is not None and self.until < (-self.group.priority, self.ask.seq)
 
     def settle(self) -> None:
         """Write down what was put off."""
-        books.place_above(self.group, self.taken)
-        self.left -= self.taken
-        self.taken = 0
+        taken = self.taken
+        if taken:
+            self.taken = 0
+            self.left -= taken
+            books.place_above(self.group, taken, self.app.queue.lineage[-1:])
+            if self.group.placeholder:
+                books.owe(self.app)
+            self.begin()
 
 
 def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
@@ -102,12 +142,13 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
         or root.offered & (REPLACE | shapes.elsewhere)
     ):
         return 0
-    fire, say, log, now = kernel.fire, kernel.outbox.allocated, partition.rm.events, kernel.now
     able = board.able & root.offered  # nothing that is plain changes what anybody wants
     if not able:
         return 0
+    best_node, place_below = board.best, books.place_below
     places: dict[Queue, _Place] = {}
-    made = settled = room = 0
+    picks: list[tuple[_Place, Ask, Node]] = []
+    made = room = 0
     try:
         while made < most:
             queue: Queue = root
@@ -123,46 +164,63 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
                 places[queue] = place
                 room = 0
             if not room:
-                _settle(partition, places, made - settled)
-                settled = made
-                room = _room_for(places)
+                _carry_out(kernel, partition, places, picks)
+                room = min(_room_for(places), _AT_ONCE)
                 if not room:
                     break
-            group = place.group
-            asks = group.asks
-            ask = next(iter(asks.values()))
-            if place.until is not None and place.until < (-group.priority, ask.seq):
-                place.settle()
+            if place.until is not None and place.is_overtaken:
+                _carry_out(kernel, partition, places, picks)
                 del places[queue]
                 continue
-            more = ask.pending > 1
-            if ask.told or not (more or len(asks) > 1):  # the last one: more follows from it
+            ask, repeats = place.ask, place.repeats
+            # of the last ask of a group, and the last placeholder of a gang, more follows
+            if ask.told or not (repeats > 1 or place.more) or place.taken >= place.left:
                 break
-            if place.taken >= place.left:
-                break
-            node = board.best(group.shape)
+            node = best_node(place.shape)
             if node is None:
                 break
-            allocation = Allocation(ask, next_uuid(ask), node, now)
-            books.place_below(allocation, place.need, place.queues)
+            place_below(node, place.shape, place.queues)
+            picks.append((place, ask, node))
             place.taken += 1
             made += 1
             room -= 1
-            fire(ASK, ask, ask_life.ALLOCATE)
-            fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
-            ask.pending -= 1
-            if place.task_group is not None:
-                place.task_group.landed(allocation)
-            if log is not None:
-                happenings.allocated(log, allocation)
-            say(allocation)
-            if not more:
-                group.shift()
-                partition.unhinted.pop(ask, None)
-                del place.app.asks[ask.ask_key]
+            if repeats > 1:
+                place.repeats = repeats - 1
+            else:
+                place.step()
     finally:
-        _settle(partition, places, made - settled)
+        _carry_out(kernel, partition, places, picks)
     return made
+
+
+def _carry_out(
+    kernel: Kernel,
+    partition: Partition,
+    places: dict[Queue, _Place],
+    picks: list[tuple[_Place, Ask, Node]],
+) -> None:
+    """Make what was picked into allocations, say so, and settle all books."""
+    fire, say, now = kernel.fire, kernel.outbox.allocated, kernel.now
+    log, unhinted = partition.rm.events, partition.unhinted
+    for place, ask, node in picks:
+        allocation = Allocation(ask, next_uuid(ask), node, now)
+        books.enter(allocation)
+        fire(ASK, ask, ask_life.ALLOCATE)
+        fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
+        ask.pending -= 1
+        if place.task_group is not None:
+            place.task_group.landed(allocation)
+        if log is not None:
+            happenings.allocated(log, allocation)
+        say(allocation)
+        if not ask.pending:
+            place.group.shift()
+            unhinted.pop(ask, None)
+            del place.app.asks[ask.ask_key]
+    partition.changes += len(picks)
+    picks.clear()
+    for place in places.values():
+        place.settle()
 
 
 def _open(leaf: Queue, able: int) -> _Place | None:
@@ -184,18 +242,11 @@ def _open(leaf: Queue, able: int) -> _Place | None:
     return _Place(app, group, able) if plain else None
 
 
-def _settle(partition: Partition, places: dict[Queue, _Place], made: int) -> None:
-    partition.changes += made
-    for place in places.values():
-        if place.taken:
-            place.settle()
-
-
 def _room_for(places: dict[Queue, _Place]) -> int:
     """How many decisions, whosever they are, no quota and no limit there can be in the way of."""
     needs: dict[int, int] = {}
     for place in places.values():
-        for at, value in place.need:
+        for at, value in place.shape.need:
             needs[at] = max(value, needs.get(at, 0))
     apps = [place.app for place in places.values()]
     held = {queue: (queue.limits, queue.allocated) for app in apps for queue in app.queue.lineage}

@@ -84,11 +84,22 @@ class NodeBoard:
             self._weigh(node)
             self.took(node)
 
-    def took(self, node: Node) -> None:
-        """An allocation was placed on the node; it is as big and as open as before."""
-        if not self._stale:
-            node.score = self.score(node)
-            self._log.append(node.position)
+    def took(self, node: Node, shape: Shape | None = None) -> None:
+        """An allocation, of this shape, was placed on the node; it is as big and as open as before.
+
+        Whose column was looked at just now is likely to be the next again, and is kept up to date.
+        """
+        if self._stale:
+            return
+        score, log = self.score(node), self._log
+        node.score = score
+        if shape is not None and shape.synced == len(log) and not shape.required_node:
+            if (column := shape.column) is not None:
+                column[node.position] = score if shape.fits(node.available) else inf
+                shape.synced += 1
+        log.append(node.position)
+        if len(log) > self._log_limit:
+            self._trim()
 
     def gained(self, node: Node) -> None:
         """The node has more room than before: shapes without a node may now have one."""
@@ -134,7 +145,10 @@ class NodeBoard:
 
     def best(self, shape: Shape) -> Node | None:
         """The node for this shape; ``None`` also clears its bit."""
-        place = self._scores(shape).first()
+        column = shape.column
+        if column is None or shape.synced != len(self._log) or self._stale:
+            column = self._scores(shape)
+        place = column.first()
         if place >= 0:
             return self.nodes[place]
         self.able &= ~shape.place
@@ -222,12 +236,9 @@ class NodeBoard:
         self._log.clear()
 
     def _scores(self, shape: Shape) -> Scores:
-        log = self._log
         if self._stale:
             self._layout()
-        elif len(log) > self._log_limit:
-            self._trim()
-        column = shape.column
+        column, log = shape.column, self._log
         if column is None:
             column = shape.column = Scores(self._new_column(shape))
         elif shape.required_node:
@@ -249,12 +260,9 @@ class NodeBoard:
 
     def _reserve_column(self, shape: Shape) -> Column:
         """FitInScores of the nodes that may be reserved, infinite for the others."""
-        log = self._log
         if self._stale:
             self._layout()
-        elif len(log) > self._log_limit:
-            self._trim()
-        column, nodes = shape.reserve_column, self.nodes
+        column, nodes, log = shape.reserve_column, self.nodes, self._log
         if column is None:
             cells = [self._reserve_cell(node, shape) for node in nodes]
             column = shape.reserve_column = np.array(cells, dtype=np.float64)
