@@ -38,8 +38,8 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     elif not APPLICATION.idles(app.state, app_life.RUN):
         kernel.fire(APPLICATION, app, app_life.RUN)
     if (log := partition.rm.events) is not None:
-        happenings.allocated(log, allocation)
-    kernel.outbox.allocated(allocation)
+        happenings.allocated(log, (allocation,))
+    kernel.outbox.allocated((allocation,))
     if not ask.pending:
         if ask.reservations:
             reservation.cancel_all_of(partition, ask)

@@ -336,7 +336,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
         kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
     if log is not None:
         happenings.replaced(log, placeholder, real)
-    kernel.outbox.allocated(real)
+    kernel.outbox.allocated((real,))
     return real
 
 

@@ -125,20 +125,20 @@ class Kernel:
             for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
-        moves, effects = step.moves, step.effects
-        if moves or effects:
-            journal = self.journal
-            journal.records.append((journal.count, self.now, entity, step.edge, self.cause))
-            journal.count += 1
-        if moves:
+        if step.moves:
             entity.entries += 1
-            if step.target in lifecycle.timed:
-                self._limit(lifecycle, entity, step.target)
-            if lifecycle.name in self.entered:
-                self.reason = info.get("reason") or ""
-                self.entered[lifecycle.name](entity)
-        if effects:
-            self._execute(lifecycle, entity, effects)
+        elif step.quiet:
+            return
+        journal = self.journal
+        journal.records.append((journal.count, self.now, entity, step.edge, self.cause))
+        journal.count += 1
+        if step.moves and not step.quiet and step.target in lifecycle.timed:
+            self._limit(lifecycle, entity, step.target)
+        if step.moves and lifecycle.name in self.entered:
+            self.reason = info.get("reason") or ""
+            self.entered[lifecycle.name](entity)
+        if step.effects:
+            self._execute(lifecycle, entity, step.effects)
 
     def settle(self) -> None:
         """Fire what was queued, first come first served, until nothing is left."""

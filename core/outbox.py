@@ -101,47 +101,54 @@ class Outbox:
 
     # -- allocations -----------------------------------------------------------------------------
 
-    def allocated(self, allocation: Allocation) -> None:
-        """A new (or recovered and echoed) allocation (G4, G33)."""
-        ask = allocation.ask
-        app = ask.app
-        rm = app.partition.rm
-        group = ask.group
-        template = group.template if group is not None else None
-        if template is None:
-            template = _template(ask)
-            if group is not None:
-                group.template = template
-        if self._batch == 1:
-            response = _response_of(template)
-            self.outputs.append(_output((rm.rm_id, response)))
-            self._open = None
-            message = response.new[0]
-        else:
-            response = self._response(rm, "new")
-            if len(response.new) >= self._batch:
-                self._open = None
-                response = self._response(rm, "new")
-            response.MergeFromString(template)  # one more of them
-            message = response.new[-1]
-        message.allocationKey = ask.ask_key
-        message.UUID = allocation.uuid
-        message.nodeID = allocation.node.node_id
-        if allocation.vector is not ask.vector:  # the ask has changed since (I17)
-            message.resourcePerAlloc.CopyFrom(app.partition.registry.message(allocation.vector))
-        if rm.speaks_allocation_id:
-            message.allocationID = allocation.uuid
-        if ask.tags:
-            message.allocationTags.update(ask.tags)
-        if ask.originator:
-            message.originator = True
-        if not ask.allow_preempt_self or ask.allow_preempt_other:
-            message.preemptionPolicy.CopyFrom(
-                PreemptionPolicy(
-                    allowPreemptSelf=ask.allow_preempt_self,
-                    allowPreemptOther=ask.allow_preempt_other,
+    def allocated(self, allocations: Iterable[Allocation]) -> None:
+        """New (or recovered and echoed) allocations (G4, G33)."""
+        single, outputs = self._batch == 1, self.outputs
+        for allocation in allocations:
+            ask = allocation.ask
+            app, group = ask.app, ask.group
+            rm = app.partition.rm
+            template = group.template if group is not None else None
+            if template is None:
+                template = _template(ask)
+                if group is not None:
+                    group.template = template
+            if single:
+                response = _response_of(template)
+                outputs.append(_output((rm.rm_id, response)))
+                message = response.new[0]
+            else:
+                message = self._batched(rm, template)
+            message.allocationKey = ask.ask_key
+            message.UUID = allocation.uuid
+            message.nodeID = allocation.node.node_id
+            if allocation.vector is not ask.vector:  # the ask has changed since (I17)
+                changed = app.partition.registry.message(allocation.vector)
+                message.resourcePerAlloc.CopyFrom(changed)
+            if rm.speaks_allocation_id:
+                message.allocationID = allocation.uuid
+            if ask.tags:
+                message.allocationTags.update(ask.tags)
+            if ask.originator:
+                message.originator = True
+            if not ask.allow_preempt_self or ask.allow_preempt_other:
+                message.preemptionPolicy.CopyFrom(
+                    PreemptionPolicy(
+                        allowPreemptSelf=ask.allow_preempt_self,
+                        allowPreemptOther=ask.allow_preempt_other,
+                    )
                 )
-            )
+        if single:
+            self._open = None
+
+    def _batched(self, rm: ResourceManager, template: bytes) -> AllocationMessage:
+        """One more in the last response, or the first of a new one."""
+        response = self._response(rm, "new")
+        if len(response.new) >= self._batch:
+            self._open = None
+            response = self._response(rm, "new")
+        response.MergeFromString(template)
+        return response.new[-1]
 
     def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
         """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""

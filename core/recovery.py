@@ -109,7 +109,7 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
     if known is not None:
         return _update(kernel, known, node, message)
     allocation = _recover(kernel, node, message)
-    kernel.outbox.allocated(allocation)
+    kernel.outbox.allocated((allocation,))
     _give_back_leftover(kernel, allocation)
     return ""
 
@@ -189,7 +189,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
     if (log := partition.rm.events) is not None:
-        happenings.allocated(log, allocation)
+        happenings.allocated(log, (allocation,))
     ask.pending -= 1
     if waited:
         _has_its_place(partition, ask)

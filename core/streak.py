@@ -120,13 +120,16 @@ class _Place:
 
     def settle(self) -> None:
         """Write down what was put off."""
-        taken = self.taken
+        app, taken = self.app, self.taken
         if taken:
             self.taken = 0
             self.left -= taken
-            books.place_above(self.group, taken, self.app.queue.lineage[-1:])
+            books.place_above(self.group, taken, app.queue.lineage[-1:])
+            for ask in self.group.shift():
+                app.partition.unhinted.pop(ask, None)
+                del app.asks[ask.ask_key]
             if self.group.placeholder:
-                books.owe(self.app)
+                books.owe(app)
             self.begin()
 
 
@@ -200,8 +203,8 @@ def _carry_out(
     picks: list[tuple[_Place, Ask, Node]],
 ) -> None:
     """Make what was picked into allocations, say so, and settle all books."""
-    fire, say, now = kernel.fire, kernel.outbox.allocated, kernel.now
-    log, unhinted = partition.rm.events, partition.unhinted
+    fire, now = kernel.fire, kernel.now
+    allocations: list[Allocation] = []
     for place, ask, node in picks:
         allocation = Allocation(ask, next_uuid(ask), node, now)
         books.enter(allocation)
@@ -210,13 +213,10 @@ def _carry_out(
         ask.pending -= 1
         if place.task_group is not None:
             place.task_group.landed(allocation)
-        if log is not None:
-            happenings.allocated(log, allocation)
-        say(allocation)
-        if not ask.pending:
-            place.group.shift()
-            unhinted.pop(ask, None)
-            del place.app.asks[ask.ask_key]
+        allocations.append(allocation)
+    if (log := partition.rm.events) is not None:
+        happenings.allocated(log, allocations)
+    kernel.outbox.allocated(allocations)
     partition.changes += len(picks)
     picks.clear()
     for place in places.values():

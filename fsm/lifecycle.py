@@ -55,6 +55,8 @@ class Step:
     edge: Edge
     target: str
     moves: bool
+    #: nothing more follows from it: no effect, and no time limit of a state that was entered
+    quiet: bool = False
     effects: tuple[Effect, ...] = ()
 
 
@@ -126,10 +128,19 @@ class Lifecycle:
         except KeyError:
             raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
         if cell.__class__ is Step:
-            if cell.moves:
-                entity.state = cell.target
-            return cell
-        return _take_choice(entity, cell, info)  # type: ignore[arg-type]
+            step = cell
+        else:
+            for guard, step, emitting in cell:  # type: ignore[union-attr]
+                if guard is None or guard(entity, info):
+                    if emitting is not None:
+                        effects = _emit(entity, emitting, info)
+                        step = Step(step.edge, step.target, step.moves, False, effects)
+                    break
+            else:  # validate() lets no table through whose alternatives can all fail
+                raise AssertionError(f"{cell} are guarded, all of them")
+        if step.moves:
+            entity.state = step.target
+        return step
 
     def choose(self, entity: Entity, trigger: str, info: Mapping[str, Any]) -> Row:
         """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
@@ -176,7 +187,7 @@ class Lifecycle:
         event._trigger(data)
         edge = Edge(self.name, source, trigger, entity.state)
         effects = getattr(data, "effects", ())
-        return Step(edge, edge.target, source != edge.target, effects)
+        return Step(edge, edge.target, source != edge.target, False, effects)
 
     # -- reading the table -------------------------------------------------------------------
 
@@ -238,11 +249,13 @@ class Lifecycle:
             auto_transitions=False,
             **(options or {}),
         )
+        if isinstance(machine, _LeanMachine):
+            machine.lifecycle = self
         for state in self.final:  # not in its constructor: transitions 0.9.0 does not know it there
             machine.get_state(state).final = True
         after: list[Any] = [_Handing(deliver)] if deliver else []
         for each in self.rows:
-            lean: dict[str, Any] = {"row": each} if issubclass(machine_cls, _LeanMachine) else {}
+            lean: dict[str, Any] = {"row": each} if isinstance(machine, _LeanMachine) else {}
             machine.add_transition(
                 each.trigger,
                 each.source,
@@ -285,24 +298,22 @@ class LeanEvent(Event):
         rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
         if observers:
             rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
-        choices = tuple((r.guard, _step_of(self.machine, r), r if r.emit else None) for r in rows)
+        choices = tuple((r.guard, self._step(r), r if r.emit else None) for r in rows)
         guard, step, emitting = choices[0]
         self.cells[source] = step if guard is None and emitting is None else choices
+
+    def _step(self, row: Row) -> Step:
+        lifecycle, target = self.machine.lifecycle, row.target or row.source
+        moves = target != row.source
+        quiet = not row.emit and not (moves and target in lifecycle.timed)
+        return Step(Edge(lifecycle.name, row.source, row.trigger, target), target, moves, quiet)
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
         """The library's way in (``model.run()`` after ``machine.add_model(model)``).
 
         Effects go to the model's ``on_effects`` where it has one.
         """
-        try:
-            cell = self.cells[model.state]
-        except KeyError:
-            name = _name_of(self.machine)
-            key = str(getattr(model, "key", model))
-            raise InvalidTransition(name, key, model.state, self.name) from None
-        if isinstance(cell, Step):
-            model.state = cell.target
-        elif effects := _take_choice(model, cell, info).effects:
+        if effects := self.machine.lifecycle.take(model, self.name, info).effects:
             _deliver_to_model(model, effects)
         return True
 
@@ -311,6 +322,7 @@ class _LeanMachine(Machine):
     event_cls = LeanEvent
     transition_cls = LeanTransition
     frozen = False
+    lifecycle: Lifecycle
 
     def add_states(self, *library: Any, **options: Any) -> None:
         self._refuse_when_frozen()
@@ -330,29 +342,6 @@ class _LeanMachine(Machine):
                 f"{self.name}the shared machine is complete; "
                 "use make_machine() for one that you can extend"
             )
-
-
-def _name_of(machine: Machine) -> str:
-    return str(machine.name.removesuffix(": "))  # the library adds that
-
-
-def _step_of(machine: Machine, row: Row) -> Step:
-    target = row.target or row.source
-    edge = Edge(_name_of(machine), row.source, row.trigger, target)
-    return Step(edge, target, target != row.source)
-
-
-def _take_choice(entity: Any, choices: Choices, info: Info) -> Step:
-    for guard, step, emitting in choices:
-        if guard is None or guard(entity, info):
-            if emitting is not None:
-                effects = _emit(entity, emitting, info)
-                step = Step(step.edge, step.target, step.moves, effects)
-            if step.moves:
-                entity.state = step.target
-            return step
-    # validate() lets no table through whose alternatives can all fail
-    raise AssertionError(f"{choices} are guarded, all of them")
 
 
 def _emit(entity: Any, row: Row, info: Mapping[str, Any]) -> tuple[Effect, ...]:

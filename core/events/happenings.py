@@ -10,7 +10,7 @@ their application by their UUID.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.dialect import EVENT_DETAIL
@@ -25,6 +25,7 @@ from quadriga.core.events.records import (
     REQUEST,
     SET,
     USERGROUP,
+    Bundle,
     Record,
     Text,
 )
@@ -220,11 +221,15 @@ def _request(
 # -- allocations -----------------------------------------------------------------------------------
 
 
-def allocated(log: EventLog, allocation: Allocation) -> None:
-    """A new or recovered allocation: its node, its user and its application have it now."""
-    group = allocation.ask.app.group_account
-    number = 3 if group is None else 4
-    log.enter((_allocated, number, log.kernel.now, allocation, allocation.vector, group), number)
+def allocated(log: EventLog, allocations: Sequence[Allocation]) -> None:
+    """New or recovered allocations: their nodes, users and applications have them now."""
+    now = log.kernel.now
+    entries: list[Bundle] = []
+    for allocation in allocations:
+        group = allocation.ask.app.group_account
+        number = 3 if group is None else 4
+        entries.append((_allocated, number, now, allocation, allocation.vector, group))
+    log.enter_all(entries)
 
 
 def _allocated(now: int, allocation: Allocation, vector: Vector, group: Account | None) -> _Records:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quadriga.core.events.records import Entry, Record, message_of, records_of
+from quadriga.core.events.records import Bundle, Entry, Record, message_of, records_of
 from quadriga.core.events.settings import EventSettings
 from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.fsm import RESOURCE_MANAGER
@@ -134,6 +134,16 @@ class EventLog:
             self._keep(entry, number)
         if events.streams:
             events.streams = [stream for stream in events.streams if stream.take(entry, number)]
+
+    def enter_all(self, bundles: Sequence[Bundle]) -> None:
+        """Record many things, each of which is several records."""
+        events = self._events
+        if self._room or events.streams:
+            for bundle in bundles:
+                self.enter(bundle, bundle[1])
+        else:
+            events.entries.extend(bundles)
+            events.created += sum(bundle[1] for bundle in bundles)
 
     def _keep(self, entry: Entry, number: int) -> None:
         """Store it, as far as there is room, and see to it that it is sent."""

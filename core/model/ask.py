@@ -220,11 +220,19 @@ class AskGroup:
             self.rank = None
         del self.asks[ask.seq]
 
-    def shift(self) -> None:
-        """The first ask, which has no reservation, waits here no longer."""
-        _, ask = self.asks.popitem(last=False)
-        ask.group = None
+    def shift(self) -> list[Ask]:
+        """The first asks, as far as nothing of them is pending, wait here no longer. They have no
+        reservations."""
+        asks, gone = self.asks, []
+        for ask in asks.values():
+            if ask.pending:
+                break
+            gone.append(ask)
+        for ask in gone:
+            ask.group = None
+            del asks[ask.seq]
         self.rank = None
+        return gone
 
     def wants(self) -> int:
         """The bits that it should have announced now."""
