@@ -1,9 +1,9 @@
 """Asks that arrive in rows: each like the one before, but for its key.
 
 Applications ask for their pods with many asks that say the same. The first of a row is read and
-taken up as any ask (``asking``); those that follow are recognised by the bytes of their messages. They
-join its group, and are counted as pending together at the end of the row. What is said and written
-of them is what would have been, had each been taken up alone.
+taken up as any ask (``asking``); those that follow are recognised by the bytes of their messages. At
+the end of the row they join its group and are counted as pending, all together. What is said and
+written of them is what would have been, had each been taken up alone.
 """
 
 from __future__ import annotations
@@ -31,50 +31,55 @@ _SHORT_KEY: Final = 128
 class Row:
     """The asks that follow ``first``, which was taken up from ``message`` just now."""
 
-    __slots__ = ("_count", "_first", "_kernel", "_rest")
+    __slots__ = ("_asks", "_first", "_kernel", "_message", "_rest")
 
     def __init__(self, kernel: Kernel, first: Ask, message: AllocationAsk) -> None:
         self._kernel = kernel
         self._first = first
-        self._count = 0
-        self._rest = _rest_of(message, first.ask_key) if _is_plain(first) else None
+        self._message: AllocationAsk | None = message if _is_plain(first) else None
+        #: the message without its key; spelled when there is another to compare it with
+        self._rest: bytes | None = None
+        self._asks: list[Ask] = []
 
     def take(self, message: AllocationAsk) -> bool:
         """Take up the ask if it is one more of the row."""
-        rest = self._rest
+        first, rest = self._first, self._rest
         if rest is None:
-            return False
-        key = message.allocationKey
-        first, kernel = self._first, self._kernel
-        app = first.app
+            if self._message is None:
+                return False
+            rest = self._rest = _rest_of(self._message, first.ask_key)
+            self._message = None
+            if rest is None:
+                return False
+        app, key = first.app, message.allocationKey
         if not key or key in app.asks or _rest_of(message, key) != rest:
             return False
         partition = app.partition
         partition.arrivals += 1
-        partition.news += 1
-        ask = first.like(key, partition.arrivals, kernel.now)
-        app.asks[key] = ask
-        kernel.fire(ASK, ask, life.SUBMIT)
-        if (log := partition.rm.events) is not None:
-            happenings.ask_added(log, ask)
-        partition.unhinted[ask] = None
-        group = first.group
-        assert group is not None
-        group.append(ask)
-        self._count += 1
+        ask = app.asks[key] = first.like(key, partition.arrivals, self._kernel.now)
+        self._asks.append(ask)
         return True
 
     def end(self) -> None:
-        """Count those of the row as pending."""
-        if self._count:
-            first = self._first
-            more = self._count * first.pending
-            books.expect(first, more)
-            if first.placeholder:
-                group = first.app.task_groups[first.task_group]
-                group.count += more
-                group.pending += more
-            self._count = 0
+        """Those of the row wait with the first one, and are counted as pending."""
+        first, asks, kernel = self._first, self._asks, self._kernel
+        if not asks:
+            return
+        partition, group = first.app.partition, first.group
+        assert group is not None
+        for ask in asks:
+            kernel.fire(ASK, ask, life.SUBMIT)
+        if (log := partition.rm.events) is not None:
+            happenings.asks_added(log, asks)
+        group.extend(asks)
+        partition.news += len(asks)
+        partition.unhinted.update(dict.fromkeys(asks))
+        more = len(asks) * first.pending
+        books.expect(first, more)
+        if first.placeholder:
+            tasks = first.app.task_groups[first.task_group]
+            tasks.count += more
+            tasks.pending += more
 
 
 def _is_plain(ask: Ask) -> bool:

@@ -114,7 +114,7 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
     if rm.events is not None:
-        happenings.ask_added(rm.events, ask)
+        happenings.asks_added(rm.events, (ask,))
     _enter(kernel, app, ask)
     return ask
 
@@ -213,7 +213,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
     _fill_in(ask, message)
     ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
     if (log := partition.rm.events) is not None:
-        happenings.ask_added(log, ask)
+        happenings.asks_added(log, (ask,))
     if ask.placeholder:
         group = gang.task_group_of(app, ask.task_group, vector)
         group.count += ask.pending

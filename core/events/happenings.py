@@ -130,8 +130,9 @@ def _of_app(
 # -- asks ------------------------------------------------------------------------------------------
 
 
-def ask_added(log: EventLog, ask: Ask) -> None:
-    log.enter((_asked, 1, log.kernel.now, ask, ask.vector))
+def asks_added(log: EventLog, asks: Sequence[Ask]) -> None:
+    now = log.kernel.now
+    log.enter_all([(_asked, 1, now, ask, ask.vector) for ask in asks])
 
 
 def _asked(now: int, ask: Ask, vector: Vector) -> _Records:

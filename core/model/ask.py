@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.order.shapes import REPLACE, Shape
@@ -207,10 +208,12 @@ class AskGroup:
             self.rank = None
             self.app.rerank(self, self.bits)
 
-    def append(self, ask: Ask) -> None:
-        """Let a new ask, like others here and the last to arrive, wait behind them."""
-        ask.group = self
-        self.asks[ask.seq] = ask
+    def extend(self, asks: Iterable[Ask]) -> None:
+        """Let new asks, like others here and the last to arrive, wait behind them."""
+        own = self.asks
+        for ask in asks:
+            ask.group = self
+            own[ask.seq] = ask
 
     def remove(self, ask: Ask) -> None:
         """The ask waits here no longer."""
