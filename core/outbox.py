@@ -6,7 +6,7 @@ new allocations one by one unless batching was asked for; nothing is ever reorde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -101,29 +101,19 @@ class Outbox:
 
     # -- allocations -----------------------------------------------------------------------------
 
-    def allocated(self, allocations: Iterable[Allocation]) -> None:
-        """New (or recovered and echoed) allocations (G4, G33)."""
-        single, outputs = self._batch == 1, self.outputs
-        for allocation in allocations:
+    def allocated(self, allocations: Sequence[Allocation]) -> None:
+        """New (or recovered and echoed) allocations of one resource manager (G4, G33)."""
+        if not allocations:
+            return
+        rm = allocations[0].ask.app.partition.rm
+        messages = self._new(rm, [_template_of(allocation.ask) for allocation in allocations])
+        for allocation, message in zip(allocations, messages, strict=True):
             ask = allocation.ask
-            app, group = ask.app, ask.group
-            rm = app.partition.rm
-            template = group.template if group is not None else None
-            if template is None:
-                template = _template(ask)
-                if group is not None:
-                    group.template = template
-            if single:
-                response = _response_of(template)
-                outputs.append(_output((rm.rm_id, response)))
-                message = response.new[0]
-            else:
-                message = self._batched(rm, template)
             message.allocationKey = ask.ask_key
             message.UUID = allocation.uuid
             message.nodeID = allocation.node.node_id
             if allocation.vector is not ask.vector:  # the ask has changed since (I17)
-                changed = app.partition.registry.message(allocation.vector)
+                changed = ask.app.partition.registry.message(allocation.vector)
                 message.resourcePerAlloc.CopyFrom(changed)
             if rm.speaks_allocation_id:
                 message.allocationID = allocation.uuid
@@ -138,17 +128,30 @@ class Outbox:
                         allowPreemptOther=ask.allow_preempt_other,
                     )
                 )
-        if single:
-            self._open = None
 
-    def _batched(self, rm: ResourceManager, template: bytes) -> AllocationMessage:
-        """One more in the last response, or the first of a new one."""
-        response = self._response(rm, "new")
-        if len(response.new) >= self._batch:
+    def _new(self, rm: ResourceManager, templates: list[bytes]) -> list[AllocationMessage]:
+        """A message for each template, in responses of their own or as many together as there may
+        be."""
+        messages = []
+        if self._batch == 1:
+            rm_id, outputs = rm.rm_id, self.outputs
+            for template in templates:
+                response = _response_of(template)
+                outputs.append(_output((rm_id, response)))
+                messages.append(response.new[0])
             self._open = None
+            return messages
+        while templates:
             response = self._response(rm, "new")
-        response.MergeFromString(template)
-        return response.new[-1]
+            known = len(response.new)
+            if known >= self._batch:
+                self._open = None
+                continue
+            room = self._batch - known
+            response.MergeFromString(b"".join(templates[:room]))
+            messages += response.new[known:]
+            templates = templates[room:]
+        return messages
 
     def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
         """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
@@ -233,6 +236,16 @@ class Outbox:
                 reason=reason,
             ),
         )
+
+
+def _template_of(ask: Ask) -> bytes:
+    """What all asks of its group have in common is spelled once."""
+    group = ask.group
+    if group is None:
+        return _template(ask)
+    if group.template is None:
+        group.template = _template(ask)
+    return group.template
 
 
 def _template(ask: Ask) -> bytes:
