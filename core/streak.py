@@ -11,14 +11,14 @@ them, are the same with and without streaks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core import books, gang
 from quadriga.core.cycle import decide
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation, next_uuid
-from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.queue import LeafQueue, first_of
 from quadriga.core.order.shapes import REPLACE
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
@@ -63,6 +63,10 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
         if not decide(kernel, partition):
             return whole - left, False
     return whole, True
+
+
+#: of a parent queue: what is wanted below that nothing stops, and the children that want it
+_Fork = tuple[int, "list[Queue] | None"]
 
 
 class _Place:
@@ -149,16 +153,16 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
     if not able:
         return 0
     best_node, place_below = board.best, books.place_below
+    forks: dict[Queue, _Fork] = {}
     places: dict[Queue, _Place] = {}
     picks: list[tuple[_Place, Ask, Node]] = []
     made = room = 0
     try:
         while made < most:
-            queue: Queue = root
-            wanted = able
+            queue: Any = root
             while not queue.leaf:
-                wanted &= ~queue.blocked
-                queue = queue.best(wanted)
+                wanted, rivals = forks.get(queue) or _fork(forks, queue, able)
+                queue = first_of(rivals) if rivals is not None else queue.best(wanted)
             place = places.get(queue)
             if place is None:
                 place = _open(queue, wanted)
@@ -221,6 +225,14 @@ def _carry_out(
     picks.clear()
     for place in places.values():
         place.settle()
+
+
+def _fork(forks: dict[Queue, _Fork], queue: Any, able: int) -> _Fork:
+    """Where the way down from this queue divides, which stays so for the streak."""
+    for above in queue.lineage:
+        able &= ~above.blocked
+    fork = forks[queue] = able, queue.rivals(able)
+    return fork
 
 
 def _open(leaf: Queue, able: int) -> _Place | None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.vain import Vain
     from quadriga.core.timers import Timer
 
-__all__ = ["LeafQueue", "ParentQueue", "Queue", "goes_before"]
+__all__ = ["LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
@@ -381,24 +381,19 @@ class ParentQueue(Queue):
 
     def best(self, able: int) -> Any:
         """As for every level; exactly equal shares are decided by more pending, then the name."""
-        wanted = self.mask & ~self.blocked & able
+        wanted = self.offered & able
         if not wanted:
             return None
         few = self.few
-        if few is not None and len(few) == 1:
-            return next(iter(few))
-        best: Any = None
-        head: Key = ()
-        tied: list[Queue] | None = None
-        for child in few if few is not None else self._candidates(wanted):
-            if child.mask & ~child.blocked & wanted:
-                rank = child.rank or child.make_rank()
-                if best is None or rank < head:
-                    best, head, tied = child, rank, None
-                elif rank == head:
-                    tied = [best] if tied is None else tied
-                    tied.append(child)
-        return best if tied is None else _first_of(tied)
+        if few is None:
+            return first_of([child for child in self._candidates(wanted) if child.offered & wanted])
+        return first_of([child for child in few if child.offered & wanted])
+
+    def rivals(self, able: int) -> list[Queue] | None:
+        """Among whom ``best`` decides, as long as nobody starts or stops to wait; ``None`` where it
+        had better be asked each time."""
+        wanted = self.offered & able
+        return [child for child in self.few if child.offered & wanted] if self.few else None
 
     def _candidates(self, wanted: int) -> Iterable[Queue]:
         """Children among which the best is: for each bit the first and its equals, or, where there
@@ -411,13 +406,29 @@ class ParentQueue(Queue):
         return children.values()
 
 
+def first_of(queues: list[Any]) -> Any:
+    """The first of some queues beside one another."""
+    if len(queues) == 1:
+        return queues[0]
+    best: Any = None
+    head: Key = ()
+    tied: list[Queue] | None = None
+    for queue in queues:
+        rank = queue.rank or queue.make_rank()
+        if best is None or rank < head:
+            best, head, tied = queue, rank, None
+        elif rank == head:
+            tied = [best] if tied is None else tied
+            tied.append(queue)
+    return best if tied is None else _first_of_tied(tied)
+
+
 def goes_before(one: Queue, other: Queue) -> bool:
-    """Whether a queue comes before one beside it, as ``ParentQueue.best`` has it (5.4)."""
-    left, right = one.rank or one.make_rank(), other.rank or other.make_rank()
-    return left < right if left != right else _first_of([one, other]) is one
+    """Whether a queue comes before one beside it (5.4)."""
+    return first_of([one, other]) is one
 
 
-def _first_of(tied: list[Queue]) -> Queue:
+def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal keys: least share without rounding, most pending, name."""
     first = tied[0]
     for other in tied:
@@ -510,16 +521,14 @@ class LeafQueue(Queue):
         lanes = (self.serving, self.admission) if not self.limited else self.lanes
         best = None
         for lane in lanes:
-            if lane.mask & ~lane.blocked & able:
+            if lane.offered & able:
                 app = lane.best(able)
                 if best is None or (app.rank or app.make_rank()) < (best.rank or best.make_rank()):
                     best = app
         return best
 
     def announce(self, child: Any, bits: int) -> None:
-        if fresh := bits & ~self.mask:
-            self.mask |= fresh
-            self._pass_on(fresh & ~self.blocked)
+        self._wanted(bits)
 
     def withdraw(self, child: Any, bits: int) -> None:
         other = self.admission if child is self.serving else self.serving
@@ -528,9 +537,7 @@ class LeafQueue(Queue):
             for lane in self.lanes:
                 if lane is not child:
                     gone &= ~lane.offered
-        if gone:
-            self.mask &= ~gone
-            self._take_back(gone & ~self.blocked)
+        self._unwanted(gone)
 
     def refresh_admission(self) -> None:
         """Open or close the lanes of those who need a place."""

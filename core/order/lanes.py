@@ -193,7 +193,7 @@ class LaneSet(Level):
 
     def best(self, able: int) -> Application | None:
         """The first application among those that wait for a bit of ``able``."""
-        wanted = self.mask & ~self.blocked & able
+        wanted = self.offered & able
         if not wanted:
             return None
         lanes = self.few

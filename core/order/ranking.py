@@ -123,12 +123,13 @@ class Level:
     """A level of the tree: its waiting children by bit, and what it passes on to its parent.
 
     ``mask`` has the bits that some child waits for. ``blocked`` bits are not passed on: no quota
-    for them here, or the application may not be served at all (``EVERY_BIT``). ``few`` are the
+    for them here, or the application may not be served at all (``EVERY_BIT``). ``offered`` is the
+    rest, the bits that the parent knows of. ``few`` are the
     children that wait for anything, while they are few; ``None``: they are in the heaps of
     ``waiting``, by bit, until nobody waits any more.
     """
 
-    __slots__ = ("above", "blocked", "few", "mask", "rank", "waiting")
+    __slots__ = ("above", "blocked", "few", "mask", "offered", "rank", "waiting")
 
     #: whether the walk down the tree ends here
     is_application = False
@@ -139,16 +140,12 @@ class Level:
         self.waiting: dict[int, Any] = {}
         self.mask = 0
         self.blocked = 0
+        self.offered = 0
         self.rank: Key | None = None
 
     def make_rank(self) -> Key:
         """Make the sort key anew, remember and return it."""
         raise NotImplementedError
-
-    @property
-    def offered(self) -> int:
-        """The bits that the parent knows of."""
-        return self.mask & ~self.blocked
 
     def announce(self, child: Any, bits: int) -> None:
         """The child, which knows it already, starts to wait for these bits."""
@@ -161,9 +158,7 @@ class Level:
                 self.few = None
                 for each in few:
                     self._enter(each, each.offered)
-        if fresh := bits & ~self.mask:
-            self.mask |= fresh
-            self._pass_on(fresh & ~self.blocked)
+        self._wanted(bits)
 
     def _enter(self, child: Any, bits: int) -> None:
         waiting = self.waiting
@@ -199,9 +194,21 @@ class Level:
                 gone |= bit
             if not waiting:
                 self.few = {}
-        if gone:
-            self.mask &= ~gone
-            self._take_back(gone & ~self.blocked)
+        self._unwanted(gone)
+
+    def _wanted(self, bits: int) -> None:
+        """Somebody below waits for these bits."""
+        if fresh := bits & ~self.mask:
+            self.mask |= fresh
+            self.offered = self.mask & ~self.blocked
+            self._pass_on(fresh & ~self.blocked)
+
+    def _unwanted(self, bits: int) -> None:
+        """Nobody below waits for these bits any more."""
+        if bits:
+            self.mask &= ~bits
+            self.offered = self.mask & ~self.blocked
+            self._take_back(bits & ~self.blocked)
 
     def reorder(self) -> None:
         """The order of the children goes by other keys now, and they have forgotten their old ones:
@@ -215,12 +222,14 @@ class Level:
         """Stop passing on these bits."""
         fresh = bits & ~self.blocked
         self.blocked |= bits
+        self.offered = self.mask & ~self.blocked
         self._take_back(self.mask & fresh)
 
     def unblock(self, bits: int) -> None:
         """Pass these bits on again."""
         freed = self.blocked & bits
         self.blocked &= ~bits
+        self.offered = self.mask & ~self.blocked
         self._pass_on(self.mask & freed)
 
     def stops(self) -> int:
@@ -241,7 +250,7 @@ class Level:
 
     def best(self, able: int) -> Any:
         """The first child in order among those that wait for a bit of ``able``, or ``None``."""
-        wanted = self.mask & ~self.blocked & able
+        wanted = self.offered & able
         if not wanted:
             return None
         few = self.few
@@ -251,7 +260,7 @@ class Level:
         if few is not None:
             least: Key = ()
             for child in few:
-                if child.mask & ~child.blocked & wanted:
+                if child.offered & wanted:
                     rank = child.rank or child.make_rank()
                     if found is None or rank < least:
                         found, least = child, rank
