@@ -287,12 +287,19 @@ def _waiting(partition: Partition) -> Iterator[str]:
             yield from waiting_violations(app)
         yield from _lanes(leaf)
     for queue in partition.queues():
+        yield from _passed_on(queue, f"queue {queue.path}")
         if not isinstance(queue, LeafQueue):
             offered = 0
             for child in queue.children.values():
                 offered |= child.offered
             if offered != queue.mask:
                 yield f"V7 queue {queue.path}: mask {queue.mask}, children offer {offered}"
+
+
+def _passed_on(level: Level, name: str) -> Iterator[str]:
+    if level.offered != level.mask & ~level.blocked:
+        text = f"offers {level.offered}, of {level.mask} without {level.blocked}"
+        yield f"V7 {name} {text}"
 
 
 def _lanes(leaf: LeafQueue) -> Iterator[str]:
@@ -318,6 +325,7 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
     if passed != leaf.mask:
         yield f"V7 leaf {leaf.path}: mask {leaf.mask}, its lanes offer {passed}"
     for level in (*leaf.lanes, *below):
+        yield from _passed_on(level, f"leaf {leaf.path}: a lane")
         if level.mask != below.get(level, 0):
             yield f"V7 leaf {leaf.path}: a lane's mask {level.mask}, below {below.get(level, 0)}"
         if isinstance(level, LimitLane):
@@ -351,3 +359,4 @@ def waiting_violations(app: Application) -> Iterator[str]:
         wants |= group.bits
     if wants != app.mask:
         yield f"V7 application {app.app_id}: mask {app.mask}, its groups want {wants}"
+    yield from _passed_on(app, f"application {app.app_id}")
