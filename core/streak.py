@@ -54,7 +54,7 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
         if wait:
             wait -= 1
         elif left > _SHORT:
-            made = _streak(kernel, partition, left)
+            made = _streak(kernel, partition, left) or _replacements(kernel, partition, left)
             left -= made
             # where a streak does not get far, the next one would not either
             pause = wait = 1 if made >= _SHORT else min(2 * pause, _PATIENCE)
@@ -65,8 +65,31 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
     return whole, True
 
 
+# -- the way down ----------------------------------------------------------------------------------
+
 #: of a parent queue: what is wanted below that nothing stops, and the children that want it
 _Fork = tuple[int, "list[Queue] | None"]
+
+
+def _next_leaf(forks: dict[Queue, _Fork], root: Queue, able: int) -> tuple[Queue, int]:
+    """The leaf that is next in order, and what is wanted there that nothing above stops."""
+    queue: Any = root
+    wanted = able
+    while not queue.leaf:
+        wanted, rivals = forks.get(queue) or _fork(forks, queue, able)
+        queue = first_of(rivals) if rivals is not None else queue.best(wanted)
+    return queue, wanted
+
+
+def _fork(forks: dict[Queue, _Fork], queue: Any, able: int) -> _Fork:
+    """Where the way down from this queue divides, which stays so for the streak."""
+    for above in queue.lineage:
+        able &= ~above.blocked
+    fork = forks[queue] = able, queue.rivals(able)
+    return fork
+
+
+# -- asks that get a node --------------------------------------------------------------------------
 
 
 class _Place:
@@ -159,10 +182,7 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
     made = room = 0
     try:
         while made < most:
-            queue: Any = root
-            while not queue.leaf:
-                wanted, rivals = forks.get(queue) or _fork(forks, queue, able)
-                queue = first_of(rivals) if rivals is not None else queue.best(wanted)
+            queue, wanted = _next_leaf(forks, root, able)
             place = places.get(queue)
             if place is None:
                 place = _open(queue, wanted)
@@ -227,14 +247,6 @@ def _carry_out(
         place.settle()
 
 
-def _fork(forks: dict[Queue, _Fork], queue: Any, able: int) -> _Fork:
-    """Where the way down from this queue divides, which stays so for the streak."""
-    for above in queue.lineage:
-        able &= ~above.blocked
-    fork = forks[queue] = able, queue.rivals(able)
-    return fork
-
-
 def _open(leaf: Queue, able: int) -> _Place | None:
     """The application and the group that are next in the leaf, if what they get is plain."""
     assert isinstance(leaf, LeafQueue)
@@ -272,3 +284,41 @@ def _room_for(places: dict[Queue, _Place]) -> int:
         ),
         default=_PLENTY,
     )
+
+
+# -- members that take over placeholders -----------------------------------------------------------
+
+
+def _replacements(kernel: Kernel, partition: Partition, most: int) -> int:
+    """Give up to so many placeholders away to gang members that wait for them; how many were.
+
+    That changes nobody's share, so in each leaf the same group goes on as long as it wants more.
+    """
+    if (
+        partition.state == queue_life.STOPPED
+        or partition.vain.known
+        or partition.woken
+        or partition.reservations
+        or partition.rm.rm_id in kernel.predicates
+    ):
+        return 0
+    root = partition.root
+    forks: dict[Queue, _Fork] = {}
+    groups: dict[Queue, AskGroup] = {}
+    made = 0
+    while made < most and root.offered & REPLACE:
+        leaf, able = _next_leaf(forks, root, REPLACE)
+        group = groups.get(leaf)
+        if group is None:
+            app = leaf.best(able)
+            group = app.best(REPLACE)
+            if any(g.bits & REPLACE for g in app.groups.values() if g is not group):
+                break
+            groups[leaf] = group
+        if not gang.replace(kernel, group.head):
+            break
+        made += 1
+        if not group.bits & REPLACE:  # others may be next now, in every queue above
+            forks.clear()
+            del groups[leaf]
+    return made

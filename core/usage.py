@@ -71,8 +71,8 @@ class Usage:
         vector = allocation.vector
         if len(book) < len(vector):
             book.extend([0] * (len(vector) - len(book)))
-        for place, value in enumerate(vector):
-            if value:
+        if seconds:
+            for place, value in enumerate(vector):
                 book[place] += value * seconds
 
 

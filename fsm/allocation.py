@@ -85,9 +85,11 @@ def preempted(allocation: AllocationFacts, info: Info) -> bool:
 
 # -- emitters ----------------------------------------------------------------------------------
 
+_REQUEST_RELEASE = (RequestRelease(),)
+
 
 def request_release(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (RequestRelease(),)
+    return _REQUEST_RELEASE
 
 
 def run_limit(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:

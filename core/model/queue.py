@@ -9,6 +9,7 @@ quota it is, and freed when that queue gets something back; nobody asks again me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
+_name = attrgetter("name")
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -444,10 +446,6 @@ def _first_of_tied(tied: list[Queue]) -> Queue:
             best: Queue = _most_pending(tied)
             return best
     return first
-
-
-def _name(queue: Queue) -> str:
-    return queue.name
 
 
 def _most_pending(queues: list[Any]) -> Any:

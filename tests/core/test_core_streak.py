@@ -288,13 +288,20 @@ def test_with_everything_at_once_they_lead_to_the_same(
 
 def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would compare the long way with itself."""
-    plain, rows = 0, 0
+    plain, swaps, rows = 0, 0, 0
     real_streak, real_take = streak._streak, alike.Row.take
+    real_replacements = streak._replacements
 
     def counted(*arguments: Any) -> int:
         nonlocal plain
         made = real_streak(*arguments)
         plain += made
+        return made
+
+    def given_up(*arguments: Any) -> int:
+        nonlocal swaps
+        made = real_replacements(*arguments)
+        swaps += made
         return made
 
     def taken(row: alike.Row, message: si.AllocationAsk) -> bool:
@@ -303,6 +310,7 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return done
 
     monkeypatch.setattr(streak, "_streak", counted)
+    monkeypatch.setattr(streak, "_replacements", given_up)
     monkeypatch.setattr(alike.Row, "take", taken)
     real_landed = streak.gang.missing
 
@@ -315,6 +323,7 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streak.gang, "missing", counted_gangs)
     said = [lived(seed, 1)["said"] for seed in range(4)]
     assert plain > 500, plain
+    assert swaps > 50, swaps
     assert rows > 1000, rows
     assert gangs > 5, gangs
     assert sum(map(len, said)) > plain
