@@ -8,6 +8,8 @@ around it (``core.service``, the simulator) own the clock and the connections.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Final
 
 from quadriga.core import (
     deadlines,
@@ -53,6 +55,10 @@ Predicate = Callable[[str, str, bool], str | None]
 PreemptionPredicate = Callable[[str, str, list[str], int], int | None]
 
 
+#: with a budget, a resource manager may have at least so many decisions made before the next one
+_TURN: Final = 64
+
+
 class Scheduler:
     """All times are integer ns of any one clock that does not go back."""
 
@@ -67,6 +73,8 @@ class Scheduler:
         self._rms: dict[str, ResourceManager] = {}
         #: the last call of ``schedule`` ended because of its limit: there may be more to decide
         self.unfinished = False
+        #: the resource manager whose turn it is, or would be
+        self._next = ""
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -93,29 +101,38 @@ class Scheduler:
         kernel.settle()
         return kernel.outbox.take()
 
-    def schedule(self, now: int, limit: int | None = None) -> list[Output]:
+    def schedule(
+        self, now: int, limit: int | None = None, budget: int | None = None
+    ) -> list[Output]:
         """Make decisions, one at a time, until there are none to make.
 
         ``limit`` is the most rounds; a round makes at most one decision in each partition (5.2).
+        Resource managers do not wait for one another: each has its rounds at one go. With a
+        ``budget``, which is the most decisions in all, they take turns, and the next call goes on
+        where this one has ended.
         """
         kernel = self._advance_to(now)
         kernel.cause = "schedule"
-        partitions = served = [p for p in self.partitions() if _is_served(p)]
-        for partition in partitions:
-            _bring_back(kernel, partition)
-        left = allowed = -1 if limit is None else limit
-        while len(partitions) > 1 and left:
-            partitions = [p for p in partitions if decide(kernel, p)]
-            left -= 1
-        if partitions and left:
-            made, more = decide_all(kernel, partitions[0], left)
-            left -= made
-            partitions = partitions if more else []
-        kernel.tally.rounds += allowed - left
-        self.unfinished = bool(partitions)
-        for partition in served:
-            if partition.notices is not None and partition not in partitions and partition.nodes:
-                partition.notices.look()
+        most = 0
+        unfinished = False
+        owners = self._in_turn()
+        turn = max(_TURN, (budget or 0) // max(1, len(owners)))
+        for own in owners:
+            allowed = -1 if limit is None else limit
+            if budget is not None:
+                if budget <= 0:
+                    self._next = own[0].rm.rm_id
+                    unfinished = True
+                    break
+                rounds = max(1, min(turn, budget) // len(own))
+                allowed = rounds if limit is None else min(limit, rounds)
+            rounds, more = _serve(kernel, own, allowed)
+            if budget is not None:
+                budget -= rounds * len(own)
+            most = max(most, rounds)
+            unfinished = unfinished or bool(more)
+        kernel.tally.rounds += most
+        self.unfinished = unfinished
         for partition in self.partitions():
             if _is_served(partition) and partition.unhinted:
                 scale_up.watch(kernel, partition)
@@ -123,6 +140,13 @@ class Scheduler:
                 vain.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()
+
+    def _in_turn(self) -> list[list[Partition]]:
+        """The partitions that are served, by resource manager, from whose turn it is on."""
+        served = [partition for partition in self.partitions() if _is_served(partition)]
+        owners = [list(own) for _, own in groupby(served, key=lambda partition: partition.rm.rm_id)]
+        first = sum(own[0].rm.rm_id < self._next for own in owners)
+        return owners[first:] + owners[:first]
 
     def advance(self, now: int) -> list[Output]:
         """Let every timer up to ``now`` fire, each at its own instant."""
@@ -387,6 +411,25 @@ class Scheduler:
 def _is_served(partition: Partition) -> bool:
     """Partitions of a resource manager that is away are not scheduled (2.10)."""
     return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
+
+
+def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int, list[Partition]]:
+    """Up to so many rounds (negative: no limit) in the partitions of one resource manager. How many
+    there were, and the partitions in which there may be more to decide."""
+    for partition in partitions:
+        _bring_back(kernel, partition)
+    going, left = partitions, most
+    while len(going) > 1 and left:
+        going = [partition for partition in going if decide(kernel, partition)]
+        left -= 1
+    if going and left:
+        rounds, more = decide_all(kernel, going[0], left)
+        left -= rounds
+        going = going if more else []
+    for partition in partitions:
+        if partition.notices is not None and partition not in going and partition.nodes:
+            partition.notices.look()
+    return most - left, going
 
 
 def _bring_back(kernel: Kernel, partition: Partition) -> None:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from quadriga.si import NodeInfo
+from collections.abc import Iterable
+
+from quadriga.core import Scheduler
+from quadriga.core.outbox import Output
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    UserGroupInformation,
+)
 from quadriga.si.constants import TAG_REQUIRED_NODE
-from quadriga.sim.script import ONE_QUEUE, Script
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
 
@@ -112,6 +125,54 @@ def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
     script.schedule(2)
     assert not script.scheduler.unfinished
     assert len(reserved(script)) == 3
+
+
+def crowd(names: Iterable[str], pods: int) -> tuple[Scheduler, dict[str, list[str]]]:
+    """Some resource managers with as many asks each, and what they will be told."""
+    scheduler = Scheduler()
+    user = UserGroupInformation(user="u", groups=["g"])
+    size = resource({"vcore": 1})
+    for name in names:
+        scheduler.apply(RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE), 0)
+        node = NodeInfo(
+            nodeID="n", action=NodeInfo.CREATE, schedulableResource=resource({"vcore": 9_999})
+        )
+        scheduler.apply(NodeRequest(rmID=name, nodes=[node]), 0)
+        app = AddApplicationRequest(applicationID="app", queueName="root.default", ugi=user)
+        scheduler.apply(ApplicationRequest(rmID=name, new=[app]), 0)
+        request = AllocationRequest(rmID=name)
+        for at in range(pods):
+            request.asks.add(
+                allocationKey=f"{at}", applicationID="app", resourceAsk=size, maxAllocations=1
+            )
+        scheduler.apply(request, 0)
+    return scheduler, {name: [] for name in names}
+
+
+def allocations(outputs: list[Output]) -> list[tuple[str, AllocationResponse]]:
+    return [(rm_id, said) for rm_id, said in outputs if isinstance(said, AllocationResponse)]
+
+
+def test_with_a_budget_resource_managers_take_turns() -> None:
+    """Nobody waits until another has got all it asked for, and everybody gets what it would alone."""
+    names, pods = ("one", "three", "two"), 150
+    scheduler, told = crowd(names, pods)
+    served = []
+    while not served or scheduler.unfinished:
+        outputs = allocations(scheduler.schedule(0, budget=100))
+        assert len(outputs) <= 100
+        served.append({rm_id for rm_id, _ in outputs})
+        for rm_id, message in outputs:
+            told[rm_id] += [new.UUID for new in message.new]
+    assert served[:3] == [{"one", "three"}, {"two", "one"}, {"three", "two"}]
+    assert told == {name: [f"{at}-0" for at in range(pods)] for name in names}
+    assert scheduler.check() == []
+
+
+def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
+    scheduler, _ = crowd(["only"], 300)
+    assert len(allocations(scheduler.schedule(0, budget=200))) == 200
+    assert scheduler.unfinished
 
 
 # -- those with reservations -----------------------------------------------------------------------
