@@ -1,12 +1,12 @@
 """Many plain allocations in a row.
 
 Most decisions are plain: an ask of a running application, or a placeholder of a gang that has started
-and is not complete, gets a node, and nothing else follows. A streak makes such decisions one after the
-other, and looks up once what stays the same from one to the next: the group whose ask is next in each
-leaf, and how often at least all quotas and limits still have room. The books that nobody looks at
-meanwhile, those of applications, users and root, are settled when the streak ends. It ends at whatever
-is not plain, which ``cycle`` decides as ever; so the decisions, and all that is said and written of
-them, are the same with and without streaks.
+and is not complete, gets a node, and nothing else follows. A streak picks such asks and their nodes one
+after the other, and looks up once what stays the same from one to the next: where the way down the
+tree divides, the group whose ask is next in each leaf, and how often at least all quotas and limits
+still have room. Only what the next pick looks at is written down at once; what was picked is carried
+out together. A streak ends at whatever is not plain, which ``cycle`` decides as ever; so the decisions,
+and all that is said and written of them, are the same with and without streaks.
 """
 
 from __future__ import annotations
