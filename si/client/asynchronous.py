@@ -32,10 +32,10 @@ from quadriga.si.client.errors import (
     refusal,
     translated,
 )
-from quadriga.si.client.line import EPOCH, IN_ORDER, Line
+from quadriga.si.client.line import Line
 from quadriga.si.client.outgoing import Outgoing
 from quadriga.si.client.registration import Delivery, Registration
-from quadriga.si.client.streams import STREAM_OF, STREAMS, Request
+from quadriga.si.client.streams import STREAM_OF, STREAMS
 from quadriga.si.client.tls import Tls
 from quadriga.si.client.watcher import Watcher
 from quadriga.si.extension.extension_pb2 import (
@@ -48,6 +48,7 @@ from quadriga.si.extension.extension_pb2 import (
     StepResponse,
 )
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
+from quadriga.si.wire import EPOCH, IN_ORDER, Request
 
 __all__ = ["MEBIBYTE", "AsyncClient", "Deliver"]
 

@@ -11,9 +11,9 @@ from grpc.aio import EOF
 
 from quadriga.si.client.answers import Ask, answer, hello
 from quadriga.si.client.errors import most_bytes, said_by
-from quadriga.si.client.line import RECEIVED, Metadata
+from quadriga.si.client.line import Metadata
 from quadriga.si.client.registration import Registration
-from quadriga.si.client.streams import STREAMS, counted, counts
+from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import (
     CALLBACK,
     Callback,
@@ -21,6 +21,7 @@ from quadriga.si.extension.extension_pb2 import (
     Channel,
     Refused,
 )
+from quadriga.si.wire import RECEIVED, counted, counts
 
 __all__ = ["Connection", "Lost"]
 

@@ -7,6 +7,7 @@ import re
 import grpc
 
 from quadriga.si import RequestError
+from quadriga.si.wire import AGAIN
 
 __all__ = [
     "ClientError",
@@ -98,7 +99,7 @@ def _code(error: grpc.RpcError) -> grpc.StatusCode:
 
 def _wants_registration(error: grpc.RpcError) -> bool:
     trailing = error.trailing_metadata() if isinstance(error, grpc.aio.AioRpcError) else None
-    return "quadriga-register" in dict(trailing or ())
+    return AGAIN in dict(trailing or ())
 
 
 def said_by(error: grpc.RpcError) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -12,18 +11,11 @@ import grpc
 from quadriga.si.client.errors import Unreachable, translated
 from quadriga.si.client.tls import Tls
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
+from quadriga.si.wire import is_loopback
 
-__all__ = ["EPOCH", "IN_ORDER", "RECEIVED", "RM_ID", "Line", "Metadata"]
+__all__ = ["Line", "Metadata"]
 
 Metadata = tuple[tuple[str, str], ...]
-
-#: metadata keys: which resource manager, in which of its registrations, and how many messages of
-#: this stream have been read since then
-RM_ID: Final = "quadriga-rm-id"
-EPOCH: Final = "quadriga-epoch"
-RECEIVED: Final = "quadriga-received"
-#: at the registration: all messages in one order, across the streams
-IN_ORDER: Final = "quadriga-in-order"
 
 _OPTIONS: Final = (
     # every connection is a new one, and waits are ours alone
@@ -42,7 +34,7 @@ class Line:
     token that would leave this machine in the clear, unless that is meant (``insecure``)."""
 
     def __init__(self, address: str, tls: Tls | None, token: str | None, *, insecure: bool) -> None:
-        if token is not None and tls is None and not insecure and not _is_loopback(address):
+        if token is not None and tls is None and not insecure and not is_loopback(address):
             raise ValueError(f"a token on its way to {address} can be read by others: use TLS")
         self.address = address
         self.metadata: Metadata = ()
@@ -79,13 +71,3 @@ class Line:
             if task is not None and task.cancelling():
                 raise
             raise Unreachable(f"{self.address}: the connection was lost") from None
-
-
-def _is_loopback(address: str) -> bool:
-    if address.startswith("unix:"):
-        return True
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

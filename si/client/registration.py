@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from quadriga.si.client.incoming import Incoming
-from quadriga.si.client.line import EPOCH, RM_ID, Metadata
+from quadriga.si.client.line import Metadata
 from quadriga.si.client.outgoing import Outgoing
 from quadriga.si.client.streams import ALL, STREAMS
 from quadriga.si.extension.extension_pb2 import CALLBACK, Channel
+from quadriga.si.wire import EPOCH, RM_ID
 
 __all__ = ["Delivery", "Registration"]
 

@@ -21,12 +21,9 @@ from quadriga.si.extension.extension_pb2 import (
     CALLBACK,
     NODE,
     Channel,
-    Counts,
 )
 
-__all__ = ["ALL", "STREAMS", "STREAM_OF", "Request", "Stream", "counted", "counts"]
-
-Request = AllocationRequest | ApplicationRequest | NodeRequest
+__all__ = ["ALL", "STREAMS", "STREAM_OF", "Stream"]
 
 
 class Stream(NamedTuple):
@@ -56,23 +53,3 @@ STREAM_OF: Final[Mapping[type[Any], Channel]] = {
 
 #: with what comes on the stream of callbacks
 ALL: Final[tuple[Channel, ...]] = (*STREAMS, CALLBACK)
-
-
-def counts(of: Mapping[Channel, int]) -> Counts:
-    """Numbers of messages as they are said."""
-    return Counts(
-        allocation=of.get(ALLOCATION, 0),
-        application=of.get(APPLICATION, 0),
-        node=of.get(NODE, 0),
-        callback=of.get(CALLBACK, 0),
-    )
-
-
-def counted(said: Counts) -> dict[Channel, int]:
-    """Numbers of messages as they were said."""
-    return {
-        ALLOCATION: said.allocation,
-        APPLICATION: said.application,
-        NODE: said.node,
-        CALLBACK: said.callback,
-    }

@@ -8,14 +8,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from quadriga.si import (
-    AllocationRequest,
-    ApplicationRequest,
-    NodeRequest,
     RegisterResourceManagerRequest,
     RequestError,
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.wire import Request
 
 __all__ = [
     "DISCONNECT",
@@ -25,10 +23,7 @@ __all__ = [
     "Outcome",
     "Predicate",
     "Preemption",
-    "Request",
 ]
-
-Request = AllocationRequest | ApplicationRequest | NodeRequest
 
 #: (allocation key, node id, allocate) gives ``None`` or the reason against it (I36)
 Predicate = Callable[[str, str, bool], str | None]

@@ -10,16 +10,9 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from itertools import islice
 
-from quadriga.si.extension.extension_pb2 import (
-    ALLOCATION,
-    APPLICATION,
-    CALLBACK,
-    NODE,
-    Counts,
-    Order,
-)
+from quadriga.si.extension.extension_pb2 import Order
 
-__all__ = ["Ordering", "counted", "counts"]
+__all__ = ["Ordering"]
 
 #: so many messages that the RM has not confirmed, and it is not one that confirms
 _MOST = 1 << 20
@@ -29,7 +22,7 @@ class Ordering:
     """The streams of the messages that the RM has not confirmed. Not safe for threads: its `Session`
     has a lock."""
 
-    __slots__ = ("_confirmed", "_kinds", "_last", "_first", "_untold")
+    __slots__ = ("_confirmed", "_first", "_kinds", "_last", "_untold")
 
     def __init__(self) -> None:
         self._kinds: deque[int] = deque()
@@ -81,23 +74,3 @@ class Ordering:
         """The RM is back and has read so many of each kind: tell it of all others."""
         self.confirm(received)
         self._untold = len(self._kinds)
-
-
-def counts(of: Mapping[int, int]) -> Counts:
-    """Numbers of messages as they are said."""
-    return Counts(
-        allocation=of.get(ALLOCATION, 0),
-        application=of.get(APPLICATION, 0),
-        node=of.get(NODE, 0),
-        callback=of.get(CALLBACK, 0),
-    )
-
-
-def counted(said: Counts) -> dict[int, int]:
-    """Numbers of messages as they were said."""
-    return {
-        ALLOCATION: said.allocation,
-        APPLICATION: said.application,
-        NODE: said.node,
-        CALLBACK: said.callback,
-    }

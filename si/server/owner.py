@@ -8,7 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from quadriga.si.api import ResourceManagerCallback
-from quadriga.si.server.driver import Driver, Outcome, Predicate, Preemption, Request
+from quadriga.si.server.driver import Driver, Outcome, Predicate, Preemption
+from quadriga.si.wire import Request
 
 __all__ = ["OneThread"]
 

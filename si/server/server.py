@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
@@ -41,6 +40,7 @@ from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerResponse,
     UpdateConfigurationRequest,
 )
+from quadriga.si.wire import EPOCH, IN_ORDER, RECEIVED, RM_ID, is_loopback
 
 __all__ = ["Server"]
 
@@ -48,9 +48,6 @@ _log = logging.getLogger("quadriga.grpc")
 
 SI_SERVICE = "si.v1.Scheduler"
 EXTENSION_SERVICE = "quadriga.v1.Extension"
-
-RM_ID, EPOCH, RECEIVED = "quadriga-rm-id", "quadriga-epoch", "quadriga-received"
-IN_ORDER = "quadriga-in-order"
 
 Code = grpc.StatusCode
 
@@ -83,7 +80,7 @@ class Server:
         client_clock: bool = False,
         insecure: bool = False,
     ) -> None:
-        if tls is None and not insecure and not _is_loopback(address):
+        if tls is None and not insecure and not is_loopback(address):
             raise ValueError(
                 f"plaintext on {address} can be read by others: use TLS, or say that it is meant"
             )
@@ -432,15 +429,3 @@ def _check_may(who: Principal, rm_id: str) -> None:
             "access",
             f"{who.name!r} may not act for resource manager {rm_id[:LONGEST_ID]!r}",
         )
-
-
-def _is_loopback(address: str) -> bool:
-    if address.startswith("unix:"):
-        return True
-    host = address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

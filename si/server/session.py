@@ -33,13 +33,13 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.server.box import Box
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.ordering import Ordering, counted, counts
+from quadriga.si.server.ordering import Ordering
 from quadriga.si.server.questions import Numbers, Predicates, Preemption, Waiting
 from quadriga.si.server.rates import Bucket
 from quadriga.si.server.statuses import Ending
+from quadriga.si.wire import counted, counts
 
 if TYPE_CHECKING:
-    from quadriga.si.server.driver import Request
     from quadriga.si.server.streams import Stream
     from quadriga.si.v1.si_pb2 import (
         AllocationResponse,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         NodeResponse,
         UpdateContainerSchedulingStateRequest,
     )
+    from quadriga.si.wire import Request
 
 __all__ = ["ALLOCATION", "APPLICATION", "CALLBACK", "NODE", "SI_KINDS", "Session"]
 

@@ -7,8 +7,9 @@ import re
 import grpc
 
 from quadriga.si.api import RequestError
+from quadriga.si.wire import AGAIN
 
-__all__ = ["AGAIN", "Ending", "of_request"]
+__all__ = ["Ending", "of_request"]
 
 _RULE = re.compile(r"\(([A-Z]{1,2}\d+|\d+(?:\.\d+)+)\)")
 #: the rule for what a message says that names none itself
@@ -19,9 +20,6 @@ _OF_MESSAGE = {
     "ApplicationRequest": "I20",
     "NodeRequest": "I33",
 }
-
-#: in the trailing metadata of a stream whose RM has to register again (I43)
-AGAIN = ("quadriga-register", "again")
 
 #: gRPC puts the text in a header, which is limited as a whole
 _LONGEST = 2000
@@ -40,7 +38,7 @@ class Ending(Exception):
     @property
     def trailing(self) -> tuple[tuple[str, str], ...]:
         """The trailing metadata."""
-        return (AGAIN,) if self.again else ()
+        return ((AGAIN, "again"),) if self.again else ()
 
 
 def of_request(error: RequestError) -> Ending:

@@ -10,11 +10,12 @@ import grpc
 
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Refusal, StepRequest, StepResponse
-from quadriga.si.server.driver import Driver, Request
+from quadriga.si.server.driver import Driver
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.owner import OneThread
 from quadriga.si.server.session import SI_KINDS, Session
 from quadriga.si.server.statuses import Ending, of_request
+from quadriga.si.wire import Request
 
 __all__ = ["step"]
 
