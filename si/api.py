@@ -186,3 +186,10 @@ class NullCallback:
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
         """Ignored."""
+
+
+def has_own(callback: object, method: str) -> bool:
+    """Whether the callback does something of its own there, and not what `NullCallback` does."""
+    found = getattr(callback, method, None)
+    nothing = getattr(NullCallback, method, None)
+    return found is not None and getattr(found, "__func__", found) is not nothing

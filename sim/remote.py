@@ -25,8 +25,8 @@ from quadriga.si import (
     UpdateConfigurationRequest,
     UpdateContainerSchedulingStateRequest,
 )
+from quadriga.si.api import has_own
 from quadriga.si.client import Client, ClientError
-from quadriga.si.client.answers import has
 from quadriga.si.client.errors import refusal
 from quadriga.si.client.streams import STREAM_OF
 from quadriga.si.extension.extension_pb2 import Channel, ExplainResponse
@@ -38,8 +38,6 @@ from quadriga.sim.simulation import Core, Progress, Simulation
 from quadriga.sim.workload.model import Workload
 
 __all__ = ["RemoteScheduler", "RemoteSimulation"]
-
-_SECOND = 1_000_000_000
 
 
 class RemoteScheduler:
@@ -57,7 +55,7 @@ class RemoteScheduler:
         self._heard: list[Output] = []
         self._listener = _Listener(self._heard)
         for question in ("predicates", "preemption_predicates"):
-            if has(questions, question):
+            if has_own(questions, question):
                 setattr(self._listener, question, getattr(questions, question))
         self._deadline: int | None = None
         self._send: dict[type[Any], Callable[[Any], None]] = {

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from quadriga.si import NullCallback, PredicatesArgs, PreemptionPredicatesResponse
+from quadriga.si import PredicatesArgs, PreemptionPredicatesResponse
+from quadriga.si.api import has_own
 from quadriga.si.extension.extension_pb2 import (
     Callback,
     CallbackAnswer,
@@ -19,7 +20,7 @@ from quadriga.si.extension.extension_pb2 import (
     StateDumpQuestion,
 )
 
-__all__ = ["Ask", "answer", "has", "hello"]
+__all__ = ["Ask", "answer", "hello"]
 
 _log = logging.getLogger("quadriga.client")
 
@@ -27,22 +28,15 @@ _log = logging.getLogger("quadriga.client")
 Ask = Callable[..., Awaitable[Any]]
 
 
-def has(callback: object, method: str) -> bool:
-    """Whether the callback does something of its own there."""
-    found: Any = getattr(callback, method, None)
-    nothing = getattr(NullCallback, method, None)
-    return found is not None and getattr(found, "__func__", found) is not nothing
-
-
 def hello(rm_id: str, callback: object) -> Hello:
     """Who it is and what it wants to be asked and told."""
     return Hello(
         rmID=rm_id,
-        predicates=has(callback, "predicates"),
-        preemptionPredicates=has(callback, "preemption_predicates"),
-        events=has(callback, "send_event"),
-        schedulingStates=has(callback, "update_container_scheduling_state"),
-        stateDump=has(callback, "get_state_dump"),
+        predicates=has_own(callback, "predicates"),
+        preemptionPredicates=has_own(callback, "preemption_predicates"),
+        events=has_own(callback, "send_event"),
+        schedulingStates=has_own(callback, "update_container_scheduling_state"),
+        stateDump=has_own(callback, "get_state_dump"),
     )
 
 
