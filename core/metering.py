@@ -6,13 +6,17 @@ clock of its own; without a meter nothing is timed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from quadriga.core.scheduler import Scheduler
+    from quadriga.core.outbox import Output
+    from quadriga.core.scheduler import Predicate, Scheduler
 
-__all__ = ["Meter"]
+__all__ = ["Meter", "Stopwatch"]
+
+T = TypeVar("T")
 
 
 class Meter(Protocol):
@@ -40,3 +44,49 @@ class Meter(Protocol):
     def measure(self, name: str) -> AbstractContextManager[object]:
         """To be entered around something inside of one decision (``Scheduler.set_measure``)."""
         ...
+
+
+class Stopwatch:
+    """Tells ``meter`` how long things take, while there is one."""
+
+    def __init__(self) -> None:
+        self.meter: Meter | None = None
+
+    def schedule(self, scheduler: Scheduler, now: int, limit: int | None) -> list[Output]:
+        """Let the scheduler decide."""
+        meter = self.meter
+        if meter is None:
+            return scheduler.schedule(now, limit)
+        began, rounds = meter.clock(), scheduler.tally.rounds
+        outputs = scheduler.schedule(now, limit)
+        took = meter.clock() - began
+        meter.scheduled(scheduler, took, scheduler.tally.rounds - rounds, len(outputs))
+        return outputs
+
+    def work(self, scheduler: Scheduler, work: Callable[[], T]) -> T:
+        """Do what somebody asked for. Raises what it raises."""
+        meter = self.meter
+        if meter is None:
+            return work()
+        began = meter.clock()
+        try:
+            return work()
+        finally:
+            meter.worked(scheduler, meter.clock() - began)
+
+    def timed(self, predicate: Predicate | None) -> Predicate | None:
+        """The same predicate, whose time is taken."""
+        if predicate is None:
+            return None
+
+        def ask(key: str, node_id: str, allocate: bool) -> str | None:
+            meter = self.meter
+            if meter is None:
+                return predicate(key, node_id, allocate)
+            began = meter.clock()
+            try:
+                return predicate(key, node_id, allocate)
+            finally:
+                meter.asked(meter.clock() - began)
+
+        return ask

@@ -17,7 +17,11 @@ def run(program: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "module", ["quadriga.si", "quadriga.si.access", "quadriga.si.answers", "quadriga.core.service"]
+    "module",
+    [
+        *("quadriga.si", "quadriga.si.access", "quadriga.si.answers", "quadriga.si.wire"),
+        "quadriga.core.service",
+    ],
 )
 def test_the_rest_does_not_need_it(module: str) -> None:
     assert run(f"import sys, {module}; print('grpc' in sys.modules)") == "False\n"
