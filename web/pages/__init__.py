@@ -69,30 +69,16 @@ Serve = Callable[[Request], Awaitable[Response]]
 
 def routes(site: Site) -> list[BaseRoute]:
     """The pages, their files and their data. ``/`` leads to them unless a web UI is served there."""
-    found: list[BaseRoute] = [
-        Route("/ui", _to_the_pages, methods=["GET"], include_in_schema=False),
-        *(
-            Route(f"/ui/{page}", _file("page.html"), methods=["GET"], include_in_schema=False)
-            for page in PAGES
-        ),
-        *(
-            Route(f"/ui/static/{name}", _file(name), methods=["GET"], include_in_schema=False)
-            for name in sorted(_static())
-            if name != "page.html"
-        ),
-        *(
-            Route(
-                f"/ui/data/{source.name}",
-                _data(site, source),
-                methods=["GET"],
-                include_in_schema=False,
-            )
-            for source in SOURCES
-        ),
-    ]
+    found: dict[str, Serve] = {"/ui": _to_the_pages}
+    found |= {f"/ui/{page}": _file("page.html") for page in PAGES}
+    found |= {f"/ui/static/{name}": _file(name) for name in sorted({*_static()} - {"page.html"})}
+    found |= {f"/ui/data/{source.name}": _data(site, source) for source in SOURCES}
     if site.ui is None:
-        found.append(Route("/", _to_the_pages, methods=["GET"], include_in_schema=False))
-    return found
+        found["/"] = _to_the_pages
+    return [
+        Route(path, serve, methods=["GET"], include_in_schema=False)
+        for path, serve in found.items()
+    ]
 
 
 async def _to_the_pages(request: Request) -> Response:

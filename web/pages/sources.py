@@ -45,6 +45,7 @@ class Source:
 
 
 _PARTITION: Final = {"partition": Text()}
+_ID: Final = {**_PARTITION, "id": Text(required=True)}
 _PAGE: Final = {"offset": Number(0, 10_000_000, 0), "limit": Number(1, 200, 50)}
 
 
@@ -52,141 +53,130 @@ def _is_filtered(asked: Asked) -> bool:
     return bool(asked["type"] or asked["text"] or asked["about"])
 
 
-SOURCES: Final = tuple(
-    sorted(
-        (
-            Source(
-                "overview",
-                "capacity and usage, nodes and applications by state, health",
-                _PARTITION,
-                lambda site, core, asked: cluster.overview(
-                    core, site.views, asked["partition"], site.service.failures
-                ),
-            ),
-            Source(
-                "queues",
-                "the queue tree as rows, from one queue down",
-                {**_PARTITION, "below": Text()},
-                lambda site, core, asked: queues.queue_rows(
-                    core, asked["partition"], asked["below"]
-                ),
-            ),
-            Source(
-                "queue",
-                "one queue, its settings and limits",
-                {**_PARTITION, "path": Text(required=True)},
-                lambda site, core, asked: queues.queue(core, asked["partition"], asked["path"]),
-            ),
-            Source(
-                "applications",
-                "applications that fit the filters, newest first",
-                {
-                    **_PARTITION,
-                    "queue": Text(),
-                    "user": Text(),
-                    "state": Text(among=applications.CHOICES),
-                    "text": Text(),
-                    **_PAGE,
-                },
-                lambda site, core, asked: applications.application_rows(core, **asked),
-            ),
-            Source(
-                "application",
-                "one application: states, task groups, asks, allocations",
-                {**_PARTITION, "id": Text(required=True)},
-                lambda site, core, asked: application.application(
-                    core, asked["partition"], asked["id"]
-                ),
-            ),
-            Source(
-                "waits",
-                "why one ask of an application waits",
-                {**_PARTITION, "id": Text(required=True), "ask": Text()},
-                lambda site, core, asked: application.waits(
-                    core, asked["partition"], asked["id"], asked["ask"]
-                ),
-            ),
-            Source(
-                "story",
-                "what happened to an application, its asks and its allocations",
-                {**_PARTITION, "id": Text(required=True)},
-                lambda site, core, asked: stories.application_story(
-                    core, asked["partition"], asked["id"]
-                ),
-                lambda taken, asked: stories.spelled_story(taken),
-            ),
-            Source(
-                "nodes",
-                "nodes that fit the filters, and how full all are",
-                {
-                    **_PARTITION,
-                    "state": Text(among=nodes.CHOICES),
-                    "text": Text(),
-                    "type": Text(),
-                    "sort": Text(among=nodes.SORTS, default="name"),
-                    **_PAGE,
-                },
-                lambda site, core, asked: nodes.node_rows(core, **asked),
-            ),
-            Source(
-                "node",
-                "one node and what runs there",
-                {**_PARTITION, "id": Text(required=True)},
-                lambda site, core, asked: nodes.node(core, asked["partition"], asked["id"]),
-            ),
-            Source(
-                "node-story",
-                "what happened to a node",
-                {**_PARTITION, "id": Text(required=True)},
-                lambda site, core, asked: stories.node_story(core, asked["partition"], asked["id"]),
-                lambda taken, asked: stories.spelled_story(taken),
-            ),
-            Source(
-                "lifecycles",
-                "entities by state, and transitions by edge",
-                {},
-                lambda site, core, asked: lifecycles.lifecycles(core),
-                lambda taken, asked: lifecycles.spelled_lifecycles(taken),
-            ),
-            Source(
-                "pictures",
-                "where states and edges are drawn",
-                {},
-                lambda site, core, asked: lifecycles.pictures(),
-            ),
-            Source(
-                "people",
-                "users or groups with usage and limits",
-                {
-                    **_PARTITION,
-                    "kind": Text(among=people.KINDS, default="users"),
-                    "text": Text(),
-                    **_PAGE,
-                },
-                lambda site, core, asked: people.people(core, **asked),
-            ),
-            Source(
-                "configuration",
-                "placement rules, queues as YAML, extra settings",
-                _PARTITION,
-                lambda site, core, asked: settings.configuration(core, asked["partition"]),
-                lambda taken, asked: settings.spelled_configuration(taken),
-            ),
-            Source(
-                "events",
-                "the latest event records that fit",
-                {
-                    "type": Text(among=events.TYPES),
-                    "text": Text(),
-                    "about": Text(),
-                    "limit": Number(1, 500, 200),
-                },
-                lambda site, core, asked: events.events(
-                    core, filtered=_is_filtered(asked), limit=asked["limit"]
-                ),
-                lambda taken, asked: events.spelled_events(taken, **asked),
-            ),
+SOURCES: Final = (
+    Source(
+        "overview",
+        "capacity and usage, nodes and applications by state, health",
+        _PARTITION,
+        lambda site, core, asked: cluster.overview(
+            core, site.views, asked["partition"], site.service.failures
         ),
-        key=lambda source: source.name,
-    )
+    ),
+    Source(
+        "queues",
+        "the queue tree as rows, from one queue down",
+        {**_PARTITION, "below": Text()},
+        lambda site, core, asked: queues.queue_rows(core, asked["partition"], asked["below"]),
+    ),
+    Source(
+        "queue",
+        "one queue, its settings and limits",
+        {**_PARTITION, "path": Text(required=True)},
+        lambda site, core, asked: queues.queue(core, asked["partition"], asked["path"]),
+    ),
+    Source(
+        "applications",
+        "applications that fit the filters, newest first",
+        {
+            **_PARTITION,
+            "queue": Text(),
+            "user": Text(),
+            "state": Text(among=applications.CHOICES),
+            "text": Text(),
+            **_PAGE,
+        },
+        lambda site, core, asked: applications.application_rows(core, **asked),
+    ),
+    Source(
+        "application",
+        "one application: states, task groups, asks, allocations",
+        _ID,
+        lambda site, core, asked: application.application(core, asked["partition"], asked["id"]),
+    ),
+    Source(
+        "waits",
+        "why one ask of an application waits",
+        {**_ID, "ask": Text()},
+        lambda site, core, asked: application.waits(
+            core, asked["partition"], asked["id"], asked["ask"]
+        ),
+    ),
+    Source(
+        "story",
+        "what happened to an application, its asks and its allocations",
+        _ID,
+        lambda site, core, asked: stories.application_story(core, asked["partition"], asked["id"]),
+        lambda taken, asked: stories.spelled_story(taken),
+    ),
+    Source(
+        "nodes",
+        "nodes that fit the filters, and how full all are",
+        {
+            **_PARTITION,
+            "state": Text(among=nodes.CHOICES),
+            "text": Text(),
+            "type": Text(),
+            "sort": Text(among=nodes.SORTS, default="name"),
+            **_PAGE,
+        },
+        lambda site, core, asked: nodes.node_rows(core, **asked),
+    ),
+    Source(
+        "node",
+        "one node and what runs there",
+        _ID,
+        lambda site, core, asked: nodes.node(core, asked["partition"], asked["id"]),
+    ),
+    Source(
+        "node-story",
+        "what happened to a node",
+        _ID,
+        lambda site, core, asked: stories.node_story(core, asked["partition"], asked["id"]),
+        lambda taken, asked: stories.spelled_story(taken),
+    ),
+    Source(
+        "lifecycles",
+        "entities by state, and transitions by edge",
+        {},
+        lambda site, core, asked: lifecycles.lifecycles(core),
+        lambda taken, asked: lifecycles.spelled_lifecycles(taken),
+    ),
+    Source(
+        "pictures",
+        "where states and edges are drawn",
+        {},
+        lambda site, core, asked: lifecycles.pictures(),
+    ),
+    Source(
+        "people",
+        "users or groups with usage and limits",
+        {
+            **_PARTITION,
+            "kind": Text(among=people.KINDS, default="users"),
+            "text": Text(),
+            **_PAGE,
+        },
+        lambda site, core, asked: people.people(core, **asked),
+    ),
+    Source(
+        "configuration",
+        "placement rules, queues as YAML, extra settings",
+        _PARTITION,
+        lambda site, core, asked: settings.configuration(core, asked["partition"]),
+        lambda taken, asked: settings.spelled_configuration(taken),
+    ),
+    Source(
+        "events",
+        "the latest event records that fit",
+        {
+            "type": Text(among=events.TYPES),
+            "text": Text(),
+            "about": Text(),
+            "limit": Number(1, 500, 200),
+        },
+        lambda site, core, asked: events.events(
+            core, filtered=_is_filtered(asked), limit=asked["limit"]
+        ),
+        lambda taken, asked: events.spelled_events(taken, **asked),
+    ),
 )

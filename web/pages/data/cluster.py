@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.views import NotFound, Views
 from quadriga.core.views.partitions import applications_of, containers_of
 from quadriga.core.views.quantities import amounts, provided
-from quadriga.si.constants import NODE_READY_ATTRIBUTE
 from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.nodes import is_unhealthy
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
@@ -51,9 +51,7 @@ def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) 
         "nodes": {
             "states": dict(sorted(Counter(node.state for node in nodes).items())),
             "reserved": sum(node.reservation is not None for node in nodes),
-            "unhealthy": sum(
-                node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
-            ),
+            "unhealthy": sum(is_unhealthy(node) for node in nodes),
             "failed": len(found.failed_nodes),
         },
         "applications": dict(sorted(Counter(app.state for app in applications_of(found)).items())),

@@ -1,4 +1,4 @@
-"""Which partition, application or node a page asks for."""
+"""Which partition, application, node or queue a page asks for. All raise ``NotFound``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
 
-__all__ = ["application_of", "node_of", "partition_of"]
+__all__ = ["application_of", "node_of", "partition_of", "queue_of"]
 
 
 def partition_of(scheduler: Scheduler, name: str) -> Partition:
@@ -26,17 +27,24 @@ def partition_of(scheduler: Scheduler, name: str) -> Partition:
 def application_of(scheduler: Scheduler, partition: str, app_id: str) -> Application:
     """The living application of this id, else the last that ended."""
     found = partition_of(scheduler, partition)
-    living = found.applications.get(app_id)
-    if living is not None:
-        return living
-    for app in reversed(found.ended):
-        if app.app_id == app_id:
-            return app
-    raise NotFound("Application not found")
+    try:
+        return scheduler.application(app_id, found.name, found.rm.rm_id)
+    except KeyError:
+        raise NotFound("Application not found") from None
 
 
 def node_of(scheduler: Scheduler, partition: str, node_id: str) -> Node:
+    """The node of this id."""
     found = partition_of(scheduler, partition).nodes.get(node_id)
     if found is None:
         raise NotFound("Node not found")
     return found
+
+
+def queue_of(scheduler: Scheduler, partition: str, path: str) -> Queue:
+    """The queue of this path; root where nobody says which."""
+    found = partition_of(scheduler, partition)
+    queue = found.queue(path) if path else found.root
+    if queue is None:
+        raise NotFound("Queue not found")
+    return queue

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.model.node import Node
 
-__all__ = ["CHOICES", "SORTS", "node", "node_rows"]
+__all__ = ["CHOICES", "SORTS", "is_unhealthy", "node", "node_rows"]
 
 CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
 SORTS: Final = ("name", "fullest", "emptiest")
@@ -83,7 +83,7 @@ def _is(state: str, node: Node) -> bool:
     if state == "reserved":
         return node.reservation is not None
     if state == "unhealthy":
-        return _unhealthy(node)
+        return is_unhealthy(node)
     return not state or node.state == state
 
 
@@ -91,7 +91,8 @@ def _host(node: Node) -> str:
     return node.attributes.get(HOST_NAME, "")
 
 
-def _unhealthy(node: Node) -> bool:
+def is_unhealthy(node: Node) -> bool:
+    """Whether it says of itself that it does not work (X19)."""
     return node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
 
 
@@ -124,7 +125,7 @@ def _row(node: Node) -> dict[str, Any]:
         "host": _host(node),
         "rack": node.attributes.get(RACK_NAME, ""),
         "state": node.state,
-        "unhealthy": _unhealthy(node),
+        "unhealthy": is_unhealthy(node),
         "capacity": total,
         "allocated": amounts(home, node.allocated, total),
         "occupied": amounts(home, node.occupied),

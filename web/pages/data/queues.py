@@ -7,10 +7,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.core.views import NotFound
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.core.views.queues import queue_object
-from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.finding import queue_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,15 +31,12 @@ def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, An
     ``max`` of root is what the nodes have. ``applications`` counts living ones by state, those of
     queues below included; ``total`` is the number of rows that there would be without a bound.
     """
-    found = partition_of(scheduler, partition)
-    top = found.queue(below) if below else found.root
-    if top is None:
-        raise NotFound("Queue not found")
+    top = queue_of(scheduler, partition, below)
     states = _applications(top)
     depth = len(top.lineage)
     return {
-        "partition": found.key,
-        "types": list(provided(found)),
+        "partition": top.partition.key,
+        "types": list(provided(top.partition)),
         "total": len(states),
         "rows": [
             _row(each, len(each.lineage) - depth, states[each])
@@ -84,14 +80,11 @@ def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
 
 def queue(scheduler: Scheduler, partition: str, path: str) -> dict[str, Any]:
     """One queue: its row, what limits it from above, its settings, its limits."""
-    found = partition_of(scheduler, partition)
-    one = found.queue(path)
-    if one is None:
-        raise NotFound("Queue not found")
+    one = queue_of(scheduler, partition, path)
     shown = queue_object(one, tree=False)
     return {
-        "partition": found.key,
-        "types": list(provided(found)),
+        "partition": one.partition.key,
+        "types": list(provided(one.partition)),
         "row": _row(one, 0, _applications(one)[one]),
         "above": [_row(each, 0, Counter()) for each in reversed(one.lineage[1:])],
         "children": [each.path for _, each in islice(sorted(one.children.items()), _MOST)],
