@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.si.server import Limits, Server, Tls
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Address, Settings
     from quadriga.core.service import SchedulerService
     from quadriga.si.access import Access
+    from quadriga.web.metrics.ours import Measured
 
 __all__ = ["check_free", "limits_of", "measured", "new_server"]
-
-Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
 
 
 def new_server(

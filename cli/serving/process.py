@@ -33,9 +33,9 @@ from quadriga.core.views import Views
 from quadriga.si.access import Access
 
 if TYPE_CHECKING:
-    from quadriga.cli.serving.grpc_part import Measured
     from quadriga.cli.serving.settings import Address, Settings
     from quadriga.si.server import Server
+    from quadriga.web.metrics.ours import Measured
     from quadriga.web.server import WebServer
 
 __all__ = ["serve"]

@@ -53,7 +53,7 @@ def plain(families: Iterable[Family]) -> bytes:
     for family in families:
         lines.append(f"# HELP {family.name} {_help(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
-        _samples(lines, family, family.name, _short)
+        _samples(lines, family, _short)
     lines.append("")
     return "\n".join(lines).encode()
 
@@ -71,14 +71,15 @@ def openmetrics(families: Iterable[Family], *, last: bool = True) -> bytes:
                 kind = "unknown"
         lines.append(f"# TYPE {name} {kind}")
         lines.append(f"# HELP {name} {_escape(family.help)}")
-        _samples(lines, family, family.name, repr)
+        _samples(lines, family, repr)
     if last:
         lines.append("# EOF")
     lines.append("")
     return "\n".join(lines).encode()
 
 
-def _samples(lines: list[str], family: Family, name: str, bound: Callable[[float], str]) -> None:
+def _samples(lines: list[str], family: Family, bound: Callable[[float], str]) -> None:
+    name = family.name
     for labels, value in family.samples:
         if not isinstance(value, Distribution):
             lines.append(f"{name}{_labels(labels)} {_number(value)}")

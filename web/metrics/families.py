@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-__all__ = ["SECOND", "Distribution", "Family", "Histogram", "Kind", "Labels"]
+__all__ = ["SECOND", "Distribution", "Family", "Histogram", "Kind", "Labels", "one"]
 
 SECOND: Final = 1_000_000_000
 
@@ -83,3 +83,12 @@ class Family:
         """A sample for each value of one more label."""
         more = tuple(labels.items())
         self.samples.extend(((*more, (label, key)), value) for key, value in values.items())
+
+
+def one(
+    name: str, kind: Kind, help: str, value: int | float | Distribution, **labels: str
+) -> Family:
+    """A family of one sample."""
+    family = Family(name, kind, help)
+    family.add(value, **labels)
+    return family

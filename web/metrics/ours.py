@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from quadriga.web.metrics.families import SECOND, Family
+from quadriga.web.metrics.families import SECOND, Family, one
 
 if TYPE_CHECKING:
     from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
@@ -47,11 +47,12 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
         releases.add(seen.releases.get(reason, 0), reason=reason)
     yield releases
 
-    resent = Family(
-        "quadriga_release_resends_total", "counter", "Releases asked for again, unconfirmed."
+    yield one(
+        "quadriga_release_resends_total",
+        "counter",
+        "Releases asked for again, unconfirmed.",
+        seen.edges.get(("allocation", "release", "Releasing", "Releasing"), 0),
     )
-    resent.add(seen.edges.get(("allocation", "release", "Releasing", "Releasing"), 0))
-    yield resent
 
     reports = Family(
         "quadriga_watchdog_reports_total", "counter", "Entities that outstayed a state."
@@ -87,9 +88,12 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
         reserved.add(partition.reservations, **home)
     yield from (gangs, held, asks, reserved)
 
-    made = Family("quadriga_reservations_made_total", "counter", "Reservations that were made.")
-    made.add(seen.reservations)
-    yield made
+    yield one(
+        "quadriga_reservations_made_total",
+        "counter",
+        "Reservations that were made.",
+        seen.reservations,
+    )
 
 
 def queue_waits(partitions: Iterable[PartitionNumbers], shown: Collection[str]) -> Iterator[Family]:
@@ -117,46 +121,44 @@ def queue_waits(partitions: Iterable[PartitionNumbers], shown: Collection[str]) 
 
 def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
     """The driver, and what is said of the metrics themselves."""
-    work = Family(
-        "quadriga_work_seconds", "histogram", "Time for one request, or for one look at the state."
+    work = seen.latencies.work
+    yield one(
+        "quadriga_work_seconds",
+        "histogram",
+        "Time for one request, or for one look at the state.",
+        work,
     )
-    work.add(seen.latencies.work)
-    yield work
-    numbers = (
-        ("quadriga_rounds_total", "counter", "Rounds of scheduling.", seen.rounds),
-        ("quadriga_messages_total", "counter", "Messages that rounds have led to.", seen.messages),
-        ("quadriga_failures_total", "counter", "Bugs that the service has met.", seen.failures),
-        ("quadriga_inbox", "gauge", "Requests and looks that wait for the scheduler.", seen.inbox),
-        (
-            "quadriga_journal_records_total",
-            "counter",
-            "Records written to the journal.",
-            seen.journal_records,
-        ),
-        (
-            "quadriga_journal_missed_total",
-            "counter",
-            "Records that were gone before metrics could count them.",
-            seen.journal_missed,
-        ),
-        (
-            "quadriga_queues_left_out",
-            "gauge",
-            "Queues without series of their own, as there are too many.",
-            left_out,
-        ),
+    yield one("quadriga_rounds_total", "counter", "Rounds of scheduling.", seen.rounds)
+    yield one(
+        "quadriga_messages_total", "counter", "Messages that rounds have led to.", seen.messages
     )
-    for name, kind, help, value in numbers:
-        family = Family(name, "counter" if kind == "counter" else "gauge", help)
-        family.add(value)
-        yield family
+    yield one("quadriga_failures_total", "counter", "Bugs that the service has met.", seen.failures)
+    yield one(
+        "quadriga_inbox", "gauge", "Requests and looks that wait for the scheduler.", seen.inbox
+    )
+    yield one(
+        "quadriga_journal_records_total",
+        "counter",
+        "Records written to the journal.",
+        seen.journal_records,
+    )
+    yield one(
+        "quadriga_journal_missed_total",
+        "counter",
+        "Records that were gone before metrics could count them.",
+        seen.journal_missed,
+    )
+    yield one(
+        "quadriga_queues_left_out",
+        "gauge",
+        "Queues without series of their own, as there are too many.",
+        left_out,
+    )
     managers = Family("quadriga_resource_managers", "gauge", "Resource managers in a state.")
     for state in ("Running", "Paused", "Stopped"):
         managers.add(seen.resource_managers.get(state, 0), state=state)
     yield managers
-    build = Family("quadriga_build_info", "gauge", "The version.")
-    build.add(1, version=version("quadriga"))
-    yield build
+    yield one("quadriga_build_info", "gauge", "The version.", 1, version=version("quadriga"))
 
 
 def extra_families(measured: Iterable[ExtraMetrics], taken: Collection[str]) -> Iterator[Family]:

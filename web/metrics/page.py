@@ -176,12 +176,11 @@ def routes(site: Site) -> list[Resource]:
         rest is of now, and of this one."""
         if exposition.accepts_openmetrics(request.headers.get("accept", "")):
             spell, kind = metrics.openmetrics_of_scheduler, exposition.OPENMETRICS
-            text = await site.reader.text("metrics", metrics.look, spell)
-            text += exposition.openmetrics(metrics.of_process())
         else:
             spell, kind = metrics.plain_of_scheduler, exposition.PLAIN
-            text = await site.reader.text("metrics", metrics.look, spell)
-            text += exposition.plain(metrics.of_process())
+        text = await site.reader.text("metrics", metrics.look, spell)
+        rest = exposition.openmetrics if kind == exposition.OPENMETRICS else exposition.plain
+        text += rest(metrics.of_process())
         return Response(text, headers={"Content-Type": kind, "Vary": "Accept"})
 
     about = "Metrics in the Prometheus text format, or in OpenMetrics (docs/metrics.md)."

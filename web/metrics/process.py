@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from quadriga.web.metrics.families import Family
+from quadriga.web.metrics.families import Family, one
 
 __all__ = ["process_families"]
 
@@ -22,13 +22,15 @@ _PROC: Final = Path("/proc/self")
 
 def process_families() -> Iterator[Family]:
     """Numbers of now."""
-    yield _one("process_cpu_seconds_total", "counter", "Processor time in s.", time.process_time())
+    yield one("process_cpu_seconds_total", "counter", "Processor time in s.", time.process_time())
     yield from _memory()
     yield from _files()
-    yield _one("python_threads", "gauge", "Threads of the interpreter.", threading.active_count())
-    info = Family("python_info", "gauge", "The interpreter.")
+    yield one("python_threads", "gauge", "Threads of the interpreter.", threading.active_count())
     version = platform.python_version_tuple()
-    info.add(
+    yield one(
+        "python_info",
+        "gauge",
+        "The interpreter.",
         1,
         implementation=platform.python_implementation(),
         major=version[0],
@@ -36,14 +38,7 @@ def process_families() -> Iterator[Family]:
         patchlevel=version[2],
         version=platform.python_version(),
     )
-    yield info
     yield from _garbage()
-
-
-def _one(name: str, kind: str, help: str, value: int | float) -> Family:
-    family = Family(name, "counter" if kind == "counter" else "gauge", help)
-    family.add(value)
-    return family
 
 
 def _memory() -> Iterator[Family]:
@@ -54,10 +49,10 @@ def _memory() -> Iterator[Family]:
         uptime = float(Path("/proc/uptime").read_text().split()[0])
     except (OSError, ValueError, AttributeError):
         return
-    yield _one("process_virtual_memory_bytes", "gauge", "Address space in bytes.", int(fields[20]))
-    yield _one("process_resident_memory_bytes", "gauge", "Memory in bytes.", int(fields[21]) * page)
+    yield one("process_virtual_memory_bytes", "gauge", "Address space in bytes.", int(fields[20]))
+    yield one("process_resident_memory_bytes", "gauge", "Memory in bytes.", int(fields[21]) * page)
     started = time.time() - uptime + int(fields[19]) / tick
-    yield _one(
+    yield one(
         "process_start_time_seconds", "gauge", "When it started (unix time).", round(started, 2)
     )
 
@@ -70,8 +65,8 @@ def _files() -> Iterator[Family]:
         opened = len(os.listdir(_PROC / "fd"))
     except (ImportError, OSError):
         return
-    yield _one("process_open_fds", "gauge", "Open file descriptors.", opened)
-    yield _one("process_max_fds", "gauge", "How many there may be.", limit)
+    yield one("process_open_fds", "gauge", "Open file descriptors.", opened)
+    yield one("process_max_fds", "gauge", "How many there may be.", limit)
 
 
 def _garbage() -> Iterator[Family]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.dialect import Dialect
 from quadriga.fsm import application as life
 from quadriga.web.metrics.exposition import metric_name
-from quadriga.web.metrics.families import Distribution, Family, Histogram
+from quadriga.web.metrics.families import Distribution, Family, Histogram, one
 from quadriga.web.metrics.meter import SCHEDULING_BOUNDS
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def scheduler_families(seen: Snapshot, resources: Collection[str]) -> Iterator[F
         yield usage
 
     for what, help in _EVENTS.items():
-        family = Family(f"yunikorn_event_total_{what}", "gauge", help)
-        family.add(counters["events"][what])
-        yield family
+        yield one(f"yunikorn_event_total_{what}", "gauge", help, counters["events"][what])
 
 
 _EVENTS: Final = {
