@@ -21,6 +21,7 @@ __all__ = [
     "json_answer",
     "problem",
     "spell",
+    "text_answer",
 ]
 
 JSON: Final = "application/json; charset=UTF-8"
@@ -60,6 +61,11 @@ class Refusal(Exception):
 def spell(value: Any) -> bytes:
     """JSON without needless spaces, in ASCII, so that no text can break it."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def text_answer(text: str | bytes, media: str) -> Response:
+    """The text, as what it is."""
+    return Response(text, headers={**HEADERS, "Content-Type": media})
 
 
 def json_answer(

@@ -56,7 +56,7 @@ def create_app(
     site = Site(
         service=service,
         views=views,
-        reader=Reader(service, views),
+        reader=Reader(service),
         access=access if access is not None else Access.open(),
         ui=ui,
         require_token_for_reads=require_token_for_reads,

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from quadriga.web.answers import HEADERS, JSON, ErrorObject, spell
+from quadriga.web.answers import JSON, ErrorObject, spell, text_answer
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.schema import Schemas
 
@@ -45,7 +45,7 @@ def routes(known: Iterable[BaseRoute]) -> list[Resource]:
     """The route to the document that describes what is known, and itself."""
 
     async def answer(request: Request) -> Response:
-        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+        return text_answer(text, JSON)
 
     own = Operation(answer, "This document.", {JSON: {"type": "object"}})
     made = [Resource(PATH, {"GET": own}, "description")]

@@ -26,7 +26,6 @@ from quadriga.web.answers import Refusal
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.service import SchedulerService
-    from quadriga.core.views import Views
 
 __all__ = ["Answer", "Reader"]
 
@@ -70,13 +69,11 @@ class Reader:
     def __init__(
         self,
         service: SchedulerService,
-        views: Views,
         *,
         share: float = SHARE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.service = service
-        self.views = views
+        self._service = service
         self._share = share
         self._clock = clock
         # One at a time: each competes with the scheduler for the interpreter.
@@ -170,7 +167,7 @@ class Reader:
                 answer.cost = answer.ended - begin
 
         try:
-            answer.future = self.service.read_later(timed)
+            answer.future = self._service.read_later(timed)
         except RuntimeError as stopped:
             raise Refusal(503, str(stopped)) from None
         return answer

@@ -136,9 +136,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     """The body, if it has at most so many bytes and comes in time; else ``Refusal``."""
     too_long = Refusal(413, f"The body must not have more than {limit} bytes")
     said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdecimal() and len(said) > 18:
-        raise too_long
-    if said.isascii() and said.isdecimal() and int(said) > limit:
+    if said.isascii() and said.isdecimal() and (len(said) > 18 or int(said) > limit):
         raise too_long
     found = bytearray()
     try:

@@ -15,7 +15,7 @@ from on_a_port import PATIENCE, client_of
 
 from quadriga.core.scheduler import Scheduler
 from quadriga.core.service import SchedulerService
-from quadriga.core.views import NotFound, Views
+from quadriga.core.views import NotFound
 from quadriga.web.answers import Refusal, spell
 from quadriga.web.reading import Reader
 from quadriga.web.rest.fragments import Fragments
@@ -44,7 +44,7 @@ def service() -> Iterator[SchedulerService]:
 
 @pytest.fixture
 def reader(service: SchedulerService, clock: Clock) -> Reader:
-    return Reader(service, Views(service.scheduler), share=0.1, clock=clock)
+    return Reader(service, share=0.1, clock=clock)
 
 
 def counting(clock: Clock, cost: float) -> tuple[list[int], Any]:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from quadriga.core.config import checksum
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
-from quadriga.web.answers import HEADERS, JSON, YAML, Refusal, json_answer, spell
+from quadriga.web.answers import JSON, YAML, Refusal, json_answer, text_answer
 from quadriga.web.guard import may_change
 from quadriga.web.resource import Body, Operation, Query, Resource, read_body
 from quadriga.web.rest.objects import ConfigurationObject, ReloadObject, ValidationObject
@@ -75,9 +75,8 @@ def resources(site: Site) -> list[Resource]:
         wants_json = "application/json" in request.headers.get("accept", "").lower()
         found = await site.reader.read(("config", rm_id), look)
         if wants_json:
-            return Response(spell(found), headers={**HEADERS, "Content-Type": JSON})
-        text = await asyncio.to_thread(as_yaml, found)
-        return Response(text.encode(), headers={**HEADERS, "Content-Type": YAML})
+            return json_answer(found)
+        return text_answer(await asyncio.to_thread(as_yaml, found), YAML)
 
     async def checked(request: Request) -> Response:
         text = _decoded(await read_body(request, LONGEST))
@@ -139,9 +138,8 @@ def _decoded(body: bytes) -> str | None:
 
 def _change(site: Site, rm_id: str, text: str) -> None:
     """Raises ``RequestError`` with every problem; then nothing has changed."""
-    verdict = site.views.validate_configuration(
-        text
-    )  # here: what is wrong costs the scheduler nothing
+    # here first, where what is wrong costs the scheduler nothing
+    verdict = site.views.validate_configuration(text)
     if not verdict["allowed"]:
         raise Refusal(400, verdict["reason"])
     if not rm_id:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quadriga.web.answers import HEADERS, JSON, TEXT, Refusal, json_answer
+from quadriga.web.answers import JSON, TEXT, Refusal, json_answer, text_answer
 from quadriga.web.resource import Operation, Resource
 from quadriga.web.rest.fragments import Fragments
 from quadriga.web.rest.objects import StateDumpObject, StatusObject
@@ -47,7 +47,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
     async def dump(request: Request) -> Response:
         async with one_at_a_time:
             text = await _dump(site, fragments)
-        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+        return text_answer(text, JSON)
 
     async def lives(request: Request) -> Response:
         if not site.service.alive:
@@ -66,6 +66,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         dump, "Everything at one moment (one dump at a time).", {JSON: StateDumpObject}
     )
     stack = Operation(_text(stacks), "The stacks of all threads.", {TEXT: None})
+    status = {JSON: StatusObject}
     rows: list[tuple[str, Operation]] = [
         ("/ws/v1/fullstatedump", dumped),
         ("/debug/fullstatedump", dumped),
@@ -75,14 +76,8 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         ("/debug/pprof/", Operation(_text(lambda: _INDEX), "What can be asked.", {TEXT: None})),
         ("/debug/pprof/threadcreate", Operation(_text(_threads), "All threads.", {TEXT: None})),
         ("/debug/pprof/heap", Operation(_text(_heap), "Objects in memory.", {TEXT: None})),
-        (
-            "/livez",
-            Operation(lives, "Whether the scheduler runs.", {JSON: StatusObject}, (503,)),
-        ),
-        (
-            "/readyz",
-            Operation(ready, "Whether it has time for requests.", {JSON: StatusObject}, (503,)),
-        ),
+        ("/livez", Operation(lives, "Whether the scheduler runs.", status, (503,))),
+        ("/readyz", Operation(ready, "Whether it has time for requests.", status, (503,))),
     ]
     return [Resource(path, {"GET": operation}, "diagnosis") for path, operation in rows]
 
@@ -99,7 +94,7 @@ async def _dump(site: Site, fragments: Fragments) -> bytes:
 
 def _text(make: Any) -> Any:
     async def answer(request: Request) -> Response:
-        return Response(make().encode(), headers={**HEADERS, "Content-Type": TEXT})
+        return text_answer(make(), TEXT)
 
     return answer
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from quadriga.core.events import EventBatch, EventsRefused, Ring, Stream, text_of
-from quadriga.web.answers import HEADERS, JSON, Refusal, spell
+from quadriga.web.answers import HEADERS, JSON, Refusal, spell, text_answer
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.rest.objects import EventBatchObject, EventObject
 
@@ -56,7 +56,7 @@ def resources(site: Site) -> list[Resource]:
         # Whatever of them is asked for, the look is the same.
         ring, most = await site.reader.read("events", look)
         text = await asyncio.to_thread(lambda: told(ring.batch(start, min(count, most))))
-        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+        return text_answer(text, JSON)
 
     def told(found: EventBatch) -> bytes:
         answer: EventBatchObject = {
@@ -70,7 +70,7 @@ def resources(site: Site) -> list[Resource]:
     async def stream(request: Request) -> Response:
         count = _number(request, "count", 0)
         if request.method == "HEAD":
-            return Response(headers={**HEADERS, "Content-Type": JSON})
+            return text_answer("", JSON)
         host = request.client.host if request.client is not None else "unknown"
         return await EventStream.open(site, host, count)
 

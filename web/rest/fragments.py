@@ -17,11 +17,11 @@ from quadriga.web.answers import spell
 
 __all__ = ["Fragments"]
 
-T = TypeVar("T")
-
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.node import Node
+
+T = TypeVar("T")
 
 #: s of spelling, then others may have the interpreter: above all the scheduler
 _BREATH: Final = 0.002
@@ -73,23 +73,22 @@ class Fragments:
     # -- members -----------------------------------------------------------------------------------
 
     def _application(self, seen: ApplicationSeen) -> bytes:
-        told: dict[str, Any] = {**show_application(seen, allocations=False)}
-        del told["allocations"]
-        return _with(told, b"allocations", self._running(seen.allocations))
+        return self._whole(show_application(seen, allocations=False), seen.allocations)
 
     def _node(self, seen: NodeSeen) -> bytes:
         node = seen[0]
         known = self._nodes.get(node)
         if known is not None and known[0] == seen:
             return known[1]
-        told: dict[str, Any] = {**show_node(seen, allocations=False)}
-        del told["allocations"]
-        text = _with(told, b"allocations", self._running(seen[6]))
+        text = self._whole(show_node(seen, allocations=False), seen[6])
         self._nodes[node] = seen, text
         return text
 
-    def _running(self, seen: Sequence[AllocationSeen]) -> bytes:
-        return _array(map(self._allocation, _gently(in_order(seen))), b",") if seen else b"[]"
+    def _whole(self, told: Mapping[str, Any], seen: Sequence[AllocationSeen]) -> bytes:
+        """The object, with its allocations at the end."""
+        others = {name: value for name, value in told.items() if name != "allocations"}
+        held = _array(map(self._allocation, _gently(in_order(seen))), b",") if seen else b"[]"
+        return _with(others, b"allocations", held)
 
     def _allocation(self, seen: AllocationSeen) -> bytes:
         known = self._allocations.get(seen[0])

@@ -20,7 +20,6 @@ __all__ = [
     "EventBatchObject",
     "EventObject",
     "EventResource",
-    "InstanceObject",
     "QuantityObject",
     "ReloadObject",
     "StateDumpObject",
@@ -87,12 +86,6 @@ class EventBatchObject(TypedDict):
     LowestID: int
     HighestID: int
     EventRecords: list[EventObject]
-
-
-class InstanceObject(TypedDict):
-    """The first line of a stream of events: another run of the scheduler has another one."""
-
-    InstanceUUID: str
 
 
 class StreamObject(TypedDict):

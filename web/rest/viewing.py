@@ -27,7 +27,7 @@ from quadriga.core.views.objects import (
     TypeUtilisation,
     UserObject,
 )
-from quadriga.web.answers import HEADERS, JSON, Refusal, spell
+from quadriga.web.answers import JSON, Refusal, spell, text_answer
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.rest.fragments import Fragments
 
@@ -161,7 +161,7 @@ def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
 
         name = (view.path, *given.items())
         text = await site.reader.text(name, look, long or spell, long=long is not None)
-        return Response(text, headers={**HEADERS, "Content-Type": JSON})
+        return text_answer(text, JSON)
 
     operation = Operation(answer, view.about, {JSON: view.returns}, view.errors, view.query)
     schemas: dict[str, dict[str, Any]] = {
