@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,9 +13,8 @@ from quadriga.cli.errors import FOUND, USAGE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from quadriga.cli.parsing import Commands
     from quadriga.core.config import Problem
-
-    Commands = _SubParsersAction[ArgumentParser]
 
 __all__ = ["configure", "line", "listed"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadriga.cli.errors import CommandError
+from quadriga.cli.parsing import add_file
 
 if TYPE_CHECKING:
     from quadriga.si.client import Client
@@ -26,15 +26,13 @@ def add_connection(parser: ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="drive the scheduler there, which `quadriga serve --clock client` has started",
     )
-    group.add_argument(
-        "--token-file", type=Path, metavar="FILE", help=f"bearer token; without it, ${TOKEN} if set"
-    )
+    add_file(group, "--token-file", f"bearer token; without it, ${TOKEN} if set")
     group.add_argument(
         "--tls", action="store_true", help="TLS, as the system's authorities know it"
     )
-    group.add_argument("--tls-ca", type=Path, metavar="FILE", help="TLS, as these (PEM) know it")
-    group.add_argument("--tls-cert", type=Path, metavar="FILE", help="own certificate (mutual TLS)")
-    group.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
+    add_file(group, "--tls-ca", "TLS, as these (PEM) know it")
+    add_file(group, "--tls-cert", "own certificate (mutual TLS)")
+    add_file(group, "--tls-key", "its key")
     group.add_argument(
         "--tls-server-name", metavar="NAME", help="in the scheduler's certificate, if not HOST"
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadriga.cli.errors import USAGE, CommandError
 
 if TYPE_CHECKING:
-    Commands = _SubParsersAction[ArgumentParser]
+    from quadriga.cli.parsing import Commands
 
 __all__ = ["configure"]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["FOUND", "USAGE", "CommandError"]
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-#: exit codes beside 0: the run found a problem; the command line or its input is wrong
-FOUND, USAGE = 1, 2
+__all__ = ["FOUND", "INTERRUPTED", "USAGE", "CommandError", "about"]
+
+#: exit codes beside 0: the run found a problem; the command line or its input is wrong; Ctrl-C
+FOUND, USAGE, INTERRUPTED = 1, 2, 130
 
 
 class CommandError(Exception):
@@ -14,3 +17,12 @@ class CommandError(Exception):
     def __init__(self, reason: str, code: int = USAGE) -> None:
         super().__init__(" ".join(reason.split()))
         self.code = code
+
+
+@contextmanager
+def about(file: str) -> Iterator[None]:
+    """What the system says against the file is one line: ``simulate: FILE: Permission denied``."""
+    try:
+        yield
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror or error}") from error

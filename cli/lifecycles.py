@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from quadriga.cli.parsing import Commands
     from quadriga.fsm import Lifecycle, Row
-
-    Commands = _SubParsersAction[ArgumentParser]
 
 __all__ = ["configure"]
 

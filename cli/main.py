@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 
 from quadriga.cli import config, draw, lifecycles, serve, simulate, story
-from quadriga.cli.errors import CommandError
+from quadriga.cli.errors import INTERRUPTED, CommandError
 
 __all__ = ["main"]
 
-_INTERRUPTED, _PIPE = 130, 141
+_PIPE = 141
 
 _EPILOG = """\
 examples:
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.code
     except KeyboardInterrupt:
         print("quadriga: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # What is still buffered has no reader; without this the interpreter complains at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quadriga.cli.parsing import add_file
+
 if TYPE_CHECKING:
-    Commands = _SubParsersAction[ArgumentParser]
+    from quadriga.cli.parsing import Commands
 
 __all__ = ["configure"]
 
@@ -61,11 +63,10 @@ def configure(commands: Commands) -> None:
 
 def _add_what(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("what is served")
-    group.add_argument(
+    add_file(
+        group,
         "--config",
-        type=Path,
-        metavar="FILE",
-        help="queues (YAML) of resource managers that register without any of their own",
+        "queues (YAML) of resource managers that register without any of their own",
     )
     group.add_argument(
         "--ui", type=Path, metavar="DIR", help="serve the YuniKorn web UI from its dist folder"
@@ -96,30 +97,23 @@ def _add_where(parser: ArgumentParser) -> None:
         metavar="[HOST:]PORT",
         help=f"resource managers; off is not at all: {GRPC_PORT}",
     )
-    group.add_argument(
+    add_file(
+        group,
         "--ports-file",
-        type=Path,
-        metavar="FILE",
-        help="write the ports as JSON when ready; for port 0, which lets the system choose",
+        "write the ports as JSON when ready; for port 0, which lets the system choose",
     )
 
 
 def _add_trust(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("whom it trusts")
-    group.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate and chain (PEM)")
-    group.add_argument("--tls-key", type=Path, metavar="FILE", help="the certificate's key (PEM)")
-    group.add_argument(
+    add_file(group, "--tls-cert", "certificate and chain (PEM)")
+    add_file(group, "--tls-key", "the certificate's key (PEM)")
+    add_file(
+        group,
         "--tls-client-ca",
-        type=Path,
-        metavar="FILE",
-        help="clients show a certificate that this one signed (PEM): mutual TLS",
+        "clients show a certificate that this one signed (PEM): mutual TLS",
     )
-    group.add_argument(
-        "--tokens",
-        type=Path,
-        metavar="FILE",
-        help="who may do what: bearer tokens and certificates",
-    )
+    add_file(group, "--tokens", "who may do what: bearer tokens and certificates")
     group.add_argument(
         "--require-token-for-reads",
         action="store_true",
@@ -154,9 +148,7 @@ def _add_running(parser: ArgumentParser) -> None:
         default="text",
         help="lines for people, or one JSON object each: text",
     )
-    group.add_argument(
-        "--journal", type=Path, metavar="FILE", help="append every change of state, for story"
-    )
+    add_file(group, "--journal", "append every change of state, for story")
     group.add_argument(
         "--journal-size",
         type=int,

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import gc
 import sys
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace, _SubParsersAction
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadriga.cli.connecting import add_connection, connect
-from quadriga.cli.errors import FOUND, CommandError
+from quadriga.cli.errors import FOUND, CommandError, about
 
 if TYPE_CHECKING:
+    from quadriga.cli.parsing import Commands
     from quadriga.cli.progress import Progress
     from quadriga.si.client import Client
     from quadriga.sim.options import SimulationOptions
     from quadriga.sim.report import Report
     from quadriga.sim.simulation import Simulation
     from quadriga.sim.workload import Workload
-
-    Commands = _SubParsersAction[ArgumentParser]
 
 __all__ = ["configure"]
 
@@ -226,7 +225,8 @@ def _workload(arguments: Namespace) -> Workload:
         raise CommandError("simulate: --scale and --cluster are for the model, not for a trace")
     try:
         if arguments.trace:
-            return first(open_workload(arguments.trace), arguments.days, arguments.limit)
+            with about(f"simulate: {arguments.trace}"):
+                return first(open_workload(arguments.trace), arguments.days, arguments.limit)
         model = embedded(
             days=_DAYS if arguments.days is None else arguments.days,
             seed=arguments.seed,
@@ -236,8 +236,6 @@ def _workload(arguments: Namespace) -> Workload:
         return first(model, None, arguments.limit)
     except (WorkloadError, ValueError) as error:
         raise CommandError(f"simulate: {error}") from error
-    except OSError as error:
-        raise CommandError(f"simulate: {arguments.trace}: {error.strerror or error}") from error
 
 
 def _configuration(workload: Workload, options: SimulationOptions) -> str:
@@ -250,32 +248,25 @@ def _configuration(workload: Workload, options: SimulationOptions) -> str:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+        with about(f"simulate: {path}"):
+            return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise CommandError(f"simulate: {path}: not UTF-8 text") from None
 
 
 def _must_be_writable(path: str | None) -> None:
     """Fail now and not after a minute of work."""
-    if path is None or path == "-":
-        return
-    try:
-        Path(path).open("a").close()
-    except OSError as error:
-        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+    if path is not None and path != "-":
+        with about(f"simulate: {path}"):
+            Path(path).open("a").close()
 
 
 def _write_journal(path: str | None, simulation: Simulation) -> None:
     from quadriga.sim.recording import write_journal
 
-    if path is None:
-        return
-    try:
-        write_journal(path, simulation.scheduler.journal)
-    except OSError as error:
-        raise CommandError(f"simulate: {path}: {error.strerror}") from error
+    if path is not None:
+        with about(f"simulate: {path}"):
+            write_journal(path, simulation.scheduler.journal)
 
 
 def _write_report(arguments: Namespace, report: Report) -> None:
@@ -286,10 +277,8 @@ def _write_report(arguments: Namespace, report: Report) -> None:
         if arguments.json == "-":
             sys.stdout.write(text)
             return
-        try:
+        with about(f"simulate: {arguments.json}"):
             Path(arguments.json).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise CommandError(f"simulate: {arguments.json}: {error.strerror}") from error
     if not arguments.quiet:
         bars = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
         sys.stdout.write(render(report, unicode=bars))

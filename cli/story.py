@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace, _SubParsersAction
+from argparse import Namespace
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from quadriga.cli.errors import CommandError
+from quadriga.cli.errors import CommandError, about
 
 if TYPE_CHECKING:
+    from quadriga.cli.parsing import Commands
     from quadriga.sim.recording import Line
-
-    Commands = _SubParsersAction[ArgumentParser]
 
 __all__ = ["configure"]
 
@@ -44,14 +43,13 @@ def run(arguments: Namespace) -> int:
     keys: dict[str, None] = {}
     story: list[Line] = []
     try:
-        for line in read_journal(arguments.journal):
-            if line.key == arguments.key:
-                story.append(line)
-            keys[line.key] = None
+        with about(f"story: {arguments.journal}"):
+            for line in read_journal(arguments.journal):
+                if line.key == arguments.key:
+                    story.append(line)
+                keys[line.key] = None
     except JournalError as error:
         raise CommandError(f"story: {error}") from error
-    except OSError as error:
-        raise CommandError(f"story: {arguments.journal}: {error.strerror}") from error
     if not story:
         raise CommandError(f"story: {_unknown(arguments.key, keys)}")
     print("\n".join(_told(story)))

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from quadriga.cli.errors import CommandError
+from quadriga.cli.errors import CommandError, about
 from quadriga.cli.serving.journal_file import JournalFile
 from quadriga.cli.serving.queues_file import QueuesFile, QueuesFileError
 from quadriga.si.access import Access, AccessError
@@ -82,8 +82,7 @@ def journal_file(settings: Settings) -> JournalFile | None:
     if settings.journal is None:
         return None
     try:
-        return JournalFile(settings.journal, settings.journal_bytes)
-    except OSError as error:
-        raise CommandError(f"serve: --journal {settings.journal}: {error.strerror}") from None
+        with about(f"serve: --journal {settings.journal}"):
+            return JournalFile(settings.journal, settings.journal_bytes)
     except ValueError as error:
         raise CommandError(f"serve: --journal {error}") from None

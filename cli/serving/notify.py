@@ -25,10 +25,6 @@ class Notifier:
         """All that should listen does."""
         self._say(f"READY=1\nSTATUS={status}")
 
-    def status(self, text: str) -> None:
-        """One line for ``systemctl status``."""
-        self._say(f"STATUS={text}")
-
     def stopping(self) -> None:
         """The end has begun."""
         self._say("STOPPING=1\nSTATUS=stopping")

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.cli.errors import FOUND, CommandError
+from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
 from quadriga.cli.serving import inputs, logs
 from quadriga.cli.serving.journal_file import JournalFile
 from quadriga.cli.serving.notify import Notifier
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["serve"]
 
 _log = logging.getLogger("quadriga.serve")
-
-_INTERRUPTED: Final = 130
 
 #: s between two looks at the scheduler, at the journal, and between two steps of the demo
 _LOOK_S, _JOURNAL_S, _DEMO_S = 1.0, 0.25, 0.1
@@ -102,6 +100,7 @@ class _Process:
         self._stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._journal = inputs.journal_file(settings)
         self._service = self._new_service()
+        self._views = Views(self._service.scheduler, start_time=time.time_ns())
         self._reloading = Reloading(
             self._service,
             # A scheduler without a thread belongs to whoever steps it.
@@ -136,9 +135,7 @@ class _Process:
             options = OPTIONS
         # the client's time begins at 0, whatever the clock here says
         clock = (lambda: 0) if self._settings.client_clock else time.time_ns
-        service = SchedulerService(options, manual=self._settings.client_clock, clock=clock)
-        self._views = Views(service.scheduler, start_time=time.time_ns())
-        return service
+        return SchedulerService(options, manual=self._settings.client_clock, clock=clock)
 
     async def _start(self) -> None:
         settings = self._settings
@@ -298,7 +295,7 @@ class _Process:
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._stopped_by, signal.SIGTERM, 0)
-        loop.add_signal_handler(signal.SIGINT, self._stopped_by, signal.SIGINT, _INTERRUPTED)
+        loop.add_signal_handler(signal.SIGINT, self._stopped_by, signal.SIGINT, INTERRUPTED)
         loop.add_signal_handler(signal.SIGHUP, self._reloading.begin)
 
     def _stopped_by(self, which: signal.Signals, code: int) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quadriga.cli.errors import CommandError
+from quadriga.cli.errors import CommandError, about
 
 __all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
 
@@ -177,10 +177,8 @@ def _tls(arguments: Namespace) -> TlsFiles | None:
         raise _wrong("--tls-cert and --tls-key belong together, and --tls-client-ca needs them")
     for name, path in (("--tls-cert", certificate), ("--tls-key", key), ("--tls-client-ca", ca)):
         if path is not None:
-            try:
+            with about(f"serve: {name} {path}"):
                 path.read_bytes()
-            except OSError as error:
-                raise _wrong(f"{name} {path}: {error.strerror}") from None
     return TlsFiles(certificate, key, ca)
 
 
@@ -198,10 +196,8 @@ def _address(option: str, text: str) -> Address | None:
     if not port.isascii() or not port.isdigit() or int(port) > _HIGHEST_PORT:
         raise _wrong(f"{option} {text!r} is neither HOST:PORT nor PORT nor {_OFF}")
     address = Address(host or "0.0.0.0", int(port))
-    try:
+    with about(f"serve: {option} {text!r}"):
         _resolved(address.host)
-    except OSError as error:
-        raise _wrong(f"{option} {text!r}: {error.strerror or error}") from None
     return address
 
 
