@@ -7,7 +7,7 @@ is not answered in time counts as refused, for as long as an answer holds, and i
 
 An answer holds for a short while, and no longer than the ask and the node are as they were when it
 was asked for: whatever the RM says about either makes it void. With a client's clock there is nobody
-to hold up, and the scheduler waits (`Waiting`).
+to hold up, and the scheduler waits (`WaitingPredicates`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from quadriga.si.extension.extension_pb2 import (
 from quadriga.si.server.limits import Limits
 from quadriga.si.v1.si_pb2 import PreemptionPredicatesArgs, PreemptionPredicatesResponse
 
-__all__ = ["Numbers", "Predicates", "Preemption", "Waiting"]
+__all__ = [
+    "Numbers",
+    "Predicates",
+    "Preemption",
+    "WaitingPredicates",
+    "WaitingPreemption",
+    "index_of",
+]
 
 _log = logging.getLogger("quadriga.grpc")
 
@@ -103,9 +110,8 @@ class _Desk:
         self._questions: dict[int, _Question] = {}
         #: when nodes have changed
         self._changed: dict[str, float] = {}
-        #: questions that nobody has answered in time, and all that were asked
+        #: questions that nobody has answered in time
         self.unanswered = 0
-        self.asked = 0
 
     # -- the scheduler's side --------------------------------------------------------------------
 
@@ -167,7 +173,6 @@ class _Desk:
                 if key in self._asks:
                     self._asks[key].rounds += 1
                 messages.append(self._message(number, key, kind, subjects))
-            self.asked += len(messages)
             return messages
 
     def _message(self, number: int, key: str, kind: Hashable, subjects: Sequence[Any]) -> Callback:
@@ -287,14 +292,7 @@ class Predicates(_Desk):
                     return
 
     def _message(self, number: int, key: str, kind: Hashable, subjects: Sequence[Any]) -> Callback:
-        return Callback(
-            predicates=PredicatesQuestion(
-                id=number,
-                allocationKey=key,
-                allocate=bool(kind),
-                nodeIDs=[node_id for node_id, _ in subjects],
-            )
-        )
+        return _about_nodes(number, key, bool(kind), [node_id for node_id, _ in subjects])
 
 
 class Preemption(_Desk):
@@ -310,16 +308,10 @@ class Preemption(_Desk):
         return found
 
     def _message(self, number: int, key: str, kind: Hashable, subjects: Sequence[Any]) -> Callback:
-        args = [
-            PreemptionPredicatesArgs(
-                allocationKey=key, nodeID=node_id, preemptAllocationKeys=victims, startIndex=start
-            )
-            for node_id, victims, start in subjects
-        ]
-        return Callback(preemptionPredicates=PreemptionPredicatesQuestion(id=number, args=args))
+        return _about_victims(number, key, subjects)
 
 
-class Waiting:
+class _Waiting:
     """Questions one at a time, with the scheduler waiting for each: for a client's clock.
 
     ``send`` puts a question on the stream, and says whether there is one.
@@ -332,39 +324,11 @@ class Waiting:
         self._lock = threading.Lock()
         self._waits: dict[int, tuple[threading.Event, list[Any]]] = {}
         self.unanswered = 0
-        self.asked = 0
-
-    def predicate(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
-        """``None`` or the reason against the node."""
-        number = self._numbers.next()
-        question = PredicatesQuestion(
-            id=number, allocationKey=allocation_key, allocate=allocate, nodeIDs=[node_id]
-        )
-        reasons = self._ask(number, Callback(predicates=question))
-        if not reasons:
-            return "predicates did not answer"
-        return reasons[0] or None
-
-    def preemption(
-        self, allocation_key: str, node_id: str, victims: list[str], start: int, /
-    ) -> int | None:
-        """The index of the last victim that has to go, or ``None``."""
-        number = self._numbers.next()
-        args = PreemptionPredicatesArgs(
-            allocationKey=allocation_key,
-            nodeID=node_id,
-            preemptAllocationKeys=victims,
-            startIndex=start,
-        )
-        question = PreemptionPredicatesQuestion(id=number, args=[args])
-        found = self._ask(number, Callback(preemptionPredicates=question))
-        return found[0] if found else None
 
     def _ask(self, number: int, question: Callback) -> list[Any]:
         event, values = threading.Event(), list[Any]()
         with self._lock:
             self._waits[number] = event, values
-            self.asked += 1
         answered = self._send(question) and event.wait(self._limits.predicate_timeout_s)
         with self._lock:
             del self._waits[number]
@@ -374,7 +338,7 @@ class Waiting:
         return values
 
     def take(self, number: int, values: Sequence[Any], missing: Any) -> bool:
-        """An answer has come."""
+        """An answer has come. Whether somebody waits for it."""
         with self._lock:
             wait = self._waits.get(number)
             if wait is None:
@@ -388,6 +352,47 @@ class Waiting:
         with self._lock:
             for event, _ in self._waits.values():
                 event.set()
+
+
+class WaitingPredicates(_Waiting):
+    """May the ask go to the node?"""
+
+    def __call__(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
+        number = self._numbers.next()
+        question = _about_nodes(number, allocation_key, allocate, [node_id])
+        reasons: list[str | None] = self._ask(number, question)
+        return reasons[0] if reasons else "predicates did not answer"
+
+
+class WaitingPreemption(_Waiting):
+    """How many victims have to go?"""
+
+    def __call__(
+        self, allocation_key: str, node_id: str, victims: list[str], start: int, /
+    ) -> int | None:
+        number = self._numbers.next()
+        question = _about_victims(number, allocation_key, [(node_id, victims, start)])
+        indices: list[int | None] = self._ask(number, question)
+        return indices[0] if indices else None
+
+
+def _about_nodes(number: int, key: str, allocate: bool, node_ids: Sequence[str]) -> Callback:
+    return Callback(
+        predicates=PredicatesQuestion(
+            id=number, allocationKey=key, allocate=allocate, nodeIDs=node_ids
+        )
+    )
+
+
+def _about_victims(number: int, key: str, subjects: Sequence[Any]) -> Callback:
+    """Subjects are a node, the keys of the victims, the start index."""
+    args = [
+        PreemptionPredicatesArgs(
+            allocationKey=key, nodeID=node_id, preemptAllocationKeys=victims, startIndex=start
+        )
+        for node_id, victims, start in subjects
+    ]
+    return Callback(preemptionPredicates=PreemptionPredicatesQuestion(id=number, args=args))
 
 
 def index_of(response: PreemptionPredicatesResponse) -> int | None:

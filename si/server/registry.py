@@ -168,7 +168,7 @@ class Registry:
         if session.live.get(kind) is stream:
             del session.live[kind]
             if kind == CALLBACK:
-                session.bid_farewell()
+                session.asking.lost()
             self._changed(session)
 
     def half_closed(self, stream: Stream) -> None:
@@ -213,19 +213,13 @@ class Registry:
             await session.held.wait()
         if self.sessions.get(session.rm_id) is not session:
             return  # the scheduler asks and tells somebody else by now
-        hello = session.hello
-        predicate: Any = None
-        preemption: Any = None
-        if session.waiting is not None:
-            predicate, preemption = session.waiting.predicate, session.waiting.preemption
-        elif session.desks is not None:
-            predicate, preemption = session.desks
+        hello, asking = session.hello, session.asking
         self._driver.set_events(session.rm_id, hello.events)
         await asyncio.wrap_future(
             self._driver.set_predicates(
                 session.rm_id,
-                predicate if hello.predicates else None,
-                preemption if hello.preemptionPredicates else None,
+                asking.predicates if hello.predicates else None,
+                asking.preemption if hello.preemptionPredicates else None,
             )
         )
         if hello.rmID:

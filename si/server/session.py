@@ -12,7 +12,6 @@ has opened is there, and it keeps up. `Server` tells the scheduler of every chan
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
@@ -29,12 +28,11 @@ from quadriga.si.extension.extension_pb2 import (
     Events,
     Hello,
     SchedulingStates,
-    StateDumpQuestion,
 )
+from quadriga.si.server.asking import Asking
 from quadriga.si.server.box import Box
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.ordering import Ordering
-from quadriga.si.server.questions import Numbers, Predicates, Preemption, Waiting
 from quadriga.si.server.rates import Bucket
 from quadriga.si.server.statuses import Ending
 from quadriga.si.wire import counted, counts
@@ -57,9 +55,6 @@ APPLICATION: Final = Channel.APPLICATION
 NODE: Final = Channel.NODE
 CALLBACK: Final = Channel.CALLBACK
 SI_KINDS: Final = (ALLOCATION, APPLICATION, NODE)
-
-#: how long a state dump waits for the RM's part of it, in s
-_DUMP_TIMEOUT = 2.0
 
 
 class Session(NullCallback):
@@ -102,16 +97,13 @@ class Session(NullCallback):
         self.settling = asyncio.Lock()
         self.bucket = Bucket(limits.requests_per_second, limits.request_burst, loop.time)
         self.hello = Hello(rmID=rm_id)
-        self.numbers = Numbers()
-        self.desks: tuple[Predicates, Preemption] | None = None
-        self.waiting: Waiting | None = None
+        self.asking = Asking(limits, loop, self._question, begin, waits=waits)
         self.waits = waits
         #: news that found no room
         self.dropped = 0
         self._limits = limits
         self._loop = loop
         self._changed = changed
-        self._begin = begin
         self._lock = threading.Lock()
         self._boxes: dict[int, Box] = {
             int(kind): Box(0 if waits else limits.batch_bytes, limits.replay_bytes)
@@ -129,9 +121,6 @@ class Session(NullCallback):
         self._asleep: dict[int, asyncio.Event] = {}
         #: with the client's clock: kinds in the order of the messages, since the last step
         self._order: list[int] | None = [] if waits else None
-        self._dumps: dict[int, tuple[threading.Event, list[str]]] = {}
-        self._checking: asyncio.TimerHandle | None = None
-        self._retrying = False
 
     # -- the callback: the scheduler's thread ----------------------------------------------------
 
@@ -351,14 +340,7 @@ class Session(NullCallback):
             self._forget()
         self._relieved.set()
         self.arrived.set()
-        if self._checking is not None:
-            self._checking.cancel()
-            self._checking = None
-        if self.desks is not None:
-            for desk in self.desks:
-                desk.lost()
-        if self.waiting is not None:
-            self.waiting.lost()
+        self.asking.close()
         for stream in [*self.live.values()]:
             stream.end(why)
 
@@ -389,27 +371,12 @@ class Session(NullCallback):
             if self._ordering is not None:
                 self._ordering.resume(counted(hello.received))
                 self._untold_taken = True
-        if self.waits:
-            self.waiting = Waiting(self._limits, self.numbers, self._question)
-        else:
-            args = (self._limits, self.numbers, self._loop.time)
-            predicates = Predicates(*args, lambda: self._begin(self._ask))
-            preemption = Preemption(*args, lambda: self._begin(self._ask))
-            self.desks = predicates, preemption
+        self.asking.greet()
         if hello.stateDump:
             # an attribute of this one only: who has it is a `StateDumpPlugin`
-            vars(self)["get_state_dump"] = self._state_dump
+            vars(self)["get_state_dump"] = self.asking.state_dump
         else:
             vars(self).pop("get_state_dump", None)
-
-    def bid_farewell(self) -> None:
-        """The Callbacks stream has gone: nobody answers for now."""
-        for desk in self.desks or ():
-            desk.lost()
-        if self.waiting is not None:
-            self.waiting.lost()
-        for event, _ in [*self._dumps.values()]:
-            event.set()
 
     def say(self, callback: Callback) -> None:
         """Something for the stream that there is now, and no message that is numbered."""
@@ -428,72 +395,7 @@ class Session(NullCallback):
         self.say(question)
         return True
 
-    def _ask(self) -> list[Any]:
-        """Between two rounds of the scheduler, so that what came up in one goes out together."""
-        for desk in self.desks or ():
-            for question in desk.flush():
-                self.say(question)
-        self._call(self._check_later)
-        return []
-
-    def retry(self) -> None:
-        """Let the scheduler look again at what it has set aside: once for all answers until then."""
-        if not self._retrying:
-            self._retrying = True
-            self._begin(self._look_again)
-
-    def _look_again(self) -> list[Any]:
-        self._retrying = False
-        return []
-
-    def _check_later(self) -> None:
-        if self._checking is not None or self.over is not None:
-            return
-        wait = self._limits.predicate_timeout_s / 4
-        self._checking = self._loop.call_later(wait, self._check)
-
-    def _check(self) -> None:
-        """Give up questions that were not answered in time."""
-        self._checking = None
-        if self.desks is None or self.over is not None:
-            return
-        before = self.unanswered
-        late = f"predicates did not answer within {self._limits.predicate_timeout_s:g} s"
-        left = [self.desks[0].expire(late), self.desks[1].expire(None)]
-        if any(left):
-            self._check_later()
-        if self.unanswered != before:
-            self.retry()
-
     @property
     def unanswered(self) -> int:
         """How many questions were not answered in time."""
-        desks = self.desks or ()
-        return sum(d.unanswered for d in desks) + (self.waiting.unanswered if self.waiting else 0)
-
-    @property
-    def asked(self) -> int:
-        """How many questions were asked."""
-        desks = self.desks or ()
-        return sum(d.asked for d in desks) + (self.waiting.asked if self.waiting else 0)
-
-    def _state_dump(self) -> str:
-        """Ask the RM for its part, and wait for it a little: not for the server's own thread."""
-        if CALLBACK not in self.live:
-            raise RuntimeError("the resource manager is out of reach")
-        number, event, said = self.numbers.next(), threading.Event(), list[str]()
-        self._dumps[number] = event, said
-        try:
-            self.say(Callback(stateDump=StateDumpQuestion(id=number)))
-            if not event.wait(_DUMP_TIMEOUT) or not said:
-                raise RuntimeError(f"no answer within {_DUMP_TIMEOUT:g} s")
-            return said[0]
-        finally:
-            del self._dumps[number]
-
-    def dumped(self, number: int, text: str, error: str) -> None:
-        """The RM's part of a state dump has come."""
-        wait = self._dumps.get(number)
-        if wait is not None:
-            wait[1].append(json.dumps({"error": error}) if error else text)
-            wait[0].set()
+        return self.asking.unanswered

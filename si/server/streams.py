@@ -17,7 +17,6 @@ from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback, CallbackAnswer, Refused
 from quadriga.si.server.flow import Flow, Outcome
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.questions import index_of
 from quadriga.si.server.session import ALLOCATION, APPLICATION, CALLBACK, NODE, Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
@@ -200,8 +199,7 @@ class Stream:
         if session.waits:
             await self._keep(message)
             return
-        if session.desks is not None:
-            self._note_changes(message)
+        self._note_changes(message)
         flow = self._flow
         try:
             self._submit(message, flow.send(message))
@@ -259,15 +257,13 @@ class Stream:
 
     def _note_changes(self, message: Any) -> None:
         """What the RM says about asks and nodes makes answers about them void."""
-        desks = self.session.desks or ()
+        asking = self.session.asking
         if self.kind == NODE:
             for node in message.nodes:
-                for desk in desks:
-                    desk.node_changed(node.nodeID)
+                asking.node_changed(node.nodeID)
         elif self.kind == ALLOCATION:
             for changed in (*message.asks, *message.releases.allocationAsksToRelease):
-                for desk in desks:
-                    desk.ask_changed(changed.allocationKey)
+                asking.ask_changed(changed.allocationKey)
 
     async def _hear(self, message: Any) -> None:
         """An answer of the Callbacks stream."""
@@ -286,23 +282,11 @@ class Stream:
                 )
             await self._greeted_with(message.hello)
         elif kind == "predicates":
-            answer = message.predicates
-            reasons = [reason or None for reason in answer.reasons]
-            if session.waiting is not None:
-                session.waiting.take(answer.id, answer.reasons, "no answer about this node")
-            elif session.desks is not None:
-                if session.desks[0].take(answer.id, reasons, "no answer about this node"):
-                    session.retry()
+            session.asking.judged(message.predicates)
         elif kind == "preemptionPredicates":
-            indices = [index_of(each) for each in message.preemptionPredicates.responses]
-            number = message.preemptionPredicates.id
-            if session.waiting is not None:
-                session.waiting.take(number, indices, None)
-            elif session.desks is not None and session.desks[1].take(number, indices, None):
-                session.retry()
+            session.asking.chosen(message.preemptionPredicates)
         elif kind == "stateDump":
-            answer = message.stateDump
-            session.dumped(answer.id, answer.json, answer.error)
+            session.asking.dumped(message.stateDump)
         elif kind == "received":
             session.confirm(message.received)
         else:
