@@ -54,11 +54,9 @@ class Flow:
             event = asyncio.Event()
             self._enough = enough
             self._waiting = event
-            if (
-                self._sent - self._seen <= enough
-            ):  # it has looked just before it could see the event
-                break
-            await event.wait()
+            # It may have looked just before it could see the event.
+            if self._sent - self._seen > enough:
+                await event.wait()
         self._waiting = None
 
     def settle(self, error: BaseException | None, request: Any) -> None:

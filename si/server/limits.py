@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-__all__ = ["Limits"]
+__all__ = ["LONGEST_ID", "Limits"]
+
+#: the longest name of a resource manager
+LONGEST_ID = 253
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,20 +18,18 @@ import grpc
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback
 from quadriga.si.server.driver import DISCONNECT, RECONNECT, SHUTDOWN
-from quadriga.si.server.limits import Limits
+from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.session import ALLOCATION, CALLBACK, SI_KINDS, Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.server.streams import Stream
 from quadriga.si.v1.si_pb2 import RegisterResourceManagerRequest
 
-__all__ = ["LONGEST_ID", "Registry"]
+__all__ = ["Registry"]
 
 _log = logging.getLogger("quadriga.grpc")
 
 Code = grpc.StatusCode
 
-#: the longest name of a resource manager
-LONGEST_ID = 253
 #: how long streams of a resource manager that leaves may take to write what waits, in s
 _FAREWELL = 5.0
 

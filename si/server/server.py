@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -13,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
-from quadriga.si.access import Access, Principal, bearer_of
+from quadriga.si.access import Access, Principal
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import (
     ExplainRequest,
@@ -24,16 +25,17 @@ from quadriga.si.extension.extension_pb2 import (
     StepResponse,
     UpdateConfigurationResponse,
 )
+from quadriga.si.server.callers import Context, check_may, metadata, number, principal
 from quadriga.si.server.driver import Driver
-from quadriga.si.server.limits import Limits
+from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.neighbours import Strict
 from quadriga.si.server.owner import OneThread
 from quadriga.si.server.rates import Bucket
-from quadriga.si.server.registry import LONGEST_ID, Registry
+from quadriga.si.server.registry import Registry
 from quadriga.si.server.session import CALLBACK, SI_KINDS, Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.server.stepping import step
-from quadriga.si.server.streams import MESSAGE_OF, RPC_OF, Context, Stream, parse, rm_id_of
+from quadriga.si.server.streams import MESSAGE_OF, RPC_OF, Stream, parse, rm_id_of
 from quadriga.si.server.tls import Tls
 from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerRequest,
@@ -250,16 +252,7 @@ class Server:
         """Raises `Ending` for somebody who is not known."""
         if self.registry.stopping:
             raise Ending(Code.UNAVAILABLE, "I8", "the scheduler stops")
-        proof = context.auth_context() or {}
-        names = [
-            name.decode("utf-8", "replace")
-            for key in ("x509_common_name", "x509_subject_alternative_name")
-            for name in proof.get(key, ())
-        ]
-        who = self.access.principal(bearer_of(_metadata(context, "authorization")), names)
-        if who is None:
-            raise Ending(Code.UNAUTHENTICATED, "access", "no known token, and no known certificate")
-        return who
+        return principal(self.access, context)
 
     # -- unary calls -----------------------------------------------------------------------------
 
@@ -267,7 +260,7 @@ class Server:
         self, who: Principal, request: RegisterResourceManagerRequest, context: Context
     ) -> RegisterResourceManagerResponse:
         rm_id = request.rmID
-        _check_may(who, rm_id)
+        check_may(who, rm_id)
         if len(rm_id) > LONGEST_ID:
             raise Ending(Code.INVALID_ARGUMENT, "I10", f"rmID is longer than {LONGEST_ID}")
         most = self.limits.resource_managers
@@ -277,7 +270,7 @@ class Server:
             raise Ending(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
         await self._prepare(request)
         # whoever gives up waiting, it is done or not done
-        in_order = _metadata(context, IN_ORDER) is not None
+        in_order = metadata(context, IN_ORDER) is not None
         session = await asyncio.shield(
             self.registry.spawn(self.registry.enter(rm_id, request, in_order))
         )
@@ -334,7 +327,7 @@ class Server:
         return ExplainResponse(queue=queue, state=state, reasons=reasons)
 
     def _registered(self, who: Principal, rm_id: str) -> Session:
-        _check_may(who, rm_id)
+        check_may(who, rm_id)
         session = self.registry.sessions.get(rm_id)
         if session is None:
             raise Ending(
@@ -351,27 +344,23 @@ class Server:
             raise Ending(
                 Code.RESOURCE_EXHAUSTED, "I2", f"{self.limits.streams} streams are open already"
             )
-        rm_id = _metadata(context, RM_ID) or ""
-        self._streams[""] += 1
-        try:
-            first = None
-            if not rm_id:
+        rm_id = metadata(context, RM_ID) or ""
+        first = None
+        if not rm_id:
+            with self._counted(""):
                 first = await self._introduced(kind, context)
-                if first is None:
-                    return None
-                rm_id = rm_id_of(kind, first)
-        finally:
-            self._streams[""] -= 1
-        _check_may(who, rm_id)
+            if first is None:
+                return None
+            rm_id = rm_id_of(kind, first)
+        check_may(who, rm_id)
         if self._streams[rm_id] >= self.limits.streams_per_rm:
             raise Ending(
                 Code.RESOURCE_EXHAUSTED,
                 "I2",
                 f"resource manager {rm_id!r} has {self.limits.streams_per_rm} streams already",
             )
-        self._streams[rm_id] += 1
-        try:
-            session = await self.registry.session_for(rm_id, opened, _number(context, EPOCH))
+        with self._counted(rm_id):
+            session = await self.registry.session_for(rm_id, opened, number(context, EPOCH))
             stream = Stream(
                 kind,
                 session,
@@ -381,7 +370,7 @@ class Server:
                 half_closed=self.registry.half_closed,
                 greeted=self.registry.greeted,
             )
-            self.registry.attach(stream, _number(context, RECEIVED))
+            self.registry.attach(stream, number(context, RECEIVED))
             try:
                 await context.send_initial_metadata(
                     ((EPOCH, str(session.epoch)), (RECEIVED, str(session.taken[kind])))
@@ -389,6 +378,13 @@ class Server:
                 return await stream.run(first)
             finally:
                 self.registry.detach(stream)
+
+    @contextmanager
+    def _counted(self, rm_id: str) -> Iterator[None]:
+        """One more stream of this resource manager is open."""
+        self._streams[rm_id] += 1
+        try:
+            yield
         finally:
             self._streams[rm_id] -= 1
             if not self._streams[rm_id]:
@@ -404,28 +400,3 @@ class Server:
                 Code.DEADLINE_EXCEEDED, "I11", f"no rmID within {limit:g} s of the stream's start"
             ) from None
         return None if data is grpc.aio.EOF else parse(MESSAGE_OF[kind], data)
-
-
-def _metadata(context: Context, key: str) -> str | None:
-    for name, value in context.invocation_metadata() or ():
-        if name == key:
-            return value if isinstance(value, str) else value.decode("utf-8", "replace")
-    return None
-
-
-def _number(context: Context, key: str) -> int | None:
-    text = _metadata(context, key)
-    if text is None:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise Ending(Code.INVALID_ARGUMENT, "I7", f"metadata {key}: {text[:40]!r} is no number")
-    return int(text)
-
-
-def _check_may(who: Principal, rm_id: str) -> None:
-    if not who.may_act_for(rm_id):
-        raise Ending(
-            Code.PERMISSION_DENIED,
-            "access",
-            f"{who.name!r} may not act for resource manager {rm_id[:LONGEST_ID]!r}",
-        )

@@ -15,13 +15,14 @@ from google.protobuf.message import DecodeError
 
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback, CallbackAnswer, Refused
+from quadriga.si.server.callers import Context
 from quadriga.si.server.flow import Flow, Outcome
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.session import ALLOCATION, APPLICATION, CALLBACK, NODE, Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
-__all__ = ["MESSAGE_OF", "RPC_OF", "Context", "Stream", "parse", "rm_id_of"]
+__all__ = ["MESSAGE_OF", "RPC_OF", "Stream", "parse", "rm_id_of"]
 
 RPC_OF = {
     ALLOCATION: "UpdateAllocation",
@@ -35,8 +36,6 @@ MESSAGE_OF: dict[int, type[Any]] = {
     NODE: NodeRequest,
     CALLBACK: CallbackAnswer,
 }
-
-Context = grpc.aio.ServicerContext[Any, Any]
 
 #: how long a stream that ended may turn out to be broken, in s
 _UNTIL_CANCELLED = 0.2
@@ -258,6 +257,8 @@ class Stream:
     def _note_changes(self, message: Any) -> None:
         """What the RM says about asks and nodes makes answers about them void."""
         asking = self.session.asking
+        if asking.predicates is None:
+            return  # nobody is asked
         if self.kind == NODE:
             for node in message.nodes:
                 asking.node_changed(node.nodeID)
