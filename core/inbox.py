@@ -8,22 +8,15 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from quadriga.core.outbox import Output
+from quadriga.si.answers import Outcome
 
-__all__ = ["Closed", "Inbox", "Outcome", "Piece", "Work"]
+__all__ = ["Closed", "Inbox", "Piece", "Work"]
 
 #: something to do with the scheduler; what comes out is for the callbacks
 Work = Callable[[], list[Output]]
-
-
-class Outcome(Protocol):
-    """Whoever is told what became of a piece of work: a future, or what has this of one."""
-
-    def set_result(self, result: None) -> None: ...
-
-    def set_exception(self, exception: BaseException | None) -> None: ...
 
 
 class Piece(NamedTuple):

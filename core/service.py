@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 from quadriga.core.callbacks import Callbacks
 from quadriga.core.default_queues import DefaultQueues
 from quadriga.core.dispatcher import Request
-from quadriga.core.inbox import Closed, Inbox, Outcome, Piece, Work
+from quadriga.core.inbox import Closed, Inbox, Piece, Work
 from quadriga.core.kernel import Options
 from quadriga.core.metering import Meter, Stopwatch
 from quadriga.core.os_groups import OsGroups
@@ -46,6 +46,7 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.answers import Outcome
 from quadriga.si.api import has_own
 
 __all__ = ["SchedulerService"]

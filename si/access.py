@@ -128,13 +128,14 @@ def bearer_of(authorization: str | None) -> str | None:
 
 def _read(path: Path) -> tuple[_Entry, ...]:
     try:
-        mode = path.stat().st_mode
-        if stat.S_IMODE(mode) & 0o027:
+        found = path.stat()
+        mode = stat.S_IMODE(found.st_mode)
+        if mode & 0o027:
             raise AccessError(
-                f"{path}: others may read or change it (mode {stat.S_IMODE(mode):04o}); "
+                f"{path}: others may read or change it (mode {mode:04o}); "
                 "chmod 0600, or 0640 for a group"
             )
-        if path.stat().st_size > _MOST_BYTES:
+        if found.st_size > _MOST_BYTES:
             raise AccessError(f"{path}: longer than {_MOST_BYTES} bytes")
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:

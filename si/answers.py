@@ -1,4 +1,6 @@
-"""Predicates whose answer takes its time: what the scheduler and whoever asks for it agree on.
+"""Answers that take their time: what the scheduler and whoever asks for them agree on.
+
+Of a request that is not waited for, the scheduler tells an `Outcome`.
 
 A predicate is a function that says at once whether an ask may go to a node (I36, I37). One that has
 to ask somebody far away answers `UNANSWERED` meanwhile. The scheduler then sets the ask aside, goes
@@ -10,12 +12,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from typing import Final, Protocol
 
-__all__ = ["UNANSWERED", "UNANSWERED_INDEX", "FarPredicate", "FarPreemption"]
+__all__ = ["UNANSWERED", "UNANSWERED_INDEX", "FarPredicate", "FarPreemption", "Outcome"]
 
 #: instead of a reason against a node: nobody knows yet. Compared by identity
 UNANSWERED: Final = "not answered yet"
 #: the same instead of the index of a victim
 UNANSWERED_INDEX: Final = -(1 << 40)
+
+
+class Outcome(Protocol):
+    """Whoever is told what became of a request: a future, or what has this of one."""
+
+    def set_result(self, result: None) -> None: ...
+
+    def set_exception(self, exception: BaseException | None) -> None: ...
 
 
 class FarPredicate(Protocol):

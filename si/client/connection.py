@@ -126,8 +126,8 @@ class Connection:
         return (*self._metadata, (RECEIVED, str(self._incoming.received[stream])))
 
     async def _open(self, stream: Channel) -> None:
-        method = STREAMS[stream]
-        call: Any = self._channel.stream_stream(method.method, None, method.read)(
+        row = STREAMS[stream]
+        call: Any = self._channel.stream_stream(row.method, None, row.read)(
             metadata=self._of(stream)
         )
         self._calls[stream] = call

@@ -1,5 +1,5 @@
 """What the server needs of the scheduler that it serves: `quadriga.core.service.SchedulerService`
-has it. Nothing here waits: what is asked for is done in the order of the calls."""
+has it. What is asked for is done in the order of the calls; nothing but `play` waits for it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.answers import Outcome
 from quadriga.si.wire import Request
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "RECONNECT",
     "SHUTDOWN",
     "Driver",
-    "Outcome",
     "Predicate",
     "Preemption",
 ]
@@ -31,14 +31,6 @@ Predicate = Callable[[str, str, bool], str | None]
 Preemption = Callable[[str, str, list[str], int], int | None]
 
 DISCONNECT, RECONNECT, SHUTDOWN = "disconnect", "reconnect", "shutdown"
-
-
-class Outcome(Protocol):
-    """Whoever is told what became of a request."""
-
-    def set_result(self, result: None) -> None: ...
-
-    def set_exception(self, exception: BaseException | None) -> None: ...
 
 
 class Driver(Protocol):

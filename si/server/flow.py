@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Flow", "Outcome"]
+from quadriga.si.answers import Outcome
+
+__all__ = ["Flow"]
 
 
 class Flow:
@@ -38,7 +40,7 @@ class Flow:
     def send(self, request: Any) -> Outcome:
         """One more goes out; the scheduler tells the outcome."""
         self._sent += 1
-        return Outcome(self, request)
+        return _Told(self, request)
 
     async def room(self) -> None:
         """Wait until there is room for more; for half of the window, so that it is not each time."""
@@ -77,8 +79,8 @@ class Flow:
             self._loop.call_soon_threadsafe(what)
 
 
-class Outcome:
-    """What becomes of one request; has of a future what the scheduler needs."""
+class _Told:
+    """The `Outcome` of one request."""
 
     __slots__ = ("_flow", "_request")
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from quadriga.si.answers import Outcome
 from quadriga.si.api import ResourceManagerCallback
-from quadriga.si.server.driver import Driver, Outcome, Predicate, Preemption
+from quadriga.si.server.driver import Driver, Predicate, Preemption
 from quadriga.si.wire import Request
 
 __all__ = ["OneThread"]
@@ -22,10 +23,6 @@ class OneThread:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quadriga-steps")
-
-    @property
-    def scheduler(self) -> Any:
-        return self._driver.scheduler
 
     def call(self, what: Callable[[Driver], T]) -> Future[T]:
         """Do something with the driver."""

@@ -6,7 +6,7 @@ registration never reaches a newer one (I7).
 
 Messages wait in a `Box` for each kind of stream until the stream has taken them, and while it is away
 (I6). Whether the RM is connected follows from what is here: it is while every kind of stream that it
-has opened is there, and it keeps up. `Server` tells the scheduler of every change.
+has opened is there, and it keeps up. `Registry` tells the scheduler of every change.
 """
 
 from __future__ import annotations

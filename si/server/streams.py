@@ -13,10 +13,11 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from quadriga.si.answers import Outcome
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback, CallbackAnswer, Refused
 from quadriga.si.server.callers import Context
-from quadriga.si.server.flow import Flow, Outcome
+from quadriga.si.server.flow import Flow
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.session import ALLOCATION, APPLICATION, CALLBACK, NODE, Session
 from quadriga.si.server.statuses import Ending, of_request
