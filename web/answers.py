@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = [
+    "API",
     "HEADERS",
     "JSON",
     "TEXT",
@@ -27,6 +28,9 @@ __all__ = [
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=UTF-8"
+
+#: below these everything is the API
+API: Final = ("/ws/", "/debug/", "/livez", "/readyz")
 
 #: on every answer of the API, errors included. No method that changes anything is among those that a
 #: page of somebody else may use, so a browser never sends one for it.
@@ -81,18 +85,17 @@ def problem(status: int, text: str, headers: Mapping[str, str] | None = None) ->
 
 
 class Headers:
-    """Around the application: adds ``HEADERS`` to what answers below ``prefixes``, keeps the bodies
-    of answers to HEAD back, and leaves the rest alone."""
+    """Around the application: adds ``HEADERS`` to what answers for the `API`, keeps the bodies of
+    answers to HEAD back, and leaves the rest alone."""
 
-    def __init__(self, app: ASGIApp, prefixes: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.prefixes = prefixes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        ours = scope["path"].startswith(self.prefixes)
+        ours = scope["path"].startswith(API)
         bare = scope["method"] == "HEAD"
 
         async def sent(message: Message) -> None:

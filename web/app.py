@@ -29,12 +29,9 @@ if TYPE_CHECKING:
     from quadriga.core.views import Views
     from quadriga.web.metrics import ExtraMetrics
 
-__all__ = ["API", "create_app"]
+__all__ = ["create_app"]
 
 _log = logging.getLogger("quadriga.web")
-
-#: below these everything is the API: guarded as reads, with its headers on every answer
-API = ("/ws/", "/debug/", "/livez", "/readyz")
 
 
 def create_app(
@@ -79,7 +76,7 @@ def create_app(
 
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Headers, prefixes=API), Middleware(Guard, site=site)],
+        middleware=[Middleware(Headers), Middleware(Guard, site=site)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
         lifespan=lifespan,
     )

@@ -9,10 +9,12 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from quadriga.web.answers import API
+
 __all__ = ["WebUI"]
 
 #: what is the API's stays the API's, also where there is nothing
-_NOT_OURS = ("ws", "debug", "livez", "readyz")
+_NOT_OURS = {each.strip("/") for each in API}
 
 
 class WebUI(StaticFiles):

@@ -16,7 +16,8 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from quadriga.core.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.web.app import API, create_app
+from quadriga.web.answers import API
+from quadriga.web.app import create_app
 from quadriga.web.openapi import document
 from quadriga.web.resource import Resource
 from quadriga.web.schema import Schemas

@@ -13,9 +13,9 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-__all__ = ["SECOND", "Distribution", "Family", "Histogram", "Kind", "Labels", "one"]
+from quadriga.fsm.table import SECOND
 
-SECOND: Final = 1_000_000_000
+__all__ = ["Distribution", "Family", "Histogram", "Kind", "Labels", "one"]
 
 #: from so many durations on arrays are quicker than a loop
 _MANY: Final = 32

@@ -16,8 +16,8 @@ from quadriga.fsm import LIFECYCLES
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as ask_life
-from quadriga.fsm.table import Edge
-from quadriga.web.metrics.families import SECOND, Histogram
+from quadriga.fsm.table import SECOND, Edge
+from quadriga.web.metrics.families import Histogram
 
 if TYPE_CHECKING:
     from quadriga.core.journal import Journal

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from quadriga.web.metrics.families import SECOND, Histogram
+from quadriga.fsm.table import SECOND
+from quadriga.web.metrics.families import Histogram
 from quadriga.web.metrics.lives import Lives
 
 if TYPE_CHECKING:

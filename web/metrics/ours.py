@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from quadriga.web.metrics.families import SECOND, Family, one
+from quadriga.fsm.table import SECOND
+from quadriga.web.metrics.families import Family, one
 
 if TYPE_CHECKING:
     from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
