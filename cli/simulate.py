@@ -146,17 +146,15 @@ def run(arguments: Namespace) -> int:
             parts.enter_context(client)
         try:
             simulation = _simulation(workload, options, progress, client)
-        except ConfigurationRefused as error:
-            raise CommandError(f"simulate: {error}") from error
-        try:
-            report = simulation.run()
+            try:
+                report = simulation.run()
+            finally:
+                # Most of all when something went wrong.
+                _write_journal(arguments.journal, simulation)
         except ConfigurationRefused as error:
             raise CommandError(f"simulate: {error}") from error
         except SimulationError as error:
             raise CommandError(f"simulate: {error}", FOUND) from error
-        finally:
-            # Most of all when something went wrong.
-            _write_journal(arguments.journal, simulation)
     _write_report(arguments, report)
     jobs = report.data["jobs"]
     if arguments.config is not None and jobs["rejected"] == jobs["total"] and not arguments.quiet:
