@@ -10,7 +10,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from quadriga.si.extension.extension_pb2 import (
@@ -20,6 +19,7 @@ from quadriga.si.extension.extension_pb2 import (
     StateDumpAnswer,
     StateDumpQuestion,
 )
+from quadriga.si.server.flow import call_soon
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.questions import (
     Numbers,
@@ -109,8 +109,7 @@ class Asking:
         for desk in self._desks:
             for question in desk.flush():
                 self._send(question)
-        with suppress(RuntimeError):  # the server's loop is closed: nobody answers
-            self._loop.call_soon_threadsafe(self._check_later)
+        call_soon(self._loop, self._check_later)
         return []
 
     def judged(self, answer: PredicatesAnswer) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "Driver",
     "Predicate",
     "Preemption",
+    "Served",
 ]
 
 #: (allocation key, node id, allocate) gives ``None`` or the reason against it (I36)
@@ -33,8 +34,9 @@ Preemption = Callable[[str, str, list[str], int], int | None]
 DISCONNECT, RECONNECT, SHUTDOWN = "disconnect", "reconnect", "shutdown"
 
 
-class Driver(Protocol):
-    """Futures have what the scheduler raises, ``RequestError`` for what it refuses."""
+class Served(Protocol):
+    """All but the clock. Futures have what the scheduler raises, ``RequestError`` for what it
+    refuses."""
 
     def submit(
         self,
@@ -81,6 +83,10 @@ class Driver(Protocol):
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:
         """Have its owner do something between two steps."""
         ...
+
+
+class Driver(Served, Protocol):
+    """With a clock that may be a client's."""
 
     def play(
         self,

@@ -10,7 +10,13 @@ from typing import Any
 
 from quadriga.si.answers import Outcome
 
-__all__ = ["Flow"]
+__all__ = ["Flow", "call_soon"]
+
+
+def call_soon(loop: asyncio.AbstractEventLoop, what: Callable[[], object]) -> None:
+    """Let the server's loop do it, from any thread; once it is closed, nobody is there to do it."""
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(what)
 
 
 class Flow:
@@ -67,16 +73,12 @@ class Flow:
             error = self._refused(error, request)
             if error is not None and self.error is None:
                 self.error = error
-                self._call(self._failed)
+                call_soon(self._loop, self._failed)
         self._seen += 1
         waiting = self._waiting
         if waiting is not None and self._sent - self._seen <= self._enough:
             self._waiting = None
-            self._call(waiting.set)
-
-    def _call(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the server's loop is closed
-            self._loop.call_soon_threadsafe(what)
+            call_soon(self._loop, waiting.set)
 
 
 class _Told:

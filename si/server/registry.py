@@ -17,7 +17,7 @@ import grpc
 
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback
-from quadriga.si.server.driver import DISCONNECT, RECONNECT, SHUTDOWN
+from quadriga.si.server.driver import DISCONNECT, RECONNECT, SHUTDOWN, Served
 from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.session import ALLOCATION, CALLBACK, SI_KINDS, Session
 from quadriga.si.server.statuses import Ending, of_request
@@ -37,7 +37,7 @@ _FAREWELL = 5.0
 class Registry:
     """``waits``: the scheduler waits for predicates, as with a client's clock."""
 
-    def __init__(self, driver: Any, limits: Limits, *, waits: bool) -> None:
+    def __init__(self, driver: Served, limits: Limits, *, waits: bool) -> None:
         #: the present registrations by rmID
         self.sessions: dict[str, Session] = {}
         #: the number of the latest registration; higher than any of a server that ran here before

@@ -26,7 +26,7 @@ from quadriga.si.extension.extension_pb2 import (
     UpdateConfigurationResponse,
 )
 from quadriga.si.server.callers import Context, check_may, metadata, number, principal
-from quadriga.si.server.driver import Driver
+from quadriga.si.server.driver import Driver, Served
 from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.neighbours import Strict
 from quadriga.si.server.owner import OneThread
@@ -92,7 +92,7 @@ class Server:
         #: calls refused, by status
         self.refused: Counter[str] = Counter()
         self._steps = OneThread(service) if client_clock else None
-        self._driver: Any = self._steps or service
+        self._driver: Served = self._steps or service
         self._address = address
         self._tls = tls
         self._renewed: grpc.ServerCertificateConfiguration | None = None

@@ -15,7 +15,6 @@ import asyncio
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
@@ -31,6 +30,7 @@ from quadriga.si.extension.extension_pb2 import (
 )
 from quadriga.si.server.asking import Asking
 from quadriga.si.server.box import Box
+from quadriga.si.server.flow import call_soon
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.ordering import Ordering
 from quadriga.si.server.rates import Bucket
@@ -200,8 +200,7 @@ class Session(NullCallback):
             awake.append(event)
 
     def _call(self, what: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the server's loop is closed: nobody listens
-            self._loop.call_soon_threadsafe(what)
+        call_soon(self._loop, what)
 
     # -- back-pressure: the server's loop --------------------------------------------------------
 
