@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from quadriga.cli.parsing import Commands
-    from quadriga.core.config import Problem
+    from quadriga.core.config import Configuration, Problem
 
 __all__ = ["configure", "line", "listed"]
 
@@ -55,9 +55,7 @@ def configure(commands: Commands) -> None:
 
 def run_check(arguments: Namespace) -> int:
     """Check every file and say what was found."""
-    results = [_check(name, strict=arguments.strict) for name in arguments.files]
-    for result in results:
-        result.pop("configuration", None)
+    results = [_check(name, strict=arguments.strict)[0] for name in arguments.files]
     if arguments.json:
         whole = {"valid": all(result["valid"] for result in results), "files": results}
         print(json.dumps(whole, indent=2, ensure_ascii=False))
@@ -71,8 +69,7 @@ def run_check(arguments: Namespace) -> int:
 
 def run_show(arguments: Namespace) -> int:
     """Write the configuration out; if it is not valid, say why as ``check`` does."""
-    result = _check(arguments.file, strict=False)
-    configuration = result.pop("configuration", None)
+    result, configuration = _check(arguments.file, strict=False)
     if configuration is None:
         _tell(result, quiet=False, to=sys.stderr)
         return USAGE if "error" in result else FOUND
@@ -88,31 +85,27 @@ def run_show(arguments: Namespace) -> int:
     return 0
 
 
-def _check(name: str, *, strict: bool) -> dict[str, Any]:
-    """What there is to say about one file: the same keys always, ``error`` if it cannot be read, and
-    ``configuration``, which is not for JSON, if it is valid."""
+def _check(name: str, *, strict: bool) -> tuple[dict[str, Any], Configuration | None]:
+    """What there is to say about one file, and its configuration if it is one: the same keys always,
+    ``checksum`` besides, or ``error`` if it cannot be read."""
     from quadriga.core.config import ConfigError, load
 
     result: dict[str, Any] = {"file": name, "valid": False, "problems": [], "warnings": []}
     try:
         configuration = load(_text(name))
     except OSError as error:
-        return {**result, "error": error.strerror or str(error)}
+        return {**result, "error": error.strerror or str(error)}, None
     except UnicodeDecodeError:
-        return {**result, "error": "not UTF-8 text"}
+        return {**result, "error": "not UTF-8 text"}, None
     except ConfigError as error:
-        return {
-            **result,
-            "problems": listed(error.problems),
-            "warnings": listed(error.warnings),
-        }
+        found = {"problems": listed(error.problems), "warnings": listed(error.warnings)}
+        return {**result, **found}, None
     return {
         **result,
         "valid": not (strict and configuration.warnings),
         "warnings": listed(configuration.warnings),
         "checksum": configuration.checksum,
-        "configuration": configuration,
-    }
+    }, configuration
 
 
 def line(name: str, found: Mapping[str, Any], kind: str = "") -> str:

@@ -51,7 +51,7 @@ class Served(Protocol):
         ...
 
     def post(self, request: Request, outcome: Outcome) -> None:
-        """Likewise, for many requests: the outcome is told in the scheduler's thread. Raises
+        """As `submit`, for many requests: the outcome is told in the scheduler's thread. Raises
         ``RuntimeError`` if the scheduler has been stopped."""
         ...
 

@@ -85,6 +85,7 @@ def _kinds(app: Application) -> list[list[Ask]]:
 
 def _kind(asks: list[Ask]) -> dict[str, Any]:
     first = asks[0]
+    reserved = {each.node.node_id for each in first.app.reservations if each.ask in asks}
     return {
         "key": first.ask_key,
         "keys": [ask.ask_key for ask in asks[:5]],
@@ -97,11 +98,7 @@ def _kind(asks: list[Ask]) -> dict[str, Any]:
         "taskGroup": first.task_group,
         "requiredNode": first.required_node,
         "resource": amounts(first.app.partition, first.vector),
-        "reservations": sorted(
-            {r.node.node_id for r in first.app.reservations if r.ask in asks}
-            if first.app.reservations
-            else ()
-        )[:10],
+        "reservations": sorted(reserved)[:10],
     }
 
 
