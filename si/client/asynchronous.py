@@ -104,7 +104,7 @@ class AsyncClient:
         self._most = (most_waiting, most_waiting_bytes)
         self._most_bytes = most_request_bytes
         self._deliver = deliver or _call_all
-        self._ask = ask or _call
+        self._ask = ask or _called
         self._link = life.Link(self._tell)
         self._registration = Registration("", None, Outgoing(*self._most))
         self._channel: grpc.aio.Channel | None = None
@@ -468,7 +468,8 @@ class AsyncClient:
         await self._disconnect()
 
 
-async def _call(method: Callable[..., Any], *args: Any) -> Any:
+async def _called(method: Callable[..., Any], *args: Any) -> Any:
+    """What a method gives, plain or ``async``."""
     found = method(*args)
     return await found if inspect.isawaitable(found) else found
 
@@ -476,6 +477,6 @@ async def _call(method: Callable[..., Any], *args: Any) -> Any:
 async def _call_all(calls: Sequence[Delivery]) -> None:
     for method, args in calls:
         try:
-            await _call(method, *args)
+            await _called(method, *args)
         except Exception:
             _log.exception("a callback of the resource manager failed")

@@ -68,13 +68,11 @@ class Asking:
         """There is a new stream: nothing has been asked on it."""
         if self._waits:
             at_once = (self._limits, self._numbers, self._send)
-            self.predicates, self.preemption = (
-                WaitingPredicates(*at_once),
-                WaitingPreemption(*at_once),
-            )
-            return
-        args = (self._limits, self._numbers, self._loop.time, lambda: self._begin(self._ask))
-        self._desks = self.predicates, self.preemption = Predicates(*args), Preemption(*args)
+            self.predicates = WaitingPredicates(*at_once)
+            self.preemption = WaitingPreemption(*at_once)
+        else:
+            later = (self._limits, self._numbers, self._loop.time, lambda: self._begin(self._ask))
+            self._desks = self.predicates, self.preemption = Predicates(*later), Preemption(*later)
 
     def lost(self) -> None:
         """The stream has gone: nobody answers for now."""

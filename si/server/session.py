@@ -70,8 +70,8 @@ class Session(NullCallback):
         changed: Callable[[Session], None],
         begin: Callable[[Callable[[], list[Any]]], object],
         *,
-        waits: bool = False,
-        in_order: bool = False,
+        waits: bool,
+        in_order: bool,
     ) -> None:
         self.rm_id = rm_id
         self.epoch = epoch

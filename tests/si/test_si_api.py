@@ -6,6 +6,7 @@ import pytest
 
 from quadriga import si
 from quadriga.si import constants
+from quadriga.si.api import has_own
 from quadriga.si.constants import TagKey, build_tag_key, parse_tag_key
 
 
@@ -72,6 +73,24 @@ def test_x24_null_callback_answers_as_the_scheduler_assumes() -> None:
     )
     answer = si.NullCallback().preemption_predicates(args)
     assert (answer.success, answer.index) == (True, 1)
+
+
+def test_only_what_differs_from_the_null_callback_is_the_callbacks_own() -> None:
+    class Careful(si.NullCallback):
+        def predicates(self, args: si.PredicatesArgs) -> str | None:
+            return "no"
+
+        def get_state_dump(self) -> str:
+            return "{}"
+
+    assert has_own(Careful(), "predicates")
+    assert has_own(Careful(), "get_state_dump")
+    assert not has_own(Careful(), "preemption_predicates")
+    assert not has_own(si.NullCallback(), "get_state_dump")
+    assert not has_own(object(), "send_event")
+    late = si.NullCallback()
+    vars(late)["predicates"] = lambda args: None
+    assert has_own(late, "predicates")
 
 
 def test_i34_constants() -> None:
