@@ -87,15 +87,8 @@ class Registry:
                 await asyncio.wrap_future(self._driver.submit(request, session))
                 self._driver.set_events(rm_id, False)  # until it says that it hears them
                 if old is not None:
-                    self._drop(
-                        old,
-                        Ending(
-                            Code.FAILED_PRECONDITION,
-                            "I7",
-                            f"resource manager {rm_id!r} has registered again",
-                            again=True,
-                        ),
-                    )
+                    why = _over("I7", f"resource manager {rm_id!r} has registered again")
+                    self._drop(old, why)
                 self.sessions[rm_id] = session
                 self.names.add(rm_id)
             except RequestError as error:
@@ -127,10 +120,10 @@ class Registry:
             known = await asyncio.wrap_future(self._driver.registered())
             session = self.sessions.get(rm_id)
             if session is not None and rm_id not in known:
-                self._drop(session, stopped(rm_id))
+                self._drop(session, _stopped(rm_id))
                 session = None
         if session is None:
-            raise stopped(rm_id)
+            raise _stopped(rm_id)
         if session.epoch > opened or epoch not in (None, session.epoch):
             raise Ending(
                 Code.FAILED_PRECONDITION,
@@ -150,11 +143,8 @@ class Registry:
             session.wake(kind)
             older.end(Ending(Code.ABORTED, "I6", "replaced by a newer stream of its kind"))
         if received is not None and not session.rewind(kind, received):
-            ending = Ending(
-                Code.FAILED_PRECONDITION,
-                "I43",
-                f"what followed message {received} is no longer known: register again",
-                again=True,
+            ending = _over(
+                "I43", f"what followed message {received} is no longer known: register again"
             )
             session.retire(ending)
             self._changed(session)
@@ -187,8 +177,7 @@ class Registry:
     async def leave(self, session: Session) -> None:
         """The RM shuts down: its state is dropped, its streams end when they are empty."""
         async with session.settling:
-            while session.held is not None:
-                await session.held.wait()
+            await session.decided()
             if session.over is not None or session.leaving:
                 return
             try:
@@ -201,14 +190,13 @@ class Registry:
         session.leaving = True
         for stream in [*session.live.values()]:
             stream.drain()
-        asyncio.get_running_loop().call_later(_FAREWELL, self._drop, session, left(session.rm_id))
+        asyncio.get_running_loop().call_later(_FAREWELL, self._drop, session, _left(session.rm_id))
         if self.sessions.get(session.rm_id) is session:
             del self.sessions[session.rm_id]
 
     async def greeted(self, session: Session) -> None:
         """Whom the scheduler asks about the RM's asks."""
-        while session.held is not None:
-            await session.held.wait()
+        await session.decided()
         if self.sessions.get(session.rm_id) is not session:
             return  # the scheduler asks and tells somebody else by now
         hello, asking = session.hello, session.asking
@@ -233,8 +221,7 @@ class Registry:
     async def _settle(self, session: Session) -> None:
         """Tell the scheduler whether the RM is connected (I6)."""
         async with session.settling:
-            while session.held is not None:
-                await session.held.wait()
+            await session.decided()
             is_there = session.over is None and session.is_whole and session.keeps_up
             if self.sessions.get(session.rm_id) is not session or self.stopping:
                 return
@@ -247,7 +234,7 @@ class Registry:
             try:
                 await asyncio.wrap_future(self._driver.connection(session.rm_id, trigger))
             except RequestError:
-                self._drop(session, stopped(session.rm_id))
+                self._drop(session, _stopped(session.rm_id))
                 return
             _log.info("resource manager %s: %s", session.rm_id, trigger)
 
@@ -267,7 +254,7 @@ class Registry:
                 known = await asyncio.wrap_future(self._driver.registered())
                 for session in away:
                     if session.rm_id not in known:
-                        self._drop(session, stopped(session.rm_id))
+                        self._drop(session, _stopped(session.rm_id))
 
     def _begin(self, work: Callable[[], list[Any]]) -> None:
         """Have the scheduler's owner do it, as long as there is one."""
@@ -288,16 +275,16 @@ class Registry:
                 _log.error("gRPC server: %r", error, exc_info=error)
 
 
-def stopped(rm_id: str) -> Ending:
-    return Ending(
-        Code.FAILED_PRECONDITION,
-        "I43",
-        f"resource manager {rm_id[:LONGEST_ID]!r} is not registered, or no longer: register again",
-        again=True,
-    )
+def _over(rule: str, text: str) -> Ending:
+    """The registration is over: there has to be another."""
+    return Ending(Code.FAILED_PRECONDITION, rule, text, again=True)
 
 
-def left(rm_id: str) -> Ending:
-    return Ending(
-        Code.FAILED_PRECONDITION, "I6", f"resource manager {rm_id!r} has left", again=True
-    )
+def _stopped(rm_id: str) -> Ending:
+    name = rm_id[:LONGEST_ID]
+    text = f"resource manager {name!r} is not registered, or no longer: register again"
+    return _over("I43", text)
+
+
+def _left(rm_id: str) -> Ending:
+    return _over("I6", f"resource manager {rm_id!r} has left")

@@ -233,6 +233,11 @@ class Session(NullCallback):
 
     # -- streams: the server's loop --------------------------------------------------------------
 
+    async def decided(self) -> None:
+        """Wait while it is being decided whether there is another registration."""
+        while self.held is not None:
+            await self.held.wait()
+
     @property
     def is_whole(self) -> bool:
         """Whether every kind of stream that the RM has opened is there."""

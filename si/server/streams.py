@@ -188,8 +188,8 @@ class Stream:
                     f"this stream is of resource manager {session.rm_id!r}, not {message.rmID!r}",
                 )
             message.rmID = session.rm_id
-        while session.held is not None:
-            await session.held.wait()
+        if session.held is not None:
+            await session.decided()
         if not self.is_current or session.leaving:
             await self._ended
             return
