@@ -197,7 +197,7 @@ class Stream:
         if not items:
             return  # it only says whose stream this is
         if session.waits:
-            await self._keep(message)
+            self._keep(message)
             return
         self._note_changes(message)
         flow = self._flow
@@ -242,7 +242,7 @@ class Stream:
             self.session.retire(ending)
         return ending
 
-    async def _keep(self, message: Any) -> None:
+    def _keep(self, message: Any) -> None:
         """A step of the client's clock will name it."""
         session = self.session
         session.inbound[self.kind].append(message)
