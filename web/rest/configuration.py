@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from quadriga.web.site import Site
 
 __all__ = ["LONGEST", "resources"]
+
+T = TypeVar("T")
 
 #: bytes of a configuration; a ConfigMap, where YuniKorn's comes from, holds as much
 LONGEST: Final = 1 << 20
@@ -50,7 +53,8 @@ class _Desk:
         self._room = asyncio.Semaphore(_AT_A_TIME)
         self._waiting = 0
 
-    async def call(self, work: Any, *args: Any) -> Any:
+    async def call(self, work: Callable[..., T], *args: Any) -> T:
+        """Do it when it has its turn. Raises ``Refusal`` (503) where too much waits."""
         if self._waiting >= _MAY_WAIT:
             raise Refusal(503, "Too many configurations are being checked", {"Retry-After": "5"})
         self._waiting += 1

@@ -8,6 +8,7 @@ import logging
 import sys
 import threading
 import traceback
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
@@ -92,7 +93,9 @@ async def _dump(site: Site, fragments: Fragments) -> bytes:
     return await site.reader.text("state dump", look, fragments.state, long=True)
 
 
-def _text(make: Any) -> Any:
+def _text(make: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
+    """Answers with what is made each time."""
+
     async def answer(request: Request) -> Response:
         return text_answer(make(), TEXT)
 
