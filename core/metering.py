@@ -52,13 +52,13 @@ class Stopwatch:
     def __init__(self) -> None:
         self.meter: Meter | None = None
 
-    def schedule(self, scheduler: Scheduler, now: int, limit: int | None) -> list[Output]:
+    def schedule(self, scheduler: Scheduler, decide: Callable[[], list[Output]]) -> list[Output]:
         """Let the scheduler decide."""
         meter = self.meter
         if meter is None:
-            return scheduler.schedule(now, limit)
+            return decide()
         began, rounds = meter.clock(), scheduler.tally.rounds
-        outputs = scheduler.schedule(now, limit)
+        outputs = decide()
         took = meter.clock() - began
         meter.scheduled(scheduler, took, scheduler.tally.rounds - rounds, len(outputs))
         return outputs

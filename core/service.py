@@ -414,8 +414,12 @@ class SchedulerService:
         else:
             self._callbacks.deliver(self._work(work))
 
-    def _schedule(self, now: int, limit: int | None) -> list[Output]:
-        return self._watch.schedule(self.scheduler, now, limit)
+    def _schedule(self, now: int, limit: int | None = None) -> list[Output]:
+        return self._watch.schedule(self.scheduler, partial(self.scheduler.schedule, now, limit))
+
+    def _decide_some(self) -> list[Output]:
+        decide = partial(self.scheduler.schedule, self._now(), budget=self._slice)
+        return self._watch.schedule(self.scheduler, decide)
 
     def _work(self, work: Work) -> list[Output]:
         """What somebody asked for. Raises what it raises."""
@@ -449,7 +453,7 @@ class SchedulerService:
                 self._handle(piece)
                 self._handle_more()
             self._callbacks.deliver(self._tried(lambda: self.scheduler.advance(self._now())))
-            outputs = self._tried(lambda: self._schedule(self._now(), self._rounds()))
+            outputs = self._tried(self._decide_some)
             self._callbacks.deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
 
@@ -461,10 +465,6 @@ class SchedulerService:
         if deadline is None:
             return self._inbox.take(None)
         return self._inbox.take(min(max(0.0, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
-
-    def _rounds(self) -> int:
-        """In each round every partition may have a decision."""
-        return max(1, self._slice // max(1, sum(1 for _ in self.scheduler.partitions())))
 
     def _tried(self, work: Work) -> list[Output]:
         """Work that nobody asked for, so that nobody else hears of a bug in it."""
