@@ -93,6 +93,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
             happenings.node_ready(log, node, not was_ready)
     if tuple(node.total) != before:
         partition.capacity_changed(before, tuple(node.total))
+        partition.board.resized(node)
     books.node_gained(node)
 
 

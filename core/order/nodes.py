@@ -71,6 +71,11 @@ class NodeBoard:
         """Resource types, weights or the policy changed: everything is computed anew."""
         self._stale = True
 
+    def resized(self, node: Node) -> None:
+        """The node's size changed; what that means for its free resources is told next."""
+        if not self._stale:
+            self._weigh(node)
+
     def changed(self, node: Node) -> None:
         """The node's free resources or its openness changed, for the worse or unknown."""
         free = node.free
@@ -80,9 +85,7 @@ class NodeBoard:
             del self._unreserved[node]
             if not self._unreserved:
                 self._nothing_to_reserve()
-        if not self._stale:
-            self._weigh(node)
-            self.took(node)
+        self.took(node)
 
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """An allocation, of this shape, was placed on the node; it is as big and as open as before.
@@ -202,8 +205,8 @@ class NodeBoard:
         """Note what the node's score is made of: types in order of their names, whatever order they
         came in, with their weights and the node's size."""
         total = node.total
-        node.weighed = tuple((at, weight, total[at]) for at, weight in self.weights if total[at])
-        node.weight = sum(weight for _, weight, _ in node.weighed)
+        node.weighed = tuple([(at, weight, total[at]) for at, weight in self.weights if total[at]])
+        node.weight = sum([weight for _, weight, _ in node.weighed])
 
     # -- columns -----------------------------------------------------------------------------
 
