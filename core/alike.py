@@ -87,7 +87,7 @@ def _is_plain(ask: Ask) -> bool:
     group = ask.group
     return (
         group is not None
-        and not ask.allow_preempt_other
+        and not ask.terms.allow_preempt_other
         and (group.reserve_timer is not None or group.reservable)
         and APPLICATION.idles(ask.app.state, app_life.ASK)
     )

@@ -10,7 +10,7 @@ from quadriga.core.ending import Removed, drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
-from quadriga.core.model.ask import Ask
+from quadriga.core.model.ask import PLAIN, Ask, Terms
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
 from quadriga.core.tags import tag
@@ -43,9 +43,6 @@ __all__ = ["add_asks", "check_ask_releases", "read_resource", "read_terms", "rel
 
 #: what the resource manager may say to take asks back; other types confirm what the core did (R2)
 _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
-
-#: shared: tags are only read
-_NO_TAGS: Final[dict[str, str]] = {}
 
 #: so many different resources are remembered as they came
 _READ_LIMIT: Final = 10_000
@@ -153,23 +150,34 @@ def _fill_in(ask: Ask, message: AllocationAsk) -> None:
     ask.priority = message.priority
     ask.task_group = message.taskGroupName
     ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
-    ask.originator = message.Originator
-    ask.run_limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
-    read_terms(ask, message.tags, message)
+    limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
+    ask.terms = terms = read_terms(message.tags, message, message.Originator, limit)
+    ask.required_node = required_node(terms)
 
 
-def read_terms(ask: Ask, said: Mapping[str, str], message: AllocationAsk | Allocation) -> None:
+def read_terms(
+    said: Mapping[str, str],
+    message: AllocationAsk | Allocation,
+    originator: bool,
+    run_limit: int = 0,
+) -> Terms:
     """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
     may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
-    tags = ask.tags = dict(said) if said else _NO_TAGS
-    ask.required_node = tag(tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if tags else ""
-    ask.allow_preempt_self, ask.allow_preempt_other = True, False
+    tags = dict(said) if said else PLAIN.tags
+    itself, others = True, False
     if message.HasField("preemptionPolicy"):
-        ask.allow_preempt_self = message.preemptionPolicy.allowPreemptSelf
-        ask.allow_preempt_other = message.preemptionPolicy.allowPreemptOther
+        itself = message.preemptionPolicy.allowPreemptSelf
+        others = message.preemptionPolicy.allowPreemptOther
     elif tags:
-        allowed = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION)
-        ask.allow_preempt_self = allowed.lower() != "false"
+        itself = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION).lower() != "false"
+    if itself and not (tags or originator or run_limit or others):
+        return PLAIN
+    return Terms(tags, originator, run_limit, itself, others)
+
+
+def required_node(terms: Terms) -> str:
+    """The only node for the ask; empty for any."""
+    return tag(terms.tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if terms.tags else ""
 
 
 def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from quadriga.core.model.ask import PLAIN, Ask, Terms
 from quadriga.core.resources import Registry
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
@@ -33,7 +34,6 @@ from quadriga.si import (
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
@@ -117,17 +117,8 @@ class Outbox:
                 message.resourcePerAlloc.CopyFrom(changed)
             if rm.speaks_allocation_id:
                 message.allocationID = allocation.uuid
-            if ask.tags:
-                message.allocationTags.update(ask.tags)
-            if ask.originator:
-                message.originator = True
-            if not ask.allow_preempt_self or ask.allow_preempt_other:
-                message.preemptionPolicy.CopyFrom(
-                    PreemptionPolicy(
-                        allowPreemptSelf=ask.allow_preempt_self,
-                        allowPreemptOther=ask.allow_preempt_other,
-                    )
-                )
+            if ask.terms is not PLAIN:
+                _add_terms(message, ask.terms)
 
     def _new(self, rm: ResourceManager, templates: list[bytes]) -> list[AllocationMessage]:
         """A message for each template, in responses of their own or as many together as there may
@@ -235,6 +226,20 @@ class Outbox:
                 state=state,
                 reason=reason,
             ),
+        )
+
+
+def _add_terms(message: AllocationMessage, terms: Terms) -> None:
+    if terms.tags:
+        message.allocationTags.update(terms.tags)
+    if terms.originator:
+        message.originator = True
+    if not terms.allow_preempt_self or terms.allow_preempt_other:
+        message.preemptionPolicy.CopyFrom(
+            PreemptionPolicy(
+                allowPreemptSelf=terms.allow_preempt_self,
+                allowPreemptOther=terms.allow_preempt_other,
+            )
         )
 
 

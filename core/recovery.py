@@ -224,9 +224,9 @@ def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector
     ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
     ask.priority = message.priority
     ask.placeholder, ask.task_group = _role(message)
-    ask.originator = message.originator
-    asking.read_terms(ask, message.allocationTags, message)
-    ask.created = tags.created(ask.tags, kernel.now)
+    terms = asking.read_terms(message.allocationTags, message, message.originator)
+    ask.terms, ask.required_node = terms, asking.required_node(terms)
+    ask.created = tags.created(terms.tags, kernel.now)
     app.submitted = min(app.submitted, ask.created)
     if not ask.placeholder:
         app.ran_since = min(app.ran_since or ask.created, ask.created)

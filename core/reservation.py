@@ -162,7 +162,7 @@ def wait_again(kernel: Kernel, ask: Ask) -> None:
     group = ask.group
     if group is not None and group.reserve_timer is None and not group.reservable:
         wait_to_reserve(kernel, group)
-    if ask.allow_preempt_other:
+    if ask.terms.allow_preempt_other:
         turns.enter(kernel, ask)
 
 

@@ -68,4 +68,4 @@ class Allocation:
 
     @property
     def run_limit(self) -> int:
-        return self.ask.run_limit
+        return self.ask.terms.run_limit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.order.shapes import REPLACE, Shape
 from quadriga.core.resources import Vector
@@ -16,7 +17,25 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.turns import Turns
     from quadriga.core.timers import Timer
 
-__all__ = ["Ask", "AskGroup"]
+__all__ = ["PLAIN", "Ask", "AskGroup", "Terms"]
+
+
+@dataclass(slots=True)
+class Terms:
+    """What an ask says that no choice of a node looks at. They never change; many asks share them.
+
+    Each of its allocations may last ``run_limit`` ns, 0 is for ever (X17).
+    """
+
+    tags: dict[str, str] = field(default_factory=dict)
+    originator: bool = False
+    run_limit: int = 0
+    allow_preempt_self: bool = True
+    allow_preempt_other: bool = False
+
+
+#: of an ask that says nothing of the kind
+PLAIN: Final = Terms()
 
 
 class Ask:
@@ -27,15 +46,12 @@ class Ask:
     """
 
     __slots__ = (
-        "allow_preempt_other",
-        "allow_preempt_self",
         "app",
         "ask_key",
         "created",
         "entries",
         "group",
         "hinted",
-        "originator",
         "pending",
         "placeholder",
         "planned",
@@ -47,11 +63,10 @@ class Ask:
         "required_node",
         "reservations",
         "reserve_from",
-        "run_limit",
         "seq",
         "state",
-        "tags",
         "task_group",
+        "terms",
         "told",
         "turns",
         "vector",
@@ -69,12 +84,8 @@ class Ask:
         self.priority = 0
         self.placeholder = False
         self.task_group = ""
-        self.originator = False
-        self.allow_preempt_self = True
-        self.allow_preempt_other = False
-        self.run_limit = 0
         self.required_node = ""
-        self.tags: dict[str, str] = {}
+        self.terms = PLAIN
         self.group: AskGroup | None = None
         #: the real allocation of the replacement in flight
         self.planned: Allocation | None = None
@@ -97,30 +108,14 @@ class Ask:
         self.quiet_until = 0
 
     def like(self, ask_key: str, seq: int, now: int) -> Ask:
-        """A new ask for the same, under another key: what ``__init__`` sets and what a message says,
-        each once, as most asks come to be here."""
-        ask = Ask.__new__(Ask)
-        ask.app = self.app
-        ask.ask_key = ask_key
-        ask.vector = self.vector
-        ask.seq = seq
-        ask.created = now
-        ask.state = life.INITIAL
+        """A new ask for the same, under another key."""
+        ask = Ask(self.app, ask_key, self.vector, seq, now)
         ask.pending = self.pending
         ask.priority = self.priority
         ask.placeholder = self.placeholder
         ask.task_group = self.task_group
-        ask.originator = self.originator
-        ask.allow_preempt_self = self.allow_preempt_self
-        ask.allow_preempt_other = self.allow_preempt_other
-        ask.run_limit = self.run_limit
         ask.required_node = self.required_node
-        ask.tags = self.tags
-        ask.group = ask.planned = ask.turns = None
-        ask.preempted = ask.hinted = False
-        ask.preempt_outcome = ""
-        ask.entries = ask.reservations = ask.told = 0
-        ask.reserve_from = ask.preempt_from = ask.quiet_until = 0
+        ask.terms = self.terms
         return ask
 
     @property

@@ -62,14 +62,14 @@ class Candidate:
     def willing_first(self) -> tuple[object, ...]:
         """The order of guarantee preemption: who agrees, who is no originator, gangs, newest."""
         ask = self.allocation.ask
-        return not ask.allow_preempt_self, ask.originator, self.gang, self.newest_first
+        return not ask.terms.allow_preempt_self, ask.terms.originator, self.gang, self.newest_first
 
 
 def by_kind(candidate: Candidate) -> tuple[object, ...]:
     """The order of the other two kinds: regular, opted out, originators; lowest priority, gangs,
     newest, smallest first (2.8)."""
     ask = candidate.allocation.ask
-    kind = 2 if ask.originator else (0 if ask.allow_preempt_self else 1)
+    kind = 2 if ask.terms.originator else (0 if ask.terms.allow_preempt_self else 1)
     size = sum(candidate.allocation.vector)
     return kind, ask.priority, candidate.gang, candidate.newest_first, size
 

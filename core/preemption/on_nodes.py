@@ -223,6 +223,6 @@ def _score(offer: Offer) -> int:
     score = 0
     for candidate in offer.chosen:
         ask = candidate.allocation.ask
-        score |= _ORIGINATOR if ask.originator else 0
-        score |= 0 if ask.allow_preempt_self else _OPTED_OUT
+        score |= _ORIGINATOR if ask.terms.originator else 0
+        score |= 0 if ask.terms.allow_preempt_self else _OPTED_OUT
     return score + len(offer.chosen)

@@ -24,7 +24,7 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
         return _on_required_node(ask)
     if not ask.app.partition.config.preemption_enabled:
         return True, "preemption is disabled in this partition", ""
-    if not ask.allow_preempt_other:
+    if not ask.terms.allow_preempt_other:
         return True, "its preemption policy does not let it preempt others", ""
     queue = ask.app.queue
     path = Snapshot().path(queue)

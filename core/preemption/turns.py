@@ -95,7 +95,7 @@ def enter(kernel: Kernel, ask: Ask) -> None:
 
     One that requires a node preempts there and nowhere else (2.8).
     """
-    if not ask.allow_preempt_other or ask.preempted or ask.required_node:
+    if not ask.terms.allow_preempt_other or ask.preempted or ask.required_node:
         return
     group = ask.group
     if group is None or not ask.app.partition.config.preemption_enabled:
@@ -170,6 +170,6 @@ def reconsider(kernel: Kernel, partition: Partition) -> None:
 
 def _enter_all(kernel: Kernel, app: Application, group: AskGroup) -> None:
     for ask in list(group.asks.values()):
-        if ask.allow_preempt_other:
+        if ask.terms.allow_preempt_other:
             ask.turns = None
             enter(kernel, ask)

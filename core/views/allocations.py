@@ -34,7 +34,7 @@ def _see(allocation: Allocation) -> AllocationSeen:
     if ask.task_group:
         group = ask.app.task_groups.get(ask.task_group)
         stood_in = group.stood_in.get(allocation.uuid) if group is not None else None
-    return allocation, allocation.reason, ask.tags, ask.priority, stood_in
+    return allocation, allocation.reason, ask.terms.tags, ask.priority, stood_in
 
 
 def in_order(seen: Iterable[AllocationSeen]) -> list[AllocationSeen]:
@@ -74,5 +74,5 @@ def show_allocation(seen: AllocationSeen) -> AllocationObject:
         "placeholderUsed": stood_in is not None,
         "taskGroupName": ask.task_group,
         "preempted": reason == life.PREEMPTION,
-        "originator": ask.originator,
+        "originator": ask.terms.originator,
     }

@@ -40,7 +40,7 @@ def see_asks(app: Application, now: int) -> tuple[AskSeen, ...]:
         found.append(
             (
                 ask,
-                ask.tags,
+                ask.terms.tags,
                 ask.vector,
                 ask.priority,
                 ask.created,
@@ -73,11 +73,11 @@ def _ask_object(seen: AskSeen, now: int) -> AskObject:
         "applicationId": app.app_id,
         "partition": app.partition.name,
         "placeholder": ask.placeholder,
-        "placeholderTimeout": ask.run_limit,
+        "placeholderTimeout": ask.terms.run_limit,
         "taskGroupName": ask.task_group,
         "allocationLog": [_entry(text, now) for text in obstacles],
         "triggeredPreemption": preempted,
-        "originator": ask.originator,
+        "originator": ask.terms.originator,
         "schedulingAttempted": tried,
         "triggeredScaleUp": hinted,
     }

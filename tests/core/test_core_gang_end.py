@@ -592,7 +592,7 @@ def test_g58_what_is_stored(script: Script) -> None:
     script.app("g", gang={"memory": 2}, timeout_ms=90_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1, timeout_ms=7_000_000)
     ask = script.scheduler.application("g").asks["p0"]
-    assert (ask.task_group, ask.placeholder, ask.run_limit) == ("tg", True, 7_000 * 10**9)
+    assert (ask.task_group, ask.placeholder, ask.terms.run_limit) == ("tg", True, 7_000 * 10**9)
     script.schedule()
     script.ask("g", "real", group="tg", memory=1)
     script.schedule()

@@ -388,8 +388,8 @@ class Cluster:
                 text(a.vector),
                 a.ask.priority,
                 a.ask.seq,
-                a.ask.allow_preempt_self,
-                a.ask.originator,
+                a.ask.terms.allow_preempt_self,
+                a.ask.terms.originator,
             )
             for app in partition.applications.values()
             for a in app.allocations.values()

@@ -308,7 +308,7 @@ def test_2_11_without_a_policy_it_may_be_preempted(script: Script) -> None:
     by_tag = ran("c", tags={KEY_ALLOW_PREEMPTION: "false"})
     report(script, ran("a"), opted_out, by_tag)
     policies = {
-        key: (a.ask.allow_preempt_self, a.ask.allow_preempt_other)
+        key: (a.ask.terms.allow_preempt_self, a.ask.terms.allow_preempt_other)
         for key, a in app(script).allocations.items()
     }
     assert policies == {"a-0": (True, False), "b-0": (False, True), "c-0": (False, False)}

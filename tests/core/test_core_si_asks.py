@@ -581,7 +581,7 @@ def test_x21_the_policy_counts_and_the_tag_where_there_is_none(
         message.preemptionPolicy.CopyFrom(policy)
     script.send(AllocationRequest(rmID="rm", asks=[message]))
     ask = script.scheduler.application("app").asks["a"]
-    assert (ask.allow_preempt_self, ask.allow_preempt_other) == expected
+    assert (ask.terms.allow_preempt_self, ask.terms.allow_preempt_other) == expected
 
 
 # -- M2, M4 ----------------------------------------------------------------------------------------

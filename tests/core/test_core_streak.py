@@ -16,7 +16,7 @@ from quadriga import si
 from quadriga.core import Options, Scheduler, alike, scheduler, streak
 from quadriga.core.cycle import decide
 from quadriga.core.events.records import message_of
-from quadriga.core.model.ask import Ask
+from quadriga.core.model.ask import Ask, Terms
 from quadriga.core.outbox import Output
 from quadriga.sim.script import resource
 
@@ -342,12 +342,8 @@ def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> N
         "priority": 9,
         "task_group": "group",
         "placeholder": True,
-        "originator": True,
-        "allow_preempt_self": False,
-        "allow_preempt_other": True,
-        "run_limit": 13,
         "required_node": "n1",
-        "tags": {"a": "b"},
+        "terms": Terms({"a": "b"}, originator=True, run_limit=13, allow_preempt_self=False),
     }
     for name, value in said.items():
         setattr(first, name, value)
