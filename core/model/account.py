@@ -93,10 +93,10 @@ class Ledger:
     def has_room(self, shape: Shape) -> bool:
         """Whether one more allocation of this shape stays within the limit."""
         vector, usage = shape.vector, self.usage
+        known = len(vector)
         for place, limit in self.resources:
-            if place < len(vector) and (value := vector[place]) > 0:
-                if usage[place] + value > limit:
-                    return False
+            if place < known and usage[place] + vector[place] > limit and vector[place] > 0:
+                return False
         return True
 
     def is_short(self, shape: Shape) -> bool:

@@ -212,12 +212,12 @@ class Queue(Level):
 
     def has_room(self, shape: Shape) -> bool:
         """Whether one more allocation of this shape stays within this queue's own max (5.3)."""
-        allocated = self.allocated
+        allocated, vector = self.allocated, shape.vector
+        known = len(vector)
         for place, limit in self.limits:
-            vector = shape.vector
-            if place < len(vector) and (value := vector[place]) > 0:
-                if allocated[place] + value > limit:
-                    return False
+            # what is not asked for may be above its limit
+            if place < known and allocated[place] + vector[place] > limit and vector[place] > 0:
+                return False
         return True
 
     def is_short(self, shape: Shape) -> bool:
