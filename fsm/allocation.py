@@ -11,7 +11,7 @@ minute and then at growing intervals (S4).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quadriga.fsm.effects import RequestRelease, StartTimer
 from quadriga.fsm.lifecycle import Lifecycle
@@ -28,25 +28,35 @@ from quadriga.fsm.table import (
     within,
 )
 
-PLANNED, ALLOCATED, RELEASING = "Planned", "Allocated", "Releasing"
-DISCARDED, COMPLETED = "Discarded", "Completed"
-PREEMPTED, EXPIRED, REPLACED = "Preempted", "Expired", "Replaced"
+PLANNED: Final = "Planned"
+ALLOCATED: Final = "Allocated"
+RELEASING: Final = "Releasing"
+DISCARDED: Final = "Discarded"
+COMPLETED: Final = "Completed"
+PREEMPTED: Final = "Preempted"
+EXPIRED: Final = "Expired"
+REPLACED: Final = "Replaced"
 
-ALLOCATE, DISCARD, COMPLETE = "allocate", "discard", "complete"
-RELEASE, CONFIRM = "release", "confirm"
+ALLOCATE: Final = "allocate"
+DISCARD: Final = "discard"
+COMPLETE: Final = "complete"
+RELEASE: Final = "release"
+CONFIRM: Final = "confirm"
 
 #: why the scheduler wants an allocation back
-TIMEOUT, PREEMPTION, REPLACEMENT = "timeout", "preemption", "replacement"
+TIMEOUT: Final = "timeout"
+PREEMPTION: Final = "preemption"
+REPLACEMENT: Final = "replacement"
 
 #: timer name: the run limit of an ask's allocations (X17)
-RUN_LIMIT = "run_limit"
+RUN_LIMIT: Final = "run_limit"
 
 #: states in which it holds resources of its application
-HELD = frozenset({ALLOCATED, RELEASING})
+HELD: Final = frozenset({ALLOCATED, RELEASING})
 #: states in which the scheduler may ask for it back; not twice (R5, V6)
-RELEASABLE = frozenset({ALLOCATED})
+RELEASABLE: Final = frozenset({ALLOCATED})
 #: states in which the resource manager may change its size in place (2.20)
-RESIZABLE = frozenset({ALLOCATED})
+RESIZABLE: Final = frozenset({ALLOCATED})
 
 
 class AllocationFacts(Protocol):

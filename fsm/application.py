@@ -18,7 +18,7 @@ kill of one that is dying.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quadriga.fsm.effects import (
     Fire,
@@ -47,36 +47,53 @@ from quadriga.fsm.table import (
     within,
 )
 
-NEW, ACCEPTED, STARTING, RUNNING = "New", "Accepted", "Starting", "Running"
-WAITING, RESUMING, KILLING = "Waiting", "Resuming", "Killing"
-COMPLETED, KILLED, REJECTED, EXPIRED = "Completed", "Killed", "Rejected", "Expired"
+NEW: Final = "New"
+ACCEPTED: Final = "Accepted"
+STARTING: Final = "Starting"
+RUNNING: Final = "Running"
+WAITING: Final = "Waiting"
+RESUMING: Final = "Resuming"
+KILLING: Final = "Killing"
+COMPLETED: Final = "Completed"
+KILLED: Final = "Killed"
+REJECTED: Final = "Rejected"
+EXPIRED: Final = "Expired"
 
-REJECT, ASK, RUN, WAIT, COMPLETE = "reject", "ask", "run", "wait", "complete"
-RESUME, RESUMED, KILL, KILLED_, EXPIRE = "resume", "resumed", "kill", "killed", "expire"
+REJECT: Final = "reject"
+ASK: Final = "ask"
+RUN: Final = "run"
+WAIT: Final = "wait"
+COMPLETE: Final = "complete"
+RESUME: Final = "resume"
+RESUMED: Final = "resumed"
+KILL: Final = "kill"
+KILLED_: Final = "killed"
+EXPIRE: Final = "expire"
 
 #: timer names beside those of the states
-RUN_LIMIT, GANG_WAIT = "run_limit", "gang_wait"
+RUN_LIMIT: Final = "run_limit"
+GANG_WAIT: Final = "gang_wait"
 
 #: states in which an application counts against maxapplications as running (V5)
-COUNTED = frozenset({STARTING, RUNNING})
+COUNTED: Final = frozenset({STARTING, RUNNING})
 #: states in which a gang still gathers its placeholders
-BEFORE_RUNNING = frozenset({NEW, ACCEPTED})
+BEFORE_RUNNING: Final = frozenset({NEW, ACCEPTED})
 #: states in which it holds placeholders and waits for the rest of them
-GATHERS = frozenset({ACCEPTED})
+GATHERS: Final = frozenset({ACCEPTED})
 #: states of which a stateaware queue serves one application at a time (2.9)
-STATEAWARE_TURN = frozenset({ACCEPTED, STARTING})
+STATEAWARE_TURN: Final = frozenset({ACCEPTED, STARTING})
 #: states in which its asks are served; in Waiting there are none
-SERVED = frozenset({ACCEPTED, STARTING, RUNNING})
+SERVED: Final = frozenset({ACCEPTED, STARTING, RUNNING})
 #: states in which a real allocation means that it runs
-RUNS_ON_ALLOCATION = SERVED | {WAITING}
+RUNS_ON_ALLOCATION: Final = SERVED | {WAITING}
 #: states in which a placeholder timeout only gives leftovers back (2.1)
-GIVES_BACK_ON_TIMEOUT = COUNTED | {WAITING}
+GIVES_BACK_ON_TIMEOUT: Final = COUNTED | {WAITING}
 #: states in which no placeholder is wanted any more
-GIVES_BACK = frozenset({RESUMING})
+GIVES_BACK: Final = frozenset({RESUMING})
 #: states after its end, in which it holds nothing (V8)
-ENDED = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+ENDED: Final = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
 #: states in which it has nothing left to do, whatever placeholders are left over
-IDLE = ENDED | {WAITING}
+IDLE: Final = ENDED | {WAITING}
 
 
 class ApplicationFacts(Protocol):

@@ -10,16 +10,23 @@ recorded with the transition, not in the state.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import MINUTE, STAYS, Info, ignored, row, unbounded, within
 
-INITIAL, PENDING, PARKED = "Initial", "Pending", "Parked"
-ALLOCATED, REJECTED = "Allocated", "Rejected"
+INITIAL: Final = "Initial"
+PENDING: Final = "Pending"
+PARKED: Final = "Parked"
+ALLOCATED: Final = "Allocated"
+REJECTED: Final = "Rejected"
 
-SUBMIT, REJECT, ALLOCATE = "submit", "reject", "allocate"
-PARK, UNPARK, UPDATE = "park", "unpark", "update"
+SUBMIT: Final = "submit"
+REJECT: Final = "reject"
+ALLOCATE: Final = "allocate"
+PARK: Final = "park"
+UNPARK: Final = "unpark"
+UPDATE: Final = "update"
 
 
 class AskFacts(Protocol):

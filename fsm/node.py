@@ -8,20 +8,27 @@ them, illegal actions are errors and are answered (X20).
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quadriga.fsm.effects import CloseNode, EmptyNode, OpenNode
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Fired, Info, ignored, row, unbounded
 
-NEW, SCHEDULABLE, DRAINING = "New", "Schedulable", "Draining"
-REMOVED, REJECTED = "Removed", "Rejected"
+NEW: Final = "New"
+SCHEDULABLE: Final = "Schedulable"
+DRAINING: Final = "Draining"
+REMOVED: Final = "Removed"
+REJECTED: Final = "Rejected"
 
 #: states of a node that no longer counts, nor what ran there
-GONE = frozenset({REMOVED, REJECTED})
+GONE: Final = frozenset({REMOVED, REJECTED})
 
-ACCEPT, REJECT, DRAIN = "accept", "reject", "drain"
-SCHEDULE, UPDATE, DECOMMISSION = "schedule", "update", "decommission"
+ACCEPT: Final = "accept"
+REJECT: Final = "reject"
+DRAIN: Final = "drain"
+SCHEDULE: Final = "schedule"
+UPDATE: Final = "update"
+DECOMMISSION: Final = "decommission"
 
 
 class NodeFacts(Protocol):

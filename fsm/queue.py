@@ -8,16 +8,25 @@ A stopped queue keeps its applications and serves none of them.
 
 from __future__ import annotations
 
+from typing import Final
+
 from quadriga.fsm.effects import Forget
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, Fired, ignored, row, unbounded
 
-ACTIVE, DRAINING, STOPPED, REMOVED = "Active", "Draining", "Stopped", "Removed"
+ACTIVE: Final = "Active"
+DRAINING: Final = "Draining"
+STOPPED: Final = "Stopped"
+REMOVED: Final = "Removed"
 
-REMOVE, STOP, START, RESTORE, REMOVED_ = "remove", "stop", "start", "restore", "removed"
+REMOVE: Final = "remove"
+STOP: Final = "stop"
+START: Final = "start"
+RESTORE: Final = "restore"
+REMOVED_: Final = "removed"
 
 #: states in which new applications are taken (2.4, X33)
-ADMITS = frozenset({ACTIVE})
+ADMITS: Final = frozenset({ACTIVE})
 
 
 def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:

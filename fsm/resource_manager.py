@@ -7,16 +7,22 @@ meanwhile; after a time without it its state is dropped. A voluntary shutdown dr
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from quadriga.fsm.effects import DropState
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import SECOND, Effect, Fired, row, unbounded, within
 
-INIT, RUNNING, PAUSED, STOPPED = "Init", "Running", "Paused", "Stopped"
+INIT: Final = "Init"
+RUNNING: Final = "Running"
+PAUSED: Final = "Paused"
+STOPPED: Final = "Stopped"
 
-REGISTER, DISCONNECT, RECONNECT = "register", "disconnect", "reconnect"
-TIMEOUT, SHUTDOWN = "timeout", "shutdown"
+REGISTER: Final = "register"
+DISCONNECT: Final = "disconnect"
+RECONNECT: Final = "reconnect"
+TIMEOUT: Final = "timeout"
+SHUTDOWN: Final = "shutdown"
 
 
 class ResourceManagerFacts(Protocol):
