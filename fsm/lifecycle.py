@@ -1,11 +1,11 @@
 """The engine: a table becomes one shared ``transitions.Machine`` that fires in half a microsecond.
 
-The library is extended at the two places it offers. ``LeanEvent`` and ``LeanTransition`` replace
-``Event`` and ``Transition``: they keep, for each state, either the name of the next state (a row
-with neither guard nor emitters, the common case) or the rows to try in order. Entities are never
-registered as models; they are plain objects with a ``state`` string, so a million of them cost a
-million strings' pointers. ``stock=True`` builds the same rows from the library's own classes; the
-tests drive both with the same random triggers and compare every step.
+The library is extended at the two places it offers (``machine``), so that for each trigger and state
+there is either the one step that it leads to (a row with neither guard nor emitters, the common case)
+or the rows to try in order (``firing``). Entities are never registered as models; they are plain
+objects with a ``state`` string, so a million of them cost a million strings' pointers. ``stock=True``
+builds the same rows from the library's own classes; the tests drive both with the same random triggers
+and compare every step.
 
 A state changes only after every guard and every emitter has succeeded, so whatever raises leaves
 the entity as it was.
@@ -14,56 +14,35 @@ the entity as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from transitions import EventData, Machine
-from transitions.core import Event, Transition
 
-from quadriga.fsm.errors import DefinitionError, InvalidTransition
+from quadriga.fsm.errors import InvalidTransition
+from quadriga.fsm.firing import Cell, Step, emit
+from quadriga.fsm.machine import (
+    Asking,
+    Deliver,
+    Emitting,
+    Handing,
+    LeanEvent,
+    LeanMachine,
+    Taken,
+    deliver_to_model,
+)
 from quadriga.fsm.table import (
     Edge,
     Effect,
-    Emitter,
     Entity,
-    Fired,
-    Guard,
     Info,
     Limit,
     Row,
     Within,
-    name_of,
 )
 from quadriga.fsm.validation import validate
 
 __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
-
-#: Where a machine made for an embedder hands the effects of a transition, after it. What it returns
-#: goes to the library: an asynchronous machine awaits it.
-Deliver = Callable[[Any, tuple[Effect, ...]], Any]
-#: What ``Lifecycle.observe`` calls.
-Taken = Callable[[Row], object]
-
-
-@dataclass(slots=True)
-class Step:
-    """What firing a trigger has come to: the edge, whether the state is another now, the effects.
-
-    One object stands for all transitions of a row that emits nothing.
-    """
-
-    edge: Edge
-    target: str
-    moves: bool
-    #: nothing more follows from it: no effect, and no time limit of a state that was entered
-    quiet: bool = False
-    effects: tuple[Effect, ...] = ()
-
-
-#: The rows of a state and a trigger to try in order: guard, step, and the row if it emits.
-Choices = tuple[tuple[Guard | None, Step, Row | None], ...]
-#: The step alone, where there is nothing to choose and nothing to emit.
-Cell = Step | Choices
 
 
 class Lifecycle:
@@ -100,14 +79,12 @@ class Lifecycle:
         self.stock = stock
         #: the states with a time limit; what the timers and the watchdog look at
         self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
-        self.machine = self._build(Machine if stock else _LeanMachine)
+        self.machine = self._build(Machine if stock else LeanMachine)
         self._observers: dict[object, Taken] = {}
         self._cells: dict[str, dict[str, Cell]] = {
             t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
         }
-        if stock:
-            self.take = self._take_stock  # type: ignore[method-assign]
-        elif isinstance(self.machine, _LeanMachine):
+        if isinstance(self.machine, LeanMachine):
             self.machine.frozen = True
 
     # -- firing ------------------------------------------------------------------------------
@@ -126,14 +103,18 @@ class Lifecycle:
         try:
             cell = self._cells[trigger][entity.state]
         except KeyError:
-            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+            cell = ()
         if cell.__class__ is Step:
             step = cell
         else:
+            if not cell:
+                if self.stock:  # it has no cells
+                    return self._take_stock(entity, trigger, info)
+                raise InvalidTransition(self.name, entity.key, entity.state, trigger)
             for guard, step, emitting in cell:  # type: ignore[union-attr]
                 if guard is None or guard(entity, info):
                     if emitting is not None:
-                        effects = _emit(entity, emitting, info)
+                        effects = emit(entity, emitting, info)
                         step = Step(step.edge, step.target, step.moves, False, effects)
                     break
             else:  # validate() lets no table through whose alternatives can all fail
@@ -175,13 +156,10 @@ class Lifecycle:
                     event.fill(source, tuple(self._observers.values()))
 
     def _take_stock(self, entity: Entity, trigger: str, info: Info) -> Step:
-        try:
-            event = self.machine.events[trigger]
-        except KeyError:
-            raise InvalidTransition(self.name, entity.key, entity.state, trigger) from None
+        event = self.machine.events.get(trigger)
         # asked first, because a guard or an emitter may raise a MachineError of its own
         source = entity.state
-        if source not in event.transitions:
+        if event is None or source not in event.transitions:
             raise InvalidTransition(self.name, entity.key, source, trigger)
         data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
         event._trigger(data)
@@ -230,7 +208,7 @@ class Lifecycle:
         ``deliver(model, effects)`` gets the effects; without it they go to the model's own
         ``on_effects(effects)`` where it has one. ``options`` are the library's.
         """
-        return self._build(machine_cls, model, deliver or _deliver_to_model, options)
+        return self._build(machine_cls, model, deliver or deliver_to_model, options)
 
     def _build(
         self,
@@ -249,166 +227,22 @@ class Lifecycle:
             auto_transitions=False,
             **(options or {}),
         )
-        if isinstance(machine, _LeanMachine):
+        if isinstance(machine, LeanMachine):
             machine.lifecycle = self
         for state in self.final:  # not in its constructor: transitions 0.9.0 does not know it there
             machine.get_state(state).final = True
-        after: list[Any] = [_Handing(deliver)] if deliver else []
+        after: list[Any] = [Handing(deliver)] if deliver else []
         for each in self.rows:
-            lean: dict[str, Any] = {"row": each} if isinstance(machine, _LeanMachine) else {}
+            lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
             machine.add_transition(
                 each.trigger,
                 each.source,
                 each.target,
-                conditions=[_Asking(each.guard)] if each.guard else [],
-                before=[_Emitting(each)] if each.emit else [],
+                conditions=[Asking(each.guard)] if each.guard else [],
+                before=[Emitting(each)] if each.emit else [],
                 after=after if each.emit else [],
                 **lean,
             )
         if model is not None:
             machine.add_model(model)
         return machine
-
-
-# -- the lean machine ------------------------------------------------------------------------
-
-
-class LeanTransition(Transition):
-    """A library transition that knows its row."""
-
-    def __init__(self, *library: Any, row: Row, **options: Any) -> None:
-        super().__init__(*library, **options)
-        self.row = row
-
-
-class LeanEvent(Event):
-    """All rows of a trigger, by state: the next state's name, or the rows to try in order."""
-
-    def __init__(self, name: str, machine: Machine) -> None:
-        super().__init__(name, machine)
-        self.cells: dict[str, Cell] = {}
-
-    def add_transition(self, transition: Transition) -> None:
-        super().add_transition(transition)
-        self.fill(transition.source)
-
-    def fill(self, source: str, observers: tuple[Taken, ...] = ()) -> None:
-        """Write the cell of a state; an observer is one more emitter of each of its rows."""
-        known = self.transitions[source]
-        rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
-        if observers:
-            rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
-        choices = tuple((r.guard, self._step(r), r if r.emit else None) for r in rows)
-        guard, step, emitting = choices[0]
-        self.cells[source] = step if guard is None and emitting is None else choices
-
-    def _step(self, row: Row) -> Step:
-        lifecycle, target = self.machine.lifecycle, row.target or row.source
-        moves = target != row.source
-        quiet = not row.emit and not (moves and target in lifecycle.timed)
-        return Step(Edge(lifecycle.name, row.source, row.trigger, target), target, moves, quiet)
-
-    def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
-        """The library's way in (``model.run()`` after ``machine.add_model(model)``).
-
-        Effects go to the model's ``on_effects`` where it has one.
-        """
-        if effects := self.machine.lifecycle.take(model, self.name, info).effects:
-            _deliver_to_model(model, effects)
-        return True
-
-
-class _LeanMachine(Machine):
-    event_cls = LeanEvent
-    transition_cls = LeanTransition
-    frozen = False
-    lifecycle: Lifecycle
-
-    def add_states(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
-        super().add_states(*library, **options)
-
-    def add_transition(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
-        super().add_transition(*library, **options)
-
-    def remove_transition(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
-        super().remove_transition(*library, **options)
-
-    def _refuse_when_frozen(self) -> None:
-        if self.frozen:
-            raise DefinitionError(
-                f"{self.name}the shared machine is complete; "
-                "use make_machine() for one that you can extend"
-            )
-
-
-def _emit(entity: Any, row: Row, info: Mapping[str, Any]) -> tuple[Effect, ...]:
-    fired = Fired(row.trigger, row.source, row.target or row.source, info)
-    if len(row.emit) == 1:
-        return tuple(row.emit[0](entity, fired))
-    return tuple(effect for emitter in row.emit for effect in emitter(entity, fired))
-
-
-# -- guards and emitters as the library calls them ---------------------------------------------
-
-
-class _Named:
-    """A callback with the name of what it wraps, which the library's graphs and markup print."""
-
-    def __init__(self, function: Guard | Emitter | Row | Deliver) -> None:
-        self.__name__ = name_of(function)
-
-
-class _Asking(_Named):
-    def __init__(self, guard: Guard) -> None:
-        super().__init__(guard)
-        self.guard = guard
-
-    def __call__(self, data: EventData) -> bool:
-        # the library compares with True where a guard may return anything truthy
-        return bool(self.guard(data.model, data.kwargs))
-
-
-class _Emitting(_Named):
-    """Runs before the state changes, so an emitter that raises leaves it unchanged."""
-
-    def __init__(self, row: Row) -> None:
-        super().__init__(row)
-        self.__name__ = "+".join(name_of(emitter) for emitter in row.emit)
-        self.row = row
-
-    def __call__(self, data: EventData) -> None:
-        data.effects = _emit(data.model, self.row, data.kwargs)  # type: ignore[attr-defined]
-
-
-class _Handing(_Named):
-    """Runs after the state has changed: only then may the effects be seen."""
-
-    def __init__(self, deliver: Deliver) -> None:
-        super().__init__(deliver)
-        self.deliver = deliver
-
-    def __call__(self, data: EventData) -> Any:
-        effects = getattr(data, "effects", ())
-        return self.deliver(data.model, effects) if effects else None
-
-
-class _Telling(_Named):
-    """The last emitter of an observed row: all others have succeeded when it is asked."""
-
-    def __init__(self, row: Row, observers: tuple[Taken, ...]) -> None:
-        super().__init__(row)
-        self.row = row
-        self.observers = observers
-
-    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
-        for taken in self.observers:
-            taken(self.row)
-        return ()
-
-
-def _deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> Any:
-    receive = getattr(model, "on_effects", None)
-    return receive(effects) if receive else None

@@ -1,0 +1,173 @@
+"""The library's classes as the lifecycles use them: the lean machine, and callbacks for all others.
+
+``LeanEvent`` and ``LeanTransition`` replace ``Event`` and ``Transition``: they keep, for each state,
+the one step that there is (a row with neither guard nor emitters, the common case) or the rows to try
+in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from transitions import EventData, Machine
+from transitions.core import Event, Transition
+
+from quadriga.fsm.errors import DefinitionError
+from quadriga.fsm.firing import Cell, Step, emit
+from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Row, name_of
+
+if TYPE_CHECKING:
+    from quadriga.fsm.lifecycle import Lifecycle
+
+__all__ = [
+    "Asking",
+    "Deliver",
+    "Emitting",
+    "Handing",
+    "LeanEvent",
+    "LeanMachine",
+    "Taken",
+    "deliver_to_model",
+]
+
+#: Where a machine made for an embedder hands the effects of a transition, after it. What it returns
+#: goes to the library: an asynchronous machine awaits it.
+Deliver = Callable[[Any, tuple[Effect, ...]], Any]
+#: What ``Lifecycle.observe`` calls.
+Taken = Callable[[Row], object]
+
+
+class LeanTransition(Transition):
+    """A library transition that knows its row."""
+
+    def __init__(self, *library: Any, row: Row, **options: Any) -> None:
+        super().__init__(*library, **options)
+        self.row = row
+
+
+class LeanEvent(Event):
+    """All rows of a trigger, by state: the next state's name, or the rows to try in order."""
+
+    def __init__(self, name: str, machine: Machine) -> None:
+        super().__init__(name, machine)
+        self.cells: dict[str, Cell] = {}
+
+    def add_transition(self, transition: Transition) -> None:
+        super().add_transition(transition)
+        self.fill(transition.source)
+
+    def fill(self, source: str, observers: tuple[Taken, ...] = ()) -> None:
+        """Write the cell of a state; an observer is one more emitter of each of its rows."""
+        known = self.transitions[source]
+        rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
+        if observers:
+            rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
+        choices = tuple((r.guard, self._step(r), r if r.emit else None) for r in rows)
+        guard, step, emitting = choices[0]
+        self.cells[source] = step if guard is None and emitting is None else choices
+
+    def _step(self, row: Row) -> Step:
+        lifecycle, target = self.machine.lifecycle, row.target or row.source
+        moves = target != row.source
+        quiet = not row.emit and not (moves and target in lifecycle.timed)
+        return Step(Edge(lifecycle.name, row.source, row.trigger, target), target, moves, quiet)
+
+    def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
+        """The library's way in (``model.run()`` after ``machine.add_model(model)``).
+
+        Effects go to the model's ``on_effects`` where it has one.
+        """
+        if effects := self.machine.lifecycle.take(model, self.name, info).effects:
+            deliver_to_model(model, effects)
+        return True
+
+
+class LeanMachine(Machine):
+    event_cls = LeanEvent
+    transition_cls = LeanTransition
+    frozen = False
+    lifecycle: Lifecycle
+
+    def add_states(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().add_states(*library, **options)
+
+    def add_transition(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().add_transition(*library, **options)
+
+    def remove_transition(self, *library: Any, **options: Any) -> None:
+        self._refuse_when_frozen()
+        super().remove_transition(*library, **options)
+
+    def _refuse_when_frozen(self) -> None:
+        if self.frozen:
+            raise DefinitionError(
+                f"{self.name}the shared machine is complete; "
+                "use make_machine() for one that you can extend"
+            )
+
+
+# -- guards and emitters as the library calls them ---------------------------------------------
+
+
+class _Named:
+    """A callback with the name of what it wraps, which the library's graphs and markup print."""
+
+    def __init__(self, function: Guard | Emitter | Row | Deliver) -> None:
+        self.__name__ = name_of(function)
+
+
+class Asking(_Named):
+    def __init__(self, guard: Guard) -> None:
+        super().__init__(guard)
+        self.guard = guard
+
+    def __call__(self, data: EventData) -> bool:
+        # the library compares with True where a guard may return anything truthy
+        return bool(self.guard(data.model, data.kwargs))
+
+
+class Emitting(_Named):
+    """Runs before the state changes, so an emitter that raises leaves it unchanged."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row)
+        self.__name__ = "+".join(name_of(emitter) for emitter in row.emit)
+        self.row = row
+
+    def __call__(self, data: EventData) -> None:
+        data.effects = emit(data.model, self.row, data.kwargs)  # type: ignore[attr-defined]
+
+
+class Handing(_Named):
+    """Runs after the state has changed: only then may the effects be seen."""
+
+    def __init__(self, deliver: Deliver) -> None:
+        super().__init__(deliver)
+        self.deliver = deliver
+
+    def __call__(self, data: EventData) -> Any:
+        effects = getattr(data, "effects", ())
+        return self.deliver(data.model, effects) if effects else None
+
+
+class _Telling(_Named):
+    """The last emitter of an observed row: all others have succeeded when it is asked."""
+
+    def __init__(self, row: Row, observers: tuple[Taken, ...]) -> None:
+        super().__init__(row)
+        self.row = row
+        self.observers = observers
+
+    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
+        for taken in self.observers:
+            taken(self.row)
+        return ()
+
+
+def deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> Any:
+    receive = getattr(model, "on_effects", None)
+    return receive(effects) if receive else None
