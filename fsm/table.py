@@ -56,7 +56,8 @@ class Effect:
 
 
 Info = Mapping[str, Any]
-Guard = Callable[[Any, Info], bool]
+#: whatever it returns counts as yes or no
+Guard = Callable[[Any, Info], object]
 
 
 class Fired(NamedTuple):
