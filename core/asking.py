@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
@@ -48,7 +49,7 @@ _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED
 _READ_LIMIT: Final = 10_000
 
 
-def add_asks(kernel: Kernel, rm: ResourceManager, messages: list[AllocationAsk]) -> None:
+def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationAsk]) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     rejected = []
     row: Row | None = None
@@ -245,7 +246,7 @@ def _has_allocations(ask: Ask) -> bool:
 # -- releases --------------------------------------------------------------------------------------
 
 
-def check_ask_releases(rm: ResourceManager, releases: list[AllocationAskRelease]) -> None:
+def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRelease]) -> None:
     """R7: refuse the whole request if one of them does not say what it releases."""
     for at, release in enumerate(releases):
         field = f"releases.allocationAsksToRelease[{at}]"
@@ -257,7 +258,9 @@ def check_ask_releases(rm: ResourceManager, releases: list[AllocationAskRelease]
             )
 
 
-def release_asks(kernel: Kernel, rm: ResourceManager, releases: list[AllocationAskRelease]) -> None:
+def release_asks(
+    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationAskRelease]
+) -> None:
     """Give asks up as the resource manager says, and confirm with the same type (X30).
 
     Any type that only the core creates is a late confirmation and is dropped (X8).

@@ -10,6 +10,7 @@ changes nothing, so a resource manager may repeat itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core import asking, books, foreign, gang, reservation, tags
@@ -37,7 +38,7 @@ __all__ = ["problem_of", "recover_allocations", "recover_on"]
 # -- with a new node -------------------------------------------------------------------------------
 
 
-def problem_of(partition: Partition, messages: list[AllocationMessage]) -> str:
+def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> str:
     """Why these existing allocations of a new node cannot be recovered, or an empty text."""
     seen: set[tuple[str, str]] = set()
     for message in messages:
@@ -55,7 +56,7 @@ def problem_of(partition: Partition, messages: list[AllocationMessage]) -> str:
     return ""
 
 
-def recover_on(kernel: Kernel, node: Node, messages: list[AllocationMessage]) -> None:
+def recover_on(kernel: Kernel, node: Node, messages: Iterable[AllocationMessage]) -> None:
     """Enter what a new node runs already (I33). It has been checked by ``problem_of``."""
     partition = node.partition
     for message in messages:
@@ -69,7 +70,7 @@ def recover_on(kernel: Kernel, node: Node, messages: list[AllocationMessage]) ->
 
 
 def recover_allocations(
-    kernel: Kernel, rm: ResourceManager, messages: list[AllocationMessage]
+    kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]
 ) -> None:
     """AllocationRequest.allocations (2.20): new ones are echoed as new, wrong ones rejected."""
     rejected = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import foreign, gang
@@ -27,7 +28,7 @@ _TEXT = "allocation remove as per RM request"
 _STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 
 
-def check_releases(rm: ResourceManager, releases: list[AllocationRelease]) -> None:
+def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -> None:
     """Refuse the whole request if a release does not name an application. One that has nothing but
     an allocationKey is of a foreign allocation (X19)."""
     for at, release in enumerate(releases):
@@ -38,7 +39,7 @@ def check_releases(rm: ResourceManager, releases: list[AllocationRelease]) -> No
 
 
 def release_allocations(
-    kernel: Kernel, rm: ResourceManager, releases: list[AllocationRelease]
+    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationRelease]
 ) -> None:
     """End what the resource manager stopped; finish what it confirms.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core import ending, limits, queue_tree
@@ -40,7 +41,7 @@ NOBODY, NOGROUP = "nobody", "nogroup"
 
 
 def add_applications(
-    kernel: Kernel, rm: ResourceManager, requests: list[AddApplicationRequest]
+    kernel: Kernel, rm: ResourceManager, requests: Iterable[AddApplicationRequest]
 ) -> None:
     """Accept or reject each; one response names them all (M5)."""
     response = ApplicationResponse()
