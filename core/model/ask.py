@@ -14,6 +14,7 @@ from quadriga.fsm import ask as life
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.order.ranking import Key
     from quadriga.core.preemption.turns import Turns
     from quadriga.core.timers import Timer
 
@@ -159,7 +160,7 @@ class AskGroup:
         self.look = (shape, priority, placeholder, task_group)
         self.asks: OrderedDict[int, Ask] = OrderedDict()
         self.bits = 0
-        self.rank: tuple[int, int] | None = None
+        self.rank: Key | None = None
         #: some ask here has waited long enough to reserve a node (2.7)
         self.reservable = False
         self.reserve_timer: Timer | None = None
@@ -181,10 +182,11 @@ class AskGroup:
     def head(self) -> Ask:
         return next(iter(self.asks.values()))
 
-    def make_rank(self) -> tuple[int, int]:
+    def make_rank(self) -> Key:
         """Priority descending, then arrival (5.6)."""
-        self.rank = (-self.priority, next(iter(self.asks)))
-        return self.rank
+        rank: Key = (-self.priority, next(iter(self.asks)))
+        self.rank = rank
+        return rank
 
     def add(self, ask: Ask) -> None:
         """Let the ask wait here, at its place in the order of arrival."""
@@ -258,7 +260,7 @@ class AskGroup:
             bits |= shape.preempt
         return bits
 
-    def key_for(self, able: int) -> tuple[int, int]:
+    def key_for(self, able: int) -> Key:
         """The place in order of its first ask that waits for any of these bits.
 
         For a node that is the first one of all; only some of them may have, or may want, a

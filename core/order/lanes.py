@@ -37,7 +37,8 @@ class _Order:
     def __init__(self, bit: int) -> None:
         self._bit = bit
         self._heap: list[tuple[Key, int, Any]] = []
-        self._live: dict[Any, tuple[Key, int, Any]] = {}
+        #: the key and the number of each lane's own entry
+        self._live: dict[Any, tuple[Key, int]] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -50,11 +51,10 @@ class _Order:
         if known is not None and known[0] <= key:
             return  # comes up early enough
         self._count += 1
-        entry = (key, self._count, lane)
-        self._live[lane] = entry
-        heappush(self._heap, entry)
+        self._live[lane] = key, self._count
+        heappush(self._heap, (key, self._count, lane))
         if len(self._heap) > 2 * len(self._live) + 8:
-            self._heap = sorted(self._live.values())
+            self._heap = sorted((*own, lane) for lane, own in self._live.items())
 
     def discard(self, lane: Any) -> None:
         self._live.pop(lane, None)
@@ -75,16 +75,16 @@ class _Order:
         while True:
             entry = heap[0]
             lane = entry[2]
-            if live.get(lane) is not entry:
+            own = live.get(lane)
+            if own is None or own[1] != entry[1]:
                 heappop(heap)
                 continue
             key = lane.key_for(self._bit)
             if key is entry[0] or key == entry[0]:
                 return lane
             self._count += 1
-            renewed = (key, self._count, lane)
-            live[lane] = renewed
-            heapreplace(heap, renewed)
+            live[lane] = key, self._count
+            heapreplace(heap, (key, self._count, lane))
 
 
 class LimitLane(Level):

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from heapq import heappop, heappush, heapreplace
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["EVERY_BIT", "FEW", "Level", "Ranking", "bits_of"]
 
 #: all wants, also those that do not exist yet
-EVERY_BIT = -1
+EVERY_BIT: Final = -1
 
 #: up to so many waiting children a look at each is cheaper than the heaps
-FEW = 8
+FEW: Final = 8
 
 Key = tuple[Any, ...]
 
@@ -43,7 +43,8 @@ class Ranking:
 
     def __init__(self) -> None:
         self._heap: list[tuple[Key, int, Any]] = []
-        self._live: dict[Any, tuple[Key, int, Any]] = {}
+        #: the number of each child's own entry
+        self._live: dict[Any, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
@@ -56,11 +57,11 @@ class Ranking:
         """Let the child wait here, or wait here with its new key."""
         key = child.rank if child.rank is not None else child.make_rank()
         self._count += 1
-        entry = (key, self._count, child)
-        self._live[child] = entry
-        heappush(self._heap, entry)
+        self._live[child] = self._count
+        heappush(self._heap, (key, self._count, child))
         if len(self._heap) > 2 * len(self._live) + 8:
-            self._heap = sorted(self._live.values())
+            live = self._live
+            self._heap = sorted(entry for entry in self._heap if live.get(entry[2]) == entry[1])
 
     def discard(self, child: Any) -> None:
         self._live.pop(child, None)
@@ -69,7 +70,7 @@ class Ranking:
         """The child with the smallest key. There must be one."""
         entry = self._heap[0]
         child = entry[2]
-        if child.rank is entry[0] and self._live.get(child) is entry:
+        if child.rank is entry[0] and self._live.get(child) == entry[1]:
             return child  # as most times
         return self._surface()
 
@@ -104,7 +105,7 @@ class Ranking:
         while heap:
             entry = heap[0]
             child = entry[2]
-            if live.get(child) is not entry:
+            if live.get(child) != entry[1]:
                 heappop(heap)
                 continue
             key = child.rank
@@ -113,9 +114,8 @@ class Ranking:
             if key is None:
                 key = child.make_rank()
             self._count += 1
-            renewed = (key, self._count, child)
-            live[child] = renewed
-            heapreplace(heap, renewed)
+            live[child] = self._count
+            heapreplace(heap, (key, self._count, child))
         return None
 
 
