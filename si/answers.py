@@ -14,8 +14,15 @@ from typing import Final, Protocol
 
 __all__ = ["UNANSWERED", "UNANSWERED_INDEX", "FarPredicate", "FarPreemption", "Outcome"]
 
+
+class _Unanswered(str):
+    """A text that no reason is, whatever it says."""
+
+    __slots__ = ()
+
+
 #: instead of a reason against a node: nobody knows yet. Compared by identity
-UNANSWERED: Final = "not answered yet"
+UNANSWERED: Final = _Unanswered("not answered yet")
 #: the same instead of the index of a victim
 UNANSWERED_INDEX: Final = -(1 << 40)
 
