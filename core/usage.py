@@ -54,8 +54,9 @@ class Usage:
     def copy(self) -> Usage:
         """An account of its own that says the same."""
         twin = Usage()
-        for name in self.__slots__:
-            setattr(twin, name, {on: list(book) for on, book in getattr(self, name).items()})
+        twin.used = _copied(self.used)
+        twin.preempted = _copied(self.preempted)
+        twin.placeholder = _copied(self.placeholder)
         return twin
 
     def count(self, allocation: Allocation, now: int, reason: str | None) -> None:
@@ -74,6 +75,10 @@ class Usage:
         if seconds:
             for place, value in enumerate(vector):
                 book[place] += value * seconds
+
+
+def _copied(tracked: Tracked) -> Tracked:
+    return {on: list(book) for on, book in tracked.items()}
 
 
 @dataclass(frozen=True, slots=True)

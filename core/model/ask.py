@@ -274,8 +274,9 @@ class AskGroup:
         if bits & shape.elsewhere:
             firsts.append(next((seq for seq, a in self.asks.items() if a.reservations), firsts[0]))
         if bits & shape.reserve:
-            fresh = (seq for seq, ask in self.asks.items() if ask.reservations < ask.pending)
-            firsts.append(next(fresh, firsts[0]))
+            asks = self.asks.items()
+            first = next((seq for seq, a in asks if a.reservations < a.pending), firsts[0])
+            firsts.append(first)
         if bits & shape.preempt and self.turns is not None:
             firsts.append(self.turns.first(self))
         return (-self.priority, min(firsts))
