@@ -10,6 +10,7 @@ all books (G31), and only then is the real allocation announced (G33).
 from __future__ import annotations
 
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, reservation, usage
@@ -211,8 +212,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
         _plan(kernel, ask, placeholder, placeholder.node)
         return True
     if said is UNANSWERED:
-        nodes = (other.node for other in group.available)
-        look_ahead(predicate, ask, nodes, allocate=False)
+        look_ahead(predicate, ask, map(attrgetter("node"), group.available), allocate=False)
         app.partition.set_aside(ask)
         return False
     if first is not None and predicate is not None:

@@ -7,6 +7,7 @@ reservation that led to nothing is not looked at again until something has chang
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from quadriga.core.walk import node_for, out_of_quota
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.order.ranking import Level
     from quadriga.core.reservation import Reservation
@@ -149,8 +150,7 @@ def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able:
         return False
     if group.placeholder and not app.gang_started and not gang.may_start(app):
         return False
-    having = (ask for ask in group.asks.values() if ask.reservations)
-    for ask in list(islice(having, group.reserved)):  # so many have, at most
+    for ask in list(islice(_having(group), group.reserved)):  # so many have, at most
         node = node_for(kernel, partition, ask)
         if node is not None:
             own = next(r for r in app.reservations if r.ask is ask)
@@ -161,6 +161,13 @@ def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able:
             return False
     _rest(partition, group)  # predicates have refused them all
     return False
+
+
+def _having(group: AskGroup) -> Iterator[Ask]:
+    """Its asks that have a reservation."""
+    for ask in group.asks.values():
+        if ask.reservations:
+            yield ask
 
 
 def _rest(partition: Partition, group: AskGroup) -> None:

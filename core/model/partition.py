@@ -356,8 +356,8 @@ class Partition:
         waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
         waiting.sort(key=lambda a: (a.state != app_life.STARTING, a.seq))
         refused = {ask.app for ask in self.aside}  # for this round, and no less pending for that
-        asking = (a for a in waiting if a.groups or a in refused or a.state == app_life.STARTING)
-        turn = next(asking, None)
+        starting = app_life.STARTING
+        turn = next((a for a in waiting if a.groups or a in refused or a.state == starting), None)
         if turn is not leaf.turn:
             before, leaf.turn = leaf.turn, turn
             if before is not None and before.state != app_life.RUNNING:
