@@ -289,8 +289,10 @@ class Queue(Level):
         """
         share = 0.0
         allocated = self.allocated
+        whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
         for place, whole in self._denominators or self._denominator():
-            this = allocated[place] / whole if whole > 0 else float(allocated[place] > 0)
+            used = allocated[place]
+            this: float = used / whole if whole > 0 else float(used > 0)
             if this > share:
                 share = this
         parent = self.parent
@@ -305,9 +307,10 @@ class Queue(Level):
             return self._exact[1]
         allocated = self.allocated
         exact, rounded = 0, 0.0
+        whole: Any  # as for make_rank
         for place, whole in self._denominator():
             if used := allocated[place]:
-                share = used / whole if whole > 0 else 1.0
+                share: float = used / whole if whole > 0 else 1.0
                 if share >= rounded:  # a smaller one is smaller without rounding, too
                     this = exact_share(used, whole) if whole > 0 else exact_share(1, 1)
                     exact = this if share > rounded else max(this, exact)

@@ -12,7 +12,7 @@ room for it.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -182,6 +182,7 @@ class NodeBoard:
     def fit_in_score(self, node: Node, shape: Shape) -> float:
         """FitInScore (5) of the shape on the node: low is a tight fit."""
         vector, score = shape.vector, 0.0
+        free: Any  # see Queue.make_rank
         for place, free in enumerate(node.available):
             if free > 0:
                 asked = vector[place] if place < len(vector) else 0
@@ -196,8 +197,10 @@ class NodeBoard:
         if not node.open or node.reservation is not None:
             return inf
         shares, available = 0.0, node.available
+        whole: Any  # see Queue.make_rank
         for place, weight, whole in node.weighed:
-            shares += weight * (1 - available[place] / whole)
+            free: float = available[place] / whole
+            shares += weight * (1 - free)
         used = shares / node.weight if shares else 0.0
         return used if self.policy == FAIR else 1 - used
 

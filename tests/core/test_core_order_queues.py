@@ -212,6 +212,24 @@ def test_shares_that_floats_cannot_tell_apart_decide() -> None:
     assert news(script.schedule(1)) == ["y/next-0"]
 
 
+def test_shares_of_very_large_quantities_are_rounded_once() -> None:
+    """Rounded before they are divided, these two would change places."""
+    used, of = (99182678989222946, 176614650368652680), (105454418733432309, 187782740739019452)
+    assert used[0] / of[0] < used[1] / of[1]
+    assert float(used[0]) / float(of[0]) > float(used[1]) / float(of[1])
+    leaves = [
+        f"name: {name}, resources: {{guaranteed: {{memory: {size}}}}}"
+        for name, size in zip("ab", of, strict=True)
+    ]
+    script = prepared(tree(*leaves), "x:a", "y:b", memory=2**60)
+    for app, size in zip("xy", used, strict=True):
+        script.ask(app, "has", memory=size)
+    script.schedule()
+    script.ask("x", "next", memory=1)
+    script.ask("y", "next", memory=1)
+    assert news(script.schedule(1)) == ["x/next-0"]
+
+
 # -- applications (5.5) ----------------------------------------------------------------------------
 
 
