@@ -1,8 +1,9 @@
-"""What all tests share: profiles of Hypothesis, the marker for slow tests, the shared data."""
+"""What all tests share: profiles of Hypothesis, markers, the shared data."""
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def pytest_configure(config: pytest.Config) -> None:
         "slow: takes more than a few seconds; the full environments of tox run it, "
         '-m "not slow" leaves it out',
     )
+    config.addinivalue_line(
+        "markers",
+        "interpreted: replaces something inside of a module, or derives from a class in there, "
+        "which can only be done where it is not compiled",
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    inside = [item for item in items if item.get_closest_marker("interpreted")]
+    if inside and not str(import_module("quadriga.core.streak").__file__).endswith(".py"):
+        for item in inside:
+            item.add_marker(pytest.mark.skip(reason="looks inside of what is compiled here"))
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,8 @@ import pytest
 from quadriga.core import limits
 from quadriga.sim.script import Script
 
+pytestmark = pytest.mark.interpreted
+
 
 def tree(*entries: str, leaves: str = "a") -> str:
     found = "\n".join(f"          - {{limit: x, {each}}}" for each in entries)

@@ -300,6 +300,7 @@ class Node(Level):
         return self.rank
 
 
+@pytest.mark.interpreted
 def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
     root = Node(0)
     left, right = Node(2, root), Node(1, root)
@@ -313,6 +314,7 @@ def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
     assert (root.mask, root.best(EVERY_BIT)) == (0, None)
 
 
+@pytest.mark.interpreted
 def test_level_few_children_and_many_are_in_the_same_order() -> None:
     """Children with random bits and keys that come, go, grow and shrink; first few, then many."""
     rng = random.Random(5)
@@ -347,6 +349,7 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
     assert (root.mask, root.few) == (0, {})  # they are few again when all have gone
 
 
+@pytest.mark.interpreted
 def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:
     root = Node(0)
     child = Node(1, root)

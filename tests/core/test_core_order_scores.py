@@ -14,6 +14,8 @@ from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.scores import Scores
 from quadriga.sim.script import Script
 
+pytestmark = pytest.mark.interpreted
+
 FEW = st.sampled_from((0.0, 0.25, 0.5, inf))
 
 

@@ -256,6 +256,7 @@ def lived(seed: int, batch: int, steps: int = 25) -> dict[str, Any]:
     return world.seen()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(12))
 def test_the_short_ways_lead_to_the_same(seed: int, no_short_ways: Any) -> None:
     batch = (1, 1, 10)[seed % 3]
@@ -266,6 +267,7 @@ def test_the_short_ways_lead_to_the_same(seed: int, no_short_ways: Any) -> None:
         assert short[what] == seen, what
 
 
+@pytest.mark.interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_the_short_ways_lead_to_the_same_at_length(
@@ -276,6 +278,7 @@ def test_the_short_ways_lead_to_the_same_at_length(
     assert short == lived(seed, 1, 40)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(6))
 def test_with_everything_at_once_they_lead_to_the_same(
     seed: int, eager: None, no_short_ways: Any
@@ -286,6 +289,7 @@ def test_with_everything_at_once_they_lead_to_the_same(
     assert short == history(seed, 60, curious=False).log
 
 
+@pytest.mark.interpreted
 def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would compare the long way with itself."""
     plain, swaps, rows = 0, 0, 0
@@ -332,6 +336,7 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- what they are made of -------------------------------------------------------------------------
 
 
+@pytest.mark.interpreted
 def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> None:
     world = World(1, 1)
     partition = world.scheduler.partition()
