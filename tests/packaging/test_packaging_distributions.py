@@ -1,14 +1,17 @@
 """The distributions: what is in them, and that they install and run where nothing else is.
 
-They are built once, from a copy of the checkout. Only tox -e packaging has what that takes.
+They are built once, from a copy of the checkout. Only tox -e packaging has what that takes. The
+compiled wheel also takes a C compiler, and minutes.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -36,10 +39,15 @@ LEFT_OUT = shutil.ignore_patterns(
 )
 
 
-def run(*words: str | Path, cwd: Path) -> str:
-    """Run a command and give what it prints; fail with all of it."""
+def run(*words: str | Path, cwd: Path, **more: str) -> str:
+    """Run a command and give what it prints; fail with all of it. ``more`` is its environment's."""
     done = subprocess.run(
-        [str(word) for word in words], cwd=cwd, capture_output=True, text=True, check=False
+        [str(word) for word in words],
+        cwd=cwd,
+        env=os.environ | more,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -192,3 +200,60 @@ def test_command_runs_as_a_newcomer_runs_it(repository: Path, copy: Path) -> Non
     line = text.partition("<!-- run: the main job -->\n```sh\n")[2].partition("\n```")[0]
     assert "quadriga simulate" in line
     assert run("bash", "-euo", "pipefail", "-c", line, cwd=copy)
+
+
+# -- the compiled wheel ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def compiled(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel with what mypyc makes of the same copy."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        pytest.skip(f"there is no C compiler ({compiler})")
+    if not Path(sysconfig.get_path("include"), "Python.h").exists():
+        pytest.skip("there are no headers of this Python")
+    folder = tmp_path_factory.mktemp("compiled")
+    words = (sys.executable, "-m", "build", "--wheel", "--outdir", folder, copy)
+    run(*words, cwd=folder, QUADRIGA_COMPILE="1")
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_a_wheel_is_for_every_machine_unless_asked_otherwise(wheel: Path) -> None:
+    assert wheel.name.endswith("-py3-none-any.whl")
+
+
+@pytest.mark.slow
+def test_a_compiled_wheel_has_the_same_modules(compiled: Path, inside: Sequence[str]) -> None:
+    with zipfile.ZipFile(compiled) as archive:
+        names = archive.namelist()
+    assert {name for name in names if name.endswith(".py")} == {
+        name for name in inside if name.endswith(".py")
+    }
+    binary = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
+    wanted = {"core/streak", "core/kernel", "core/model/queue", "fsm/lifecycle"}
+    assert {f"quadriga/{name}" for name in wanted} <= binary
+    assert "quadriga/fsm/table" not in binary  # whose Effect others derive from
+    assert "any" not in compiled.name
+
+
+@pytest.mark.slow
+def test_a_compiled_wheel_decides_the_same(
+    compiled: Path, clean: Path, repository: Path, tmp_path: Path
+) -> None:
+    commands = environment(tmp_path / "venv", compiled)
+    program = "import quadriga.core.streak as module; print(module.__file__)"
+    file = run(commands / "python", "-c", program, cwd=tmp_path)
+    assert not file.strip().endswith(".py")
+    for example in ("own_lifecycle", "embed_lifecycle", "embed_core"):
+        words = ("-W", "error", repository / "examples" / f"{example}.py")
+        said = run(commands / "python", *words, cwd=tmp_path)
+        assert said == run(clean / "python", *words, cwd=tmp_path)
+    journals = []
+    for at, folder in enumerate((commands, clean)):
+        journal = tmp_path / f"{at}.jsonl"
+        words = ("--days", "10", "--lose", "0.05", "--check", "--quiet", "--journal", journal)
+        run(folder / "quadriga", "simulate", *words, cwd=tmp_path)
+        journals.append(journal.read_bytes())
+    assert journals[0] == journals[1]

@@ -1,0 +1,72 @@
+"""The package is plain Python; with QUADRIGA_COMPILE=1 mypyc compiles the part of it that decides.
+
+All that is declared is in setup.cfg. mypyc wants modules to lie where they are imported from, which
+the folders at the top of the repository do not, so it is shown a copy that does. docs/development.md
+says more.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.config.setupcfg import read_configuration
+
+#: what it takes, beside what is installed with the package: mypy checks all types on its way
+NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-protobuf"]
+
+#: packages whose modules are compiled, but for ...
+COMPILED = ("fsm", "core")
+PLAIN = """
+    core/config core/placement core/views core/default_queues core/explain core/far core/foreign
+    core/health core/invariants core/metering core/os_groups core/recovery core/registration
+    core/service
+""".split()  # what is not done for every ask: read, shown, or heard from other threads
+PLAIN += """
+    core/refusal fsm/effects fsm/errors fsm/explore fsm/machine fsm/pytest_plugin fsm/table
+    fsm/validation
+""".split()  # classes that others derive from, or that derive from a library's
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether this module is one of them; its path is relative to the repository."""
+    name = path.with_suffix("")
+    plain = any(each.as_posix() in PLAIN for each in (name, *name.parents))
+    return name.parts[0] in COMPILED and name.name != "__init__" and not plain
+
+
+def extensions() -> list[Extension]:
+    """What is to be compiled, as C that mypyc has written."""
+    from mypyc.build import mypycify
+
+    copy = Path("build", "compiled")
+    home = copy / "quadriga"
+    shutil.rmtree(copy, ignore_errors=True)
+    for folder in ("fsm", "si", "core"):
+        shutil.copytree(folder, home / folder)
+    modules = [path for path in home.rglob("*.py") if is_compiled(path.relative_to(home))]
+    os.environ["MYPYPATH"] = str(copy)
+    options = ["--config-file", "mypy.ini", "--namespace-packages", "--explicit-package-bases"]
+    found = mypycify(
+        [*options, *sorted(map(str, modules))],
+        group_name="quadriga",
+        opt_level="2",
+        debug_level="0",
+    )
+    for extension in found:  # scores of nodes are the same on every machine
+        extension.extra_compile_args.append("-ffp-contract=off")
+    return found
+
+
+if os.environ.get("QUADRIGA_COMPILE") == "1":
+    installed = read_configuration("setup.cfg")["options"]["install_requires"]
+    only_asked = {"dist_info", "egg_info", "sdist"}.intersection(sys.argv)
+    setup(
+        setup_requires=[*NEEDS, *installed],
+        ext_modules=[] if only_asked else extensions(),
+    )
+else:
+    setup()
