@@ -21,7 +21,8 @@ from quadriga.core.tally import Tally
 from quadriga.core.timers import Timers
 from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
-from quadriga.fsm.table import MINUTE, SECOND
+from quadriga.fsm.firing import Step
+from quadriga.fsm.table import MINUTE, SECOND, Info
 
 if TYPE_CHECKING:
     from quadriga.core.usage import ApplicationSummary
@@ -132,19 +133,25 @@ class Kernel:
         journal = self.journal
         journal.records.append((journal.count, self.now, entity, step.edge, self.cause))
         journal.count += 1
-        if step.moves and not step.quiet and step.target in lifecycle.timed:
-            self._limit(lifecycle, entity, step.target)
-        if step.moves and lifecycle.name in self.entered:
-            self.reason = info.get("reason") or ""
-            self.entered[lifecycle.name](entity)
-        if step.effects:
-            self._execute(lifecycle, entity, step.effects)
+        if not step.quiet or lifecycle.name in self.entered:
+            self._follow(lifecycle, entity, step, info)
 
     def settle(self) -> None:
         """Fire what was queued, first come first served, until nothing is left."""
         while self.queue:
             lifecycle, entity, trigger = self.queue.popleft()
             self.fire(lifecycle, entity, trigger)
+
+    def _follow(self, lifecycle: Lifecycle, entity: Any, step: Step, info: Info) -> None:
+        """Do what follows from a transition."""
+        if step.moves:
+            if step.target in lifecycle.timed:
+                self._limit(lifecycle, entity, step.target)
+            if lifecycle.name in self.entered:
+                self.reason = info.get("reason") or ""
+                self.entered[lifecycle.name](entity)
+        if step.effects:
+            self._execute(lifecycle, entity, step.effects)
 
     def _execute(self, lifecycle: Lifecycle, entity: Any, effects: tuple[Effect, ...]) -> None:
         if len(effects) > 1 and _update_first(entity):

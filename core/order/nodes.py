@@ -98,7 +98,12 @@ class NodeBoard:
         node.score = score
         if shape is not None and shape.synced == len(log) and not shape.required_node:
             if (column := shape.column) is not None:
-                column[node.position] = score if shape.fits(node.available) else inf
+                available = node.available
+                for at, value in shape.need:
+                    if available[at] < value:
+                        score = inf
+                        break
+                column[node.position] = score
                 shape.synced += 1
         log.append(node.position)
         if len(log) > self._log_limit:
