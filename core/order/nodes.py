@@ -214,7 +214,9 @@ class NodeBoard:
         came in, with their weights and the node's size."""
         total = node.total
         node.weighed = tuple([(at, weight, total[at]) for at, weight in self.weights if total[at]])
-        node.weight = sum([weight for _, weight, _ in node.weighed])
+        node.weight = 0.0
+        for _, weight, _ in node.weighed:  # not ``sum``, which rounds in another way from 3.12 on
+            node.weight += weight
 
     # -- columns -----------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ __all__ = ["DEFAULT_QUEUE", "RECOVERY_QUEUE", "above", "check", "flat", "is_qual
 ROOT: Final = "root"
 #: where an application goes that no rule places, if the queue exists
 DEFAULT_QUEUE: Final = "root.default"
+#: about as many as a configuration can have; an answer to each has to go through all of them
+MOST_LEVELS: Final = 100
 #: where one goes that runs already and must be taken in whatever the rules say
 RECOVERY_QUEUE: Final = "root.@recovery@"
 
@@ -27,8 +29,12 @@ def flat(name: str) -> str:
 
 
 def check(path: str) -> None:
-    """Raise ``Refused`` where a level of the path is no queue name (2.2, the rule of 1.6)."""
-    for level in path.split("."):
+    """Raise ``Refused`` where a level of the path is no queue name (2.2, the rule of 1.6), or where
+    there are too many."""
+    levels = path.split(".")
+    if len(levels) > MOST_LEVELS:
+        raise Refused(f"a queue with {len(levels)} levels, of {MOST_LEVELS} that there may be")
+    for level in levels:
         if QUEUE_NAME.fullmatch(level) is None:
             raise Refused(f"{level!r} in {path!r} is not a queue name")
 

@@ -382,3 +382,16 @@ def test_a_removed_partition_is_not_cleaned_any_more() -> None:
     script.configure(RULES)
     assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
     assert other.clean_timer is None
+
+
+def test_a_made_queue_has_a_hundred_levels_at_most() -> None:
+    """Every answer goes through all of them, and one resource manager's path is not to end that."""
+    script = cluster()
+    script.node("n1", vcore=9)
+    deep = "root." + ".".join(["q"] * 99)
+    (refused,) = script.app("deeper", f"{deep}.q")
+    assert "a queue with 101 levels, of 100 that there may be" in refused
+    assert script.app("deep", deep) == ["accepted deep"]
+    script.ask("deep", "a", vcore=1)
+    assert script.schedule() == ["deep Running (run)", "new deep/a-0 on n1"]
+    assert script.scheduler.check() == []
