@@ -26,7 +26,7 @@ def measure() -> list[Figure]:
         Figure("floor", base, "ns"),
         Figure(
             "the three of an allocation",
-            per_call(lambda: happenings.allocated(log, allocation)),
+            per_call(lambda: happenings.allocated(log, (allocation,))),
             "ns",
         ),
         Figure("a message made of one", per_call(lambda: message_of(record)), "ns"),
