@@ -144,6 +144,8 @@ class Scheduler:
     def _in_turn(self) -> list[list[Partition]]:
         """The partitions that are served, by resource manager, from whose turn it is on."""
         served = [partition for partition in self.partitions() if _is_served(partition)]
+        if len(served) < 2:
+            return [served] if served else []
         owners = [list(own) for _, own in groupby(served, key=lambda partition: partition.rm.rm_id)]
         first = sum(own[0].rm.rm_id < self._next for own in owners)
         return owners[first:] + owners[:first]
