@@ -49,7 +49,7 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
     """Decide until there is nothing to decide, or ``most`` times (negative: no limit). How many rounds
     that took, a last vain one included, and whether there may be more to decide."""
     left = whole = most if most >= 0 else _PLENTY
-    pause = wait = 1
+    pause, wait = 1, 2  # one decision and a vain round: that is all that most calls are made for
     while left:
         if wait:
             wait -= 1
