@@ -27,7 +27,6 @@ def lowest(values: list[float]) -> int:
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "_SMALL", 5)
-    monkeypatch.setattr(scores, "_BLOCK", 3)
 
 
 @given(st.lists(FEW, max_size=20), st.lists(st.tuples(st.integers(0, 19), FEW), max_size=40))
