@@ -128,7 +128,7 @@ class Kernel:
             raise
         if step.moves:
             entity.entries += 1
-        elif step.quiet:
+        elif not step.effects:
             return
         journal = self.journal
         journal.records.append((journal.count, self.now, entity, step.edge, self.cause))

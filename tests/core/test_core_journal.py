@@ -9,7 +9,7 @@ import pytest
 
 from quadriga.core import Journal, Options, RequestError, Scheduler
 from quadriga.core.timers import Timers
-from quadriga.fsm import NODE, InvalidTransition
+from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script, lines
@@ -42,6 +42,19 @@ def run(script: Script) -> Script:
 
 
 # -- the journal -----------------------------------------------------------------------------------
+
+
+def test_who_observes_the_tables_changes_no_record() -> None:
+    alone = list(run(Script()).scheduler.journal)
+    taken: list[Row] = []
+    ends = [lifecycle.observe(taken.append) for lifecycle in LIFECYCLES.values()]
+    try:
+        observed = list(run(Script()).scheduler.journal)
+    finally:
+        for end in ends:
+            end()
+    assert observed == alone
+    assert any(row.target is None for row in taken)  # that changed nothing, and left no record
 
 
 def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
