@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.core import Journal, Options, RequestError, Scheduler
+from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
@@ -45,16 +45,23 @@ def run(script: Script) -> Script:
 
 
 def test_who_observes_the_tables_changes_no_record() -> None:
-    alone = list(run(Script()).scheduler.journal)
+    def asked_twice() -> list[Record]:
+        script = run(Script())
+        script.app("more")
+        script.ask("more", "a", vcore=9000)
+        script.ask("more", "a", vcore=8000)  # an update, which changes no state
+        return list(script.scheduler.journal)
+
+    alone = asked_twice()
     taken: list[Row] = []
     ends = [lifecycle.observe(taken.append) for lifecycle in LIFECYCLES.values()]
     try:
-        observed = list(run(Script()).scheduler.journal)
+        observed = asked_twice()
     finally:
         for end in ends:
             end()
     assert observed == alone
-    assert any(row.target is None for row in taken)  # that changed nothing, and left no record
+    assert any(row.target is None for row in taken)
 
 
 def test_a_story_is_what_happened_to_one_entity_in_order() -> None:
