@@ -1,7 +1,7 @@
 """The distributions: what is in them, and that they install and run where nothing else is.
 
 They are built once, from a copy of the checkout. Only tox -e packaging has what that takes. The
-compiled wheel also takes a C compiler, and minutes.
+compiled wheel also takes a C compiler, and minutes: tox -e packaging -- -m slow.
 """
 
 from __future__ import annotations
