@@ -130,9 +130,7 @@ class Kernel:
             entity.entries += 1
         elif not step.effects:
             return
-        journal = self.journal
-        journal.records.append((journal.count, self.now, entity, step.edge, self.cause))
-        journal.count += 1
+        self.journal.add(self.now, entity, step.edge, self.cause)
         if not step.quiet or lifecycle.name in self.entered:
             self._follow(lifecycle, entity, step, info)
 

@@ -65,6 +65,16 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
     return whole, True
 
 
+def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
+    """Whether something comes before, or has a say in, every single decision."""
+    return bool(
+        partition.state == queue_life.STOPPED
+        or partition.vain.known
+        or partition.woken
+        or partition.rm.rm_id in kernel.predicates
+    )
+
+
 # -- the way down ----------------------------------------------------------------------------------
 
 #: of a parent queue: what is wanted below that nothing stops, and the children that want it
@@ -164,11 +174,8 @@ def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
     """Make up to so many plain decisions; how many were made."""
     root, board, shapes = partition.root, partition.board, partition.shapes
     if (
-        partition.state == queue_life.STOPPED
-        or partition.vain.known
-        or partition.woken
+        _is_disturbed(kernel, partition)
         or partition.backs_off
-        or partition.rm.rm_id in kernel.predicates
         or root.offered & (REPLACE | shapes.elsewhere)
     ):
         return 0
@@ -294,13 +301,7 @@ def _replacements(kernel: Kernel, partition: Partition, most: int) -> int:
 
     That changes nobody's share, so in each leaf the same group goes on as long as it wants more.
     """
-    if (
-        partition.state == queue_life.STOPPED
-        or partition.vain.known
-        or partition.woken
-        or partition.reservations
-        or partition.rm.rm_id in kernel.predicates
-    ):
+    if _is_disturbed(kernel, partition) or partition.reservations:
         return 0
     root = partition.root
     forks: dict[Queue, _Fork] = {}

@@ -136,7 +136,7 @@ class EventLog:
             events.streams = [stream for stream in events.streams if stream.take(entry, number)]
 
     def enter_all(self, bundles: Sequence[Bundle]) -> None:
-        """Record many things, each of which is several records."""
+        """Record many things."""
         events = self._events
         if self._room or events.streams:
             for bundle in bundles:

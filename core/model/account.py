@@ -92,12 +92,7 @@ class Ledger:
 
     def has_room(self, shape: Shape) -> bool:
         """Whether one more allocation of this shape stays within the limit."""
-        vector, usage = shape.vector, self.usage
-        known = len(vector)
-        for place, limit in self.resources:
-            if place < known and usage[place] + vector[place] > limit and vector[place] > 0:
-                return False
-        return True
+        return shape.stays_within(self.resources, self.usage)
 
     def is_short(self, shape: Shape) -> bool:
         """Whether the limit keeps asks of this shape waiting, or would."""

@@ -212,13 +212,7 @@ class Queue(Level):
 
     def has_room(self, shape: Shape) -> bool:
         """Whether one more allocation of this shape stays within this queue's own max (5.3)."""
-        allocated, vector = self.allocated, shape.vector
-        known = len(vector)
-        for place, limit in self.limits:
-            # what is not asked for may be above its limit
-            if place < known and allocated[place] + vector[place] > limit and vector[place] > 0:
-                return False
-        return True
+        return shape.stays_within(self.limits, self.allocated)
 
     def is_short(self, shape: Shape) -> bool:
         """Whether its quota keeps asks of this shape waiting, or would."""
@@ -389,10 +383,8 @@ class ParentQueue(Queue):
         wanted = self.offered & able
         if not wanted:
             return None
-        few = self.few
-        if few is None:
-            return first_of([child for child in self._candidates(wanted) if child.offered & wanted])
-        return first_of([child for child in few if child.offered & wanted])
+        children = self._candidates(wanted) if self.few is None else self.few
+        return first_of([child for child in children if child.offered & wanted])
 
     def rivals(self, able: int) -> list[Queue] | None:
         """Among whom ``best`` decides, as long as nobody starts or stops to wait; ``None`` where it

@@ -85,6 +85,16 @@ class Shape:
                 return False
         return True
 
+    def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
+        """Whether one more of it leaves what is used within these limits, by type. What it does not ask
+        for may be above its limit."""
+        vector = self.vector
+        known = len(vector)
+        for place, limit in limits:
+            if place < known and used[place] + vector[place] > limit and vector[place] > 0:
+                return False
+        return True
+
     def __repr__(self) -> str:
         return f"<Shape {self.number} {self.vector} {self.required_node}>"
 
