@@ -32,6 +32,7 @@ __all__ = [
     "place",
     "place_above",
     "place_below",
+    "place_in",
     "preempt",
     "resize",
     "swap_on_node",
@@ -168,9 +169,9 @@ def place_below(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
         queue.rank = None
 
 
-def place_above(group: AskGroup, number: int, queues: tuple[Queue, ...] = ()) -> None:
-    """All other quantities, of so many allocations of one group of asks: those of its application, its
-    user, and of these queues."""
+def place_above(group: AskGroup, number: int) -> None:
+    """The quantities of so many allocations of one group of asks, in the books of its application and
+    of its user."""
     app = group.app
     if (notices := app.partition.notices) is not None:
         notices.hold[app] = None
@@ -188,11 +189,14 @@ def place_above(group: AskGroup, number: int, queues: tuple[Queue, ...] = ()) ->
         usage[at] += value
         for more in more_books:
             more[at] += value
-        for queue in queues:
-            queue.allocated[at] += value
-            queue.pending[at] -= value
-    for queue in queues:
-        queue.rank = None
+
+
+def place_in(queue: Queue, shape: Shape, number: int) -> None:
+    """The quantities of so many allocations in the books of one queue."""
+    for at, value in shape.need:
+        queue.allocated[at] += value * number
+        queue.pending[at] -= value * number
+    queue.rank = None
 
 
 def give_up(allocation: Allocation) -> None:

@@ -3,23 +3,25 @@
 Most decisions are plain: an ask of a running application, or a placeholder of a gang that has started
 and is not complete, gets a node, and nothing else follows. A streak picks such asks and their nodes one
 after the other, and looks up once what stays the same from one to the next: where the way down the
-tree divides, the group whose ask is next in each leaf, and how often at least all quotas and limits
-still have room. Only what the next pick looks at is written down at once; what was picked is carried
-out together. A streak ends at whatever is not plain, which ``cycle`` decides as ever; so the decisions,
-and all that is said and written of them, are the same with and without streaks.
+tree divides, which application and which group of asks go on in a leaf, which quotas and limits may
+come in the way there, and how often at least root still has room. Only what the next pick looks at is
+written down at once; what was picked is carried out together. A streak ends at whatever is not plain,
+which ``cycle`` decides as ever; so the decisions, and all that is said and written of them, are the
+same with and without streaks.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core import books, gang
+from quadriga.core import books, gang, limits
 from quadriga.core.cycle import decide
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation, next_uuid
-from quadriga.core.model.queue import LeafQueue, first_of
+from quadriga.core.model.queue import first_of
 from quadriga.core.order.shapes import REPLACE
+from quadriga.core.walk import out_of_quota
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
@@ -27,11 +29,11 @@ from quadriga.fsm import ask as ask_life
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
+    from quadriga.core.order.ranking import Key
 
 __all__ = ["decide_all"]
 
@@ -103,20 +105,27 @@ def _fork(forks: dict[Queue, _Fork], queue: Any, able: int) -> _Fork:
 
 
 class _Place:
-    """Where a leaf has got to: the ask that is next, in which group, and how far that goes.
+    """Where a group of asks has got to: the ask that is next, and how far that goes.
 
     ``repeats`` allocations are still to be made of the ask, and ``more`` asks wait behind it.
     ``until`` is the rank of the group that comes after this one in its application, if there is one.
-    A gang takes ``left`` more placeholders before it may be complete. ``taken`` were placed since the
-    books were settled; ``queues`` are those below root, whose books are always right.
+    A gang takes ``left`` more placeholders before it may be complete. ``taken`` were picked since
+    picks were carried out.
+
+    Every pick looks at the books of ``queues``, so they are always right; the others are settled when
+    picks are carried out, but for the application's and its user's where a pick ``looks_at_own``.
+    ``bounds`` are the quotas and limits on the way: a book, a type, and how much of it may be in use
+    for one more allocation to have room.
     """
 
     __slots__ = (
         "_asks",
         "app",
         "ask",
+        "bounds",
         "group",
         "left",
+        "looks_at_own",
         "more",
         "queues",
         "repeats",
@@ -126,16 +135,26 @@ class _Place:
         "until",
     )
 
-    def __init__(self, app: Application, group: AskGroup, able: int) -> None:
-        self.app = app
+    def __init__(self, group: AskGroup, *, looks_at_root: bool) -> None:
+        app = self.app = group.app
         self.group = group
         self.shape = group.shape
-        self.queues = app.queue.lineage[:-1]
+        lineage = app.queue.lineage
+        self.queues = lineage if looks_at_root else lineage[:-1]
+        self.looks_at_own = app.queue.fair or bool(app.limiting)
+        self.until: Key | None = None
         self.taken = 0
         self.task_group = app.task_groups[group.task_group] if group.placeholder else None
         self.left = gang.missing(app, self.shape.need) - 1 if group.placeholder else _PLENTY
-        others = (g for g in app.groups.values() if g is not group and g.bits & able)
-        self.until = min((other.rank or other.make_rank() for other in others), default=None)
+        needs = dict(self.shape.need)
+        used = [(queue.limits, queue.allocated) for queue in self.queues if queue.limits]
+        used += [(ledger.resources, ledger.usage) for ledger in app.limiting]
+        self.bounds = [
+            (book, at, limit - needs[at])
+            for limits, book in used
+            for at, limit in limits
+            if at in needs
+        ]
         self.begin()
 
     def begin(self) -> None:
@@ -149,148 +168,225 @@ class _Place:
         self.ask = next(self._asks)
         self.repeats = self.ask.pending
         self.more -= 1
+        if self.until is not None:
+            self.group.rank = (-self.group.priority, self.ask.seq)
 
     @property
-    def is_overtaken(self) -> bool:
-        """Whether another group of the application comes first now."""
-        return self.until is not None and self.until < (-self.group.priority, self.ask.seq)
+    def has_room(self) -> bool:
+        """Whether no quota and no limit is in the way of one more."""
+        for book, at, most in self.bounds:
+            if book[at] > most:
+                return False
+        return True
 
     def settle(self) -> None:
         """Write down what was put off."""
-        app, taken = self.app, self.taken
-        if taken:
-            self.taken = 0
-            self.left -= taken
-            books.place_above(self.group, taken, app.queue.lineage[-1:])
-            for ask in self.group.shift():
-                app.partition.unhinted.pop(ask, None)
-                del app.asks[ask.ask_key]
-            if self.group.placeholder:
-                books.owe(app)
+        group, taken = self.group, self.taken
+        self.taken = 0
+        self.left -= taken
+        root = self.app.partition.root
+        if root not in self.queues:
+            books.place_in(root, self.shape, taken)
+        if not self.looks_at_own:
+            books.place_above(group, taken)
+        if group.placeholder:
+            books.owe(self.app)
+        if group.asks:
+            group.shift()
             self.begin()
+
+
+class _Streak:
+    """A streak in one partition.
+
+    ``picks`` are not carried out yet, ``touched`` the places where they were made. ``heads`` are the
+    places of leaves in which the same group goes on until something is said of it.
+    """
+
+    def __init__(self, kernel: Kernel, partition: Partition) -> None:
+        self.kernel = kernel
+        self.partition = partition
+        self.able = 0
+        self.forks: dict[Queue, _Fork] = {}
+        self.heads: dict[Queue, _Place] = {}
+        self.places: dict[AskGroup, _Place] = {}
+        self.picks: list[tuple[_Place, Ask, Node]] = []
+        self.touched: list[_Place] = []
+        #: root has room for so many more, whosever they are
+        self.room = 0
+        #: root has hardly any room: every pick looks
+        self.looks_at_root = False
+
+    def run(self, most: int) -> int:
+        """Make up to so many decisions; how many were made."""
+        root, board = self.partition.root, self.partition.board
+        heads, picks, touched = self.heads, self.picks, self.touched
+        best_node, place_below = board.best, books.place_below
+        made = 0
+        self.look_again()
+        while made < most and self.able:
+            queue, wanted = _next_leaf(self.forks, root, self.able)
+            place = heads.get(queue)
+            if place is None or (
+                place.until is not None and place.until < (-place.group.priority, place.ask.seq)
+            ):
+                place = self.find(queue, wanted)
+                if place is None:
+                    break
+            if not self.room:
+                self.make_room()
+                continue
+            if not place.has_room:
+                self.stop_short(place)
+                continue
+            ask, repeats = place.ask, place.repeats
+            is_last = repeats == 1 and not place.more
+            # of the last ask of a gang for placeholders, and of its last placeholder, more follows
+            if place.taken >= place.left or (is_last and place.task_group is not None):
+                break
+            node = best_node(place.shape)
+            if node is None:
+                self.look_again()
+                continue
+            place_below(node, place.shape, place.queues)
+            if place.looks_at_own:
+                books.place_above(place.group, 1)
+            if not place.taken:
+                touched.append(place)
+            picks.append((place, ask, node))
+            place.taken += 1
+            made += 1
+            self.room -= 1
+            if is_last:
+                self.leave(place)
+            elif repeats > 1:
+                place.repeats = repeats - 1
+            else:
+                place.step()
+        self.carry_out()
+        return made
+
+    def look_again(self) -> None:
+        """Others want, or may have, something than before."""
+        partition = self.partition
+        self.forks.clear()
+        self.heads.clear()
+        self.able = partition.board.able & partition.root.offered
+        if _is_disturbed(self.kernel, partition) or partition.root.offered & (
+            REPLACE | partition.shapes.elsewhere
+        ):
+            self.able = 0
+
+    def find(self, leaf: Any, able: int) -> _Place | None:
+        """The group that is next in the leaf, if what it gets is plain."""
+        able &= ~leaf.blocked
+        head = self.heads.get(leaf)
+        app: Any = head.app if head is not None else leaf.best(able)
+        if not app.counted:
+            return None
+        if app.limiting:
+            able &= ~app.above.stops()
+        group, until = app.first_two(able)
+        if not group.bits & able & group.shape.place or group.reserved:
+            return None
+        place = self.places.get(group)
+        if place is None:
+            if group.placeholder:
+                if not gang.only_gathers(app):
+                    return None
+                self.carry_out()  # what its other groups took, it has
+                for other in app.groups.values():
+                    self.places.pop(other, None)
+            elif not APPLICATION.idles(app.state, app_life.RUN):
+                return None
+            place = self.places[group] = _Place(group, looks_at_root=self.looks_at_root)
+        place.until = until
+        if not leaf.fair:
+            self.heads[leaf] = place
+        return place
+
+    def make_room(self) -> None:
+        """See how far root's quota goes: so many picks need not look at it."""
+        self.carry_out()
+        root, largest = self.partition.root, self.partition.shapes.largest
+        room = min(
+            (
+                (limit - root.allocated[at]) // largest[at]
+                for at, limit in root.limits
+                if at in largest
+            ),
+            default=_AT_ONCE,
+        )
+        self.room = min(room, _AT_ONCE)
+        if room < 1:
+            self.room, self.looks_at_root = _AT_ONCE, True
+            self.places.clear()
+            self.heads.clear()
+
+    def stop_short(self, place: _Place) -> None:
+        """A quota or a limit has no room for it, as ``cycle`` finds out."""
+        app, shape = place.app, place.shape
+        if not (app.limiting and limits.held_back(app, shape)):
+            short = out_of_quota(app, shape)
+            assert short is not None
+            short.run_short(shape)
+        self.look_again()
+
+    def leave(self, place: _Place) -> None:
+        """The last ask of a group was picked: it waits no longer."""
+        group, app, leaf = place.group, place.app, place.app.queue
+        offered, rank = leaf.offered, app.rank or app.make_rank()
+        del self.places[group]
+        group.asks.clear()
+        group.asks[place.ask.seq] = place.ask
+        self.partition.leave(place.ask)
+        place.ask.group = group  # until it is carried out
+        place.until = ()
+        if leaf.offered != offered:
+            self.look_again()
+        elif app.rank is not rank or leaf.stateaware or not app.offered & self.able:
+            self.heads.pop(leaf, None)  # another application may be next
+
+    def carry_out(self) -> None:
+        """Make what was picked into allocations, say so, and settle all books."""
+        partition, fire, now = self.partition, self.kernel.fire, self.kernel.now
+        log, notices = partition.rm.events, partition.notices
+        allocations: list[Allocation] = []
+        said = 0
+        over: list[Ask] = []
+        for place, ask, node in self.picks:
+            if (ask.told or place.app.told) and notices is not None:
+                if log is not None:
+                    happenings.allocated(log, allocations[said:])
+                    said = len(allocations)
+                notices.served(ask)
+            allocation = Allocation(ask, next_uuid(ask), node, now)
+            books.enter(allocation)
+            fire(ASK, ask, ask_life.ALLOCATE)
+            fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
+            ask.pending -= 1
+            if not ask.pending:
+                over.append(ask)
+            if place.task_group is not None:
+                place.task_group.landed(allocation)
+            allocations.append(allocation)
+        if log is not None:
+            happenings.allocated(log, allocations[said:])
+        self.kernel.outbox.allocated(allocations)
+        partition.changes += len(allocations)
+        self.picks.clear()
+        for place in self.touched:
+            place.settle()
+        self.touched.clear()
+        for ask in over:
+            ask.group = None
+            partition.unhinted.pop(ask, None)
+            del ask.app.asks[ask.ask_key]
 
 
 def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
     """Make up to so many plain decisions; how many were made."""
-    root, board, shapes = partition.root, partition.board, partition.shapes
-    if (
-        _is_disturbed(kernel, partition)
-        or partition.backs_off
-        or root.offered & (REPLACE | shapes.elsewhere)
-    ):
-        return 0
-    able = board.able & root.offered  # nothing that is plain changes what anybody wants
-    if not able:
-        return 0
-    best_node, place_below = board.best, books.place_below
-    forks: dict[Queue, _Fork] = {}
-    places: dict[Queue, _Place] = {}
-    picks: list[tuple[_Place, Ask, Node]] = []
-    made = room = 0
-    try:
-        while made < most:
-            queue, wanted = _next_leaf(forks, root, able)
-            place = places.get(queue)
-            if place is None:
-                place = _open(queue, wanted)
-                if place is None:
-                    break
-                places[queue] = place
-                room = 0
-            if not room:
-                _carry_out(kernel, partition, places, picks)
-                room = min(_room_for(places), _AT_ONCE)
-                if not room:
-                    break
-            if place.until is not None and place.is_overtaken:
-                _carry_out(kernel, partition, places, picks)
-                del places[queue]
-                continue
-            ask, repeats = place.ask, place.repeats
-            # of the last ask of a group, and the last placeholder of a gang, more follows
-            if ask.told or not (repeats > 1 or place.more) or place.taken >= place.left:
-                break
-            node = best_node(place.shape)
-            if node is None:
-                break
-            place_below(node, place.shape, place.queues)
-            picks.append((place, ask, node))
-            place.taken += 1
-            made += 1
-            room -= 1
-            if repeats > 1:
-                place.repeats = repeats - 1
-            else:
-                place.step()
-    finally:
-        _carry_out(kernel, partition, places, picks)
-    return made
-
-
-def _carry_out(
-    kernel: Kernel,
-    partition: Partition,
-    places: dict[Queue, _Place],
-    picks: list[tuple[_Place, Ask, Node]],
-) -> None:
-    """Make what was picked into allocations, say so, and settle all books."""
-    fire, now = kernel.fire, kernel.now
-    allocations: list[Allocation] = []
-    for place, ask, node in picks:
-        allocation = Allocation(ask, next_uuid(ask), node, now)
-        books.enter(allocation)
-        fire(ASK, ask, ask_life.ALLOCATE)
-        fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
-        ask.pending -= 1
-        if place.task_group is not None:
-            place.task_group.landed(allocation)
-        allocations.append(allocation)
-    if (log := partition.rm.events) is not None:
-        happenings.allocated(log, allocations)
-    kernel.outbox.allocated(allocations)
-    partition.changes += len(picks)
-    picks.clear()
-    for place in places.values():
-        place.settle()
-
-
-def _open(leaf: Queue, able: int) -> _Place | None:
-    """The application and the group that are next in the leaf, if what they get is plain."""
-    assert isinstance(leaf, LeafQueue)
-    able &= ~leaf.blocked
-    app = leaf.best(able)
-    if app.told or not app.counted or leaf.fair:
-        return None
-    if app.limiting:
-        able &= ~app.above.stops()
-    group: AskGroup = app.best(able)
-    if group.reserved or group.bits != group.shape.place:
-        return None
-    if group.placeholder:
-        plain = gang.only_gathers(app)
-    else:
-        plain = APPLICATION.idles(app.state, app_life.RUN)
-    return _Place(app, group, able) if plain else None
-
-
-def _room_for(places: dict[Queue, _Place]) -> int:
-    """How many decisions, whosever they are, no quota and no limit there can be in the way of."""
-    needs: dict[int, int] = {}
-    for place in places.values():
-        for at, value in place.shape.need:
-            needs[at] = max(value, needs.get(at, 0))
-    apps = [place.app for place in places.values()]
-    held = {queue: (queue.limits, queue.allocated) for app in apps for queue in app.queue.lineage}
-    granted = {ledger: (ledger.resources, ledger.usage) for app in apps for ledger in app.limiting}
-    return min(
-        (
-            max(0, limit - used[at]) // needs[at]
-            for limits, used in (*held.values(), *granted.values())
-            for at, limit in limits
-            if at in needs
-        ),
-        default=_PLENTY,
-    )
+    return 0 if partition.backs_off else _Streak(kernel, partition).run(most)
 
 
 # -- members that take over placeholders -----------------------------------------------------------

@@ -151,6 +151,7 @@ class Notices:
         "_home",
         "_log",
         "_partition",
+        "_rooms",
         "_serial",
         "_watches",
         "fresh",
@@ -167,6 +168,8 @@ class Notices:
         self._watches: dict[Shape, _Watch] = {}
         self._serial = 0
         self._home: dict[AskGroup, Company] = {}
+        #: what quotas leave in each leaf, during one look
+        self._rooms: dict[LeafQueue, dict[int, int]] = {}
         #: leaves and ledgers that had no place for another application
         self._closed: dict[LeafQueue | Ledger, None] = {}
         self._closed_limit = _FEW
@@ -181,6 +184,7 @@ class Notices:
 
     def look(self) -> None:
         """Nothing more can be decided now: tell those for whom something is different."""
+        self._rooms.clear()
         if self.leaves or self.ledgers:
             self._look_at_places()
         fresh, self.fresh = self.fresh, {}
@@ -291,10 +295,19 @@ class Notices:
         if ask.told & _LIMIT:
             happenings.within_user_quota(self._log, ask)
         if company.short and not ask.told & _QUEUE:
-            happenings.short_of_queue_quota(self._log, ask, _left_in(company.key[0], ask))
+            happenings.short_of_queue_quota(self._log, ask, self._left_in(company.key[0], ask))
         elif ask.told & _QUEUE and not company.short:
             happenings.within_queue_quota(self._log, ask)
         ask.told = _QUEUE if company.short else 0
+
+    def _left_in(self, leaf: LeafQueue, ask: Ask) -> dict[int, int]:
+        """What all quotas on the path leave. Of types that are not asked for nothing may be left
+        because no node has them, which is no news."""
+        room = self._rooms.get(leaf)
+        if room is None:
+            room = self._rooms[leaf] = leaf.headroom()
+        vector = ask.vector
+        return {at: left for at, left in room.items() if left or (at < len(vector) and vector[at])}
 
     # -- applications ----------------------------------------------------------------------------
 
@@ -345,13 +358,6 @@ class Notices:
         if bool(app.told & _LIMIT) is within:
             happenings.application_within_limits(self._log, app, within)
         app.told = (0 if admitted else _QUEUE) | (0 if within else _LIMIT)
-
-
-def _left_in(leaf: LeafQueue, ask: Ask) -> dict[int, int]:
-    """What all quotas on the path leave. Of types that are not asked for nothing may be left because
-    no node has them, which is no news."""
-    room, vector = leaf.headroom(), ask.vector
-    return {at: left for at, left in room.items() if left or (at < len(vector) and vector[at])}
 
 
 def _left_by(ledgers: tuple[Ledger, ...]) -> dict[int, int]:

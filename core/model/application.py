@@ -302,6 +302,23 @@ class Application(Level):
             return self._best_late(first, able)
         return first
 
+    def first_two(self, able: int) -> tuple[AskGroup, Key | None]:
+        """The group that is next for one of these bits, there must be one, and the rank of the group
+        after it: ``None`` without one, and least of all if it had better be asked each time."""
+        if self.few is None or able & self.mask & self.partition.shapes.late:
+            return self.best(able), ()
+        first: Any = None
+        head: Key = ()
+        until: Key | None = None
+        for group in self.few:
+            if group.bits & able:
+                rank = group.rank or group.make_rank()
+                if first is None or rank < head:
+                    until, first, head = head or None, group, rank
+                elif until is None or rank < until:
+                    until = rank
+        return first, until
+
     def _best_late(self, first: AskGroup | None, able: int) -> AskGroup | None:
         """The group whose ask is next in order, if not only the first ask of each matters. ``first``
         is the one whose first ask of all comes first."""

@@ -220,7 +220,7 @@ class AskGroup:
             self.rank = None
         del self.asks[ask.seq]
 
-    def shift(self) -> list[Ask]:
+    def shift(self) -> None:
         """The first asks, as far as nothing of them is pending, wait here no longer. They have no
         reservations."""
         asks, gone = self.asks, []
@@ -229,10 +229,8 @@ class AskGroup:
                 break
             gone.append(ask)
         for ask in gone:
-            ask.group = None
             del asks[ask.seq]
         self.rank = None
-        return gone
 
     def wants(self) -> int:
         """The bits that it should have announced now."""

@@ -48,6 +48,7 @@ class Queue(Level):
         "allocated",
         "children",
         "entries",
+        "fair",
         "gated",
         "group_limits",
         "guaranteed",
@@ -107,6 +108,8 @@ class Queue(Level):
         self.user_limits: dict[str, Limit] = {}
         self.group_limits: dict[str, Limit] = {}
         self.properties = Properties()
+        #: whether a leaf sorts its applications by share
+        self.fair = False
         self.raw_properties: dict[str, str] = {}
         self.submit_acl = ACL()
         self.admin_acl = ACL()
@@ -145,6 +148,7 @@ class Queue(Level):
         self.max_applications = config.max_applications
         self._set_limits(config)
         self.properties = config.properties
+        self.fair = config.properties.sort_policy == "fair"
         self._set_urgency()
         if self.properties.backoff:
             self.partition.backs_off = True
@@ -180,11 +184,6 @@ class Queue(Level):
     def closed_by(self) -> Queue | None:
         """The queue, it or one above, that keeps new applications out, as it drains (X33)."""
         return next((queue for queue in self.lineage if queue.state not in life.ADMITS), None)
-
-    @property
-    def fair(self) -> bool:
-        """Whether a leaf sorts its applications by share."""
-        return self.properties.sort_policy == "fair"
 
     @property
     def stateaware(self) -> bool:

@@ -110,6 +110,7 @@ class Shapes:
         "_numbers",
         "by_number",
         "elsewhere",
+        "largest",
         "late",
         "preempt",
     )
@@ -126,6 +127,8 @@ class Shapes:
         self.preempt = 0
         #: and all for what only some asks of a group may want: not always the first one of them
         self.late = 0
+        #: no ask so far was for more, by type
+        self.largest: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._by_look)
@@ -147,6 +150,8 @@ class Shapes:
         self.elsewhere |= shape.elsewhere
         self.preempt |= shape.preempt
         self.late |= shape.elsewhere | shape.reserve | shape.preempt
+        for place, value in shape.need:
+            self.largest[place] = max(value, self.largest.get(place, 0))
         return shape, True
 
     def used(self, shape: Shape) -> None:
