@@ -8,7 +8,7 @@ simulation asks for it.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from quadriga.fsm.table import Edge, Entity
 
 __all__ = ["Entry", "Journal", "Record"]
 
-#: a record as it is kept: seq, time, entity, edge, cause
+#: a record as it is read: seq, time, entity, edge, cause
 Entry = tuple[int, int, Entity, Edge, str]
 
 
@@ -43,29 +43,48 @@ class Record(NamedTuple):
 
 
 class Journal:
-    """``size`` records are kept; ``None`` keeps all, 0 none."""
+    """``size`` records are kept; ``None`` keeps all, 0 none.
 
-    __slots__ = ("records", "count")
+    Most records have time and cause in common with the one before, so these are kept apart: a record
+    is nothing but two references.
+    """
+
+    __slots__ = ("_cause", "_kept", "_marks", "_time", "count")
 
     def __init__(self, size: int | None) -> None:
-        self.records: deque[Entry] = deque(maxlen=size)
+        #: entity and edge of each record, one after the other
+        self._kept: deque[Any] = deque(maxlen=None if size is None else 2 * size)
+        #: from which record on time and cause are these
+        self._marks: deque[tuple[int, int, str]] = deque()
+        self._time = -1
+        self._cause = ""
         self.count = 0
 
     def add(self, time: int, entity: Entity, edge: Edge, cause: str) -> None:
         """Append a record."""
-        self.records.append((self.count, time, entity, edge, cause))
+        if cause is not self._cause or time != self._time:
+            self._mark(time, cause)
+        self._kept.extend((entity, edge))
         self.count += 1
+
+    def _mark(self, time: int, cause: str) -> None:
+        self._time, self._cause = time, cause
+        marks, oldest = self._marks, self._oldest
+        marks.append((self.count, time, cause))
+        while len(marks) > 1 and marks[1][0] <= oldest:
+            marks.popleft()
 
     @property
     def size(self) -> int | None:
         """How many records it keeps; ``None``: all."""
-        return self.records.maxlen
+        most = self._kept.maxlen
+        return None if most is None else most // 2
 
     def __iter__(self) -> Iterator[Record]:
-        yield from map(_record, self.records)
+        return map(_record, self._walk(self._kept, self._oldest))
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self._kept) // 2
 
     def story(
         self, key: str, partition: str | None = None, rm_id: str | None = None
@@ -79,7 +98,7 @@ class Journal:
         lifecycle, _, identity = key.partition("/")
         return tuple(
             _record(entry)
-            for entry in self.records
+            for entry in self._walk(self._kept, self._oldest)
             if entry[3].lifecycle == lifecycle
             and entry[2].key == identity
             and (partition is rm_id is None or _lives_in(entry[2], partition, rm_id))
@@ -88,49 +107,84 @@ class Journal:
     def copy(self) -> Journal:
         """What is remembered now, to be read elsewhere while the scheduler goes on."""
         other = Journal(None)
-        other.records = self.records.copy()
+        other._kept = self._kept.copy()
+        other._marks = self._marks.copy()
         other.count = self.count
         return other
 
     def following(self, seq: int) -> Journal:
         """A copy of what came from number ``seq`` on, as far as it is still remembered."""
         other = Journal(None)
-        wanted = min(len(self.records), max(0, self.count - seq))
-        newest_first = islice(reversed(self.records), wanted)
-        other.records.extendleft(newest_first)
+        other._kept.extend(self._latest(seq))
         other.count = self.count
+        other._marks.extend(self._marks_from(other._oldest))
         return other
 
     def entries(self, seq: int) -> list[Entry]:
-        """What came from number ``seq`` on, oldest first, as it is kept. For who follows everything,
+        """What came from number ``seq`` on, oldest first, not spelled. For who follows everything,
         and has to be quick."""
-        wanted = min(len(self.records), max(0, self.count - seq))
-        found = list(islice(reversed(self.records), wanted))
-        found.reverse()
-        return found
+        kept = self._latest(seq)
+        return list(self._walk(kept, self.count - len(kept) // 2))
 
     def stories(self, entities: Callable[[str, Entity], bool]) -> Iterator[Record]:
         """The records of all entities that are chosen, by lifecycle and entity, newest first."""
-        for entry in reversed(self.records):
-            if entities(entry[3].lifecycle, entry[2]):
-                yield _record(entry)
+        kept, end, oldest = reversed(self._kept), self.count, self._oldest
+        for start, time, cause in reversed(self._marks):
+            for seq in range(end - 1, max(start, oldest) - 1, -1):
+                edge, entity = next(kept), next(kept)
+                if entities(edge.lifecycle, entity):
+                    yield _record((seq, time, entity, edge, cause))
+            end = start
 
     def edges(self) -> Counter[Edge]:
         """How often each edge is among what is remembered."""
-        return Counter(entry[3] for entry in self.records)
+        return Counter(islice(self._kept, 1, None, 2))
 
     @property
     def since(self) -> int | None:
         """The time (ns) of the oldest record that is remembered."""
-        return self.records[0][1] if self.records else None
+        return self._marks_from(self._oldest)[0][1] if self._kept else None
 
     def story_of(self, lifecycle: str, entity: Entity) -> tuple[Record, ...]:
         """The story of this very object, whoever else has its id."""
         return tuple(
             _record(entry)
-            for entry in self.records
+            for entry in self._walk(self._kept, self._oldest)
             if entry[2] is entity and entry[3].lifecycle == lifecycle
         )
+
+    # -- how it is kept --------------------------------------------------------------------------
+
+    @property
+    def _oldest(self) -> int:
+        """The number of the oldest record that is remembered."""
+        return self.count - len(self._kept) // 2
+
+    def _latest(self, seq: int) -> list[Any]:
+        """What is kept of the records from this number on."""
+        wanted = max(0, 2 * (self.count - seq))
+        found = list(islice(reversed(self._kept), wanted))
+        found.reverse()
+        return found
+
+    def _marks_from(self, first: int) -> list[tuple[int, int, str]]:
+        """Times and causes of the records from this number on."""
+        found = []
+        for mark in reversed(self._marks):
+            found.append(mark)
+            if mark[0] <= first:
+                break
+        found.reverse()
+        return found
+
+    def _walk(self, kept: Iterable[Any], first: int) -> Iterator[Entry]:
+        """What is kept of the records from number ``first`` on, with time and cause."""
+        each = iter(kept)
+        marks = self._marks_from(first)
+        ends = [start for start, _, _ in marks[1:]] + [self.count]
+        for (start, time, cause), end in zip(marks, ends, strict=True):
+            for seq in range(max(start, first), end):
+                yield seq, time, next(each), next(each), cause
 
 
 def _record(entry: Entry) -> Record:
