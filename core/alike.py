@@ -67,8 +67,8 @@ class Row:
             return
         partition, group = first.app.partition, first.group
         assert group is not None
-        for ask in asks:
-            kernel.fire(ASK, ask, life.SUBMIT)
+        taken = kernel.fire_all(ASK, asks, life.SUBMIT)
+        kernel.journal.add_all(kernel.now, taken, kernel.cause)
         if (log := partition.rm.events) is not None:
             happenings.asks_added(log, asks)
         group.extend(asks)

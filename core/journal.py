@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from quadriga.fsm.table import Edge, Entity
 
-__all__ = ["Entry", "Journal", "Record"]
+__all__ = ["Entry", "Journal", "Record", "Taken"]
 
 #: a record as it is read: seq, time, entity, edge, cause
 Entry = tuple[int, int, Entity, Edge, str]
+#: what is there to record of a trigger: who went which way, or that nothing has changed
+Taken = tuple[Entity, Edge] | tuple[()]
 
 
 class Record(NamedTuple):
@@ -66,6 +68,14 @@ class Journal:
             self._mark(time, cause)
         self._kept.extend((entity, edge))
         self.count += 1
+
+    def add_all(self, time: int, taken: Iterable[Taken], cause: str) -> None:
+        """Append many records."""
+        if cause is not self._cause or time != self._time:
+            self._mark(time, cause)
+        flat = list(chain.from_iterable(taken))
+        self._kept.extend(flat)
+        self.count += len(flat) // 2
 
     def _mark(self, time: int, cause: str) -> None:
         self._time, self._cause = time, cause

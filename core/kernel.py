@@ -9,13 +9,13 @@ itself. The kernel has no clock: ``now`` is what the caller of the scheduler sai
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import Events
-from quadriga.core.journal import Journal
+from quadriga.core.journal import Journal, Taken
 from quadriga.core.outbox import Outbox
 from quadriga.core.tally import Tally
 from quadriga.core.timers import Timers
@@ -31,6 +31,8 @@ __all__ = ["Kernel", "Measure", "Options"]
 
 #: what a driver wants to be entered around something that it times
 Measure = Callable[[str], AbstractContextManager[object]]
+
+_NOTHING: Final[Info] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,7 @@ class Kernel:
         try:
             step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
-            for record in self.journal.story_of(lifecycle.name, entity):
-                bug.add_note(str(record))
+            self._tell_story(bug, lifecycle, entity)
             raise
         if step.moves:
             entity.entries += 1
@@ -133,6 +134,33 @@ class Kernel:
         self.journal.add(self.now, entity, step.edge, self.cause)
         if not step.quiet or lifecycle.name in self.entered:
             self._follow(lifecycle, entity, step, info)
+
+    def fire_all(
+        self, lifecycle: Lifecycle, entities: Iterable[Any], trigger: str
+    ) -> list[Taken]:
+        """As ``fire`` at many entities of a kind, but for the journal: what it is to record of each is
+        returned, for ``Journal.add_all``."""
+        taken: list[Taken] = []
+        watched = lifecycle.name in self.entered
+        for entity in entities:
+            try:
+                step = lifecycle.take(entity, trigger, _NOTHING)
+            except InvalidTransition as bug:
+                self._tell_story(bug, lifecycle, entity)
+                raise
+            if step.moves:
+                entity.entries += 1
+            elif not step.effects:
+                taken.append(())
+                continue
+            taken.append((entity, step.edge))
+            if watched or not step.quiet:
+                self._follow(lifecycle, entity, step, _NOTHING)
+        return taken
+
+    def _tell_story(self, bug: InvalidTransition, lifecycle: Lifecycle, entity: Any) -> None:
+        for record in self.journal.story_of(lifecycle.name, entity):
+            bug.add_note(str(record))
 
     def settle(self) -> None:
         """Fire what was queued, first come first served, until nothing is left."""

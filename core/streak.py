@@ -12,6 +12,8 @@ same with and without streaks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core import books, gang, limits
@@ -349,11 +351,12 @@ class _Streak:
 
     def carry_out(self) -> None:
         """Make what was picked into allocations, say so, and settle all books."""
-        partition, fire, now = self.partition, self.kernel.fire, self.kernel.now
+        if not self.picks:
+            return
+        kernel, partition, now = self.kernel, self.partition, self.kernel.now
         log, notices = partition.rm.events, partition.notices
         allocations: list[Allocation] = []
         said = 0
-        over: list[Ask] = []
         for place, ask, node in self.picks:
             if (ask.told or place.app.told) and notices is not None:
                 if log is not None:
@@ -362,17 +365,17 @@ class _Streak:
                 notices.served(ask)
             allocation = Allocation(ask, next_uuid(ask), node, now)
             books.enter(allocation)
-            fire(ASK, ask, ask_life.ALLOCATE)
-            fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
-            ask.pending -= 1
-            if not ask.pending:
-                over.append(ask)
             if place.task_group is not None:
                 place.task_group.landed(allocation)
             allocations.append(allocation)
+        over: list[Ask] = []
+        asks = kernel.fire_all(ASK, _taken_up(allocations, over), ask_life.ALLOCATE)
+        taken = kernel.fire_all(ALLOCATION, allocations, allocation_life.ALLOCATE)
+        both = chain.from_iterable(zip(asks, taken, strict=True))
+        kernel.journal.add_all(now, both, kernel.cause)
         if log is not None:
             happenings.allocated(log, allocations[said:])
-        self.kernel.outbox.allocated(allocations)
+        kernel.outbox.allocated(allocations)
         partition.changes += len(allocations)
         self.picks.clear()
         for place in self.touched:
@@ -382,6 +385,17 @@ class _Streak:
             ask.group = None
             partition.unhinted.pop(ask, None)
             del ask.app.asks[ask.ask_key]
+
+
+def _taken_up(allocations: list[Allocation], over: list[Ask]) -> Iterator[Ask]:
+    """The ask of each, one repeat less of which is pending when the next one comes; and those of which
+    nothing is."""
+    for allocation in allocations:
+        ask = allocation.ask
+        yield ask
+        ask.pending -= 1
+        if not ask.pending:
+            over.append(ask)
 
 
 def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
