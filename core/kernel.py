@@ -135,9 +135,7 @@ class Kernel:
         if not step.quiet or lifecycle.name in self.entered:
             self._follow(lifecycle, entity, step, info)
 
-    def fire_all(
-        self, lifecycle: Lifecycle, entities: Iterable[Any], trigger: str
-    ) -> list[Taken]:
+    def fire_all(self, lifecycle: Lifecycle, entities: Iterable[Any], trigger: str) -> list[Taken]:
         """As ``fire`` at many entities of a kind, but for the journal: what it is to record of each is
         returned, for ``Journal.add_all``."""
         taken: list[Taken] = []

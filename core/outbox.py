@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.ask import PLAIN, Ask, Terms
-from quadriga.core.resources import Registry
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
     Allocation as AllocationMessage,
@@ -64,6 +63,9 @@ class Output(NamedTuple):
 
 
 _response_of = AllocationResponse.FromString
+
+#: so many different responses are remembered in a partition
+_SPELLED_LIMIT: Final = 10_000
 
 #: as quick as a plain tuple; one is made for each allocation
 _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output)
@@ -263,17 +265,28 @@ def _template(ask: Ask) -> bytes:
         vector, priority, known = tasks.spelled
         if vector == ask.vector and priority == ask.priority:
             return known
-    partition: Partition = app.partition
-    registry: Registry = partition.registry
-    alike = AllocationMessage(
-        resourcePerAlloc=registry.message(ask.vector),
-        priority=ask.priority,
-        applicationID=app.app_id,
-        partitionName=partition.name,
-        taskGroupName=ask.task_group,
-        placeholder=ask.placeholder,
-    )
-    template = AllocationResponse(new=[alike]).SerializeToString()
+    response = _response_of(_alike(ask))
+    response.new[0].applicationID = app.app_id
+    template = response.SerializeToString()
     if tasks is not None:
         tasks.spelled = ask.vector, ask.priority, template
     return template
+
+
+def _alike(ask: Ask) -> bytes:
+    """A response with what is the same for asks of all applications of a partition that want the same."""
+    partition: Partition = ask.app.partition
+    look = ask.vector, ask.priority, ask.task_group, ask.placeholder
+    known = partition.spelled.get(look)
+    if known is None:
+        message = AllocationMessage(
+            resourcePerAlloc=partition.registry.message(ask.vector),
+            priority=ask.priority,
+            partitionName=partition.name,
+            taskGroupName=ask.task_group,
+            placeholder=ask.placeholder,
+        )
+        if len(partition.spelled) >= _SPELLED_LIMIT:
+            partition.spelled.clear()
+        known = partition.spelled[look] = AllocationResponse(new=[message]).SerializeToString()
+    return known

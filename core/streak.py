@@ -31,10 +31,11 @@ from quadriga.fsm import ask as ask_life
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.queue import LeafQueue, Queue
     from quadriga.core.order.ranking import Key
 
 __all__ = ["decide_all"]
@@ -60,8 +61,8 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
         elif left > _SHORT:
             made = _streak(kernel, partition, left) or _replacements(kernel, partition, left)
             left -= made
-            # where a streak does not get far, the next one would not either
-            pause = wait = 1 if made >= _SHORT else min(2 * pause, _PATIENCE)
+            # where there was none, there will be none soon
+            pause = wait = 1 if made else min(2 * pause, _PATIENCE)
             continue
         left -= 1
         if not decide(kernel, partition):
@@ -211,6 +212,7 @@ class _Streak:
         self.able = 0
         self.forks: dict[Queue, _Fork] = {}
         self.heads: dict[Queue, _Place] = {}
+        self.contenders: dict[LeafQueue, list[tuple[Application, int]] | None] = {}
         self.places: dict[AskGroup, _Place] = {}
         self.picks: list[tuple[_Place, Ask, Node]] = []
         self.touched: list[_Place] = []
@@ -273,6 +275,7 @@ class _Streak:
         partition = self.partition
         self.forks.clear()
         self.heads.clear()
+        self.contenders.clear()
         self.able = partition.board.able & partition.root.offered
         if _is_disturbed(self.kernel, partition) or partition.root.offered & (
             REPLACE | partition.shapes.elsewhere
@@ -283,7 +286,7 @@ class _Streak:
         """The group that is next in the leaf, if what it gets is plain."""
         able &= ~leaf.blocked
         head = self.heads.get(leaf)
-        app: Any = head.app if head is not None else leaf.best(able)
+        app: Any = head.app if head is not None else self.next_application(leaf, able)
         if not app.counted:
             return None
         if app.limiting:
@@ -306,6 +309,22 @@ class _Streak:
         if not leaf.fair:
             self.heads[leaf] = place
         return place
+
+    def next_application(self, leaf: LeafQueue, able: int) -> Any:
+        """As ``LeafQueue.best``, where a few go on to compete."""
+        if leaf not in self.contenders:
+            self.contenders[leaf] = leaf.contenders()
+        rivals = self.contenders[leaf]
+        if rivals is None:
+            return leaf.best(able)
+        first: Any = None
+        least: Key = ()
+        for app, passed_on in rivals:
+            if app.offered & passed_on & able:
+                rank = app.rank or app.make_rank()
+                if first is None or rank < least:
+                    first, least = app, rank
+        return first
 
     def make_room(self) -> None:
         """See how far root's quota goes: so many picks need not look at it."""

@@ -250,6 +250,15 @@ class Application(Level):
         return False
 
     @property
+    def passed_on(self) -> int:
+        """The bits that no lane between it and its leaf stops."""
+        bits, level = EVERY_BIT, self.above
+        while level is not None and level is not self.queue:
+            bits &= ~level.blocked
+            level = level.above
+        return bits
+
+    @property
     def remainder(self) -> Vector:
         """What a gang that has started is still owed (X16)."""
         if self.placeholder_ask is None or not self.gang_started or self.gang_over:

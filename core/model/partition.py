@@ -37,9 +37,9 @@ class Partition:
     """``name`` is as the resource manager says it; ``key`` is ``[rmID]name`` (2.19)."""
 
     __slots__ = (
-        "aside",
         "applications",
         "arrivals",
+        "aside",
         "attempts",
         "backs_off",
         "board",
@@ -62,6 +62,7 @@ class Partition:
         "name",
         "news",
         "nodes",
+        "notices",
         "placement",
         "read",
         "refused",
@@ -71,10 +72,10 @@ class Partition:
         "root",
         "shapes",
         "short_ledgers",
-        "state",
+        "spelled",
         "stalled",
+        "state",
         "submissions",
-        "notices",
         "unhinted",
         "users",
         "vain",
@@ -95,6 +96,8 @@ class Partition:
         self.registry = Registry()
         #: vectors of asks by how they came: reading a map costs more than the rest of an ask
         self.read: dict[bytes, Vector] = {}
+        #: responses with what is the same for asks that want the same (``outbox``)
+        self.spelled: dict[tuple[Vector, int, str, bool], bytes] = {}
         self.nodes: dict[str, Node] = {}
         #: ids of nodes that could not be taken up with what runs on them, until they are (2.12)
         self.failed_nodes: dict[str, None] = {}

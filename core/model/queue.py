@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
 _name = attrgetter("name")
+#: so many applications of a leaf are not looked at one by one
+_MANY: Final = 32
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
@@ -295,21 +297,22 @@ class Queue(Level):
         return rank
 
     def exact_share(self) -> int:
-        """The fair share without rounding."""
-        if self._exact[0] is self.rank is not None:
-            return self._exact[1]
-        allocated = self.allocated
-        exact, rounded = 0, 0.0
-        whole: Any  # as for make_rank
-        for place, whole in self._denominator():
-            if used := allocated[place]:
-                share: float = used / whole if whole > 0 else 1.0
-                if share >= rounded:  # a smaller one is smaller without rounding, too
-                    this = exact_share(used, whole) if whole > 0 else exact_share(1, 1)
-                    exact = this if share > rounded else max(this, exact)
-                    rounded = share
-        self._exact = self.rank, exact
-        return exact
+        """The fair share without rounding: the largest of those that are the largest when rounded."""
+        rank = self.rank or self.make_rank()
+        if self._exact[0] is not rank:
+            parent = self.parent
+            sorts = parent is None or parent.properties.sort_priority
+            rounded = rank[1] if sorts else rank[0]
+            exact = 0
+            whole: Any  # as for make_rank
+            for place, whole in self._denominator():
+                if used := self.allocated[place]:
+                    share: float = used / whole if whole > 0 else 1.0
+                    if share == rounded:
+                        this = exact_share(used, whole) if whole > 0 else exact_share(1, 1)
+                        exact = max(this, exact)
+            self._exact = rank, exact
+        return self._exact[1]
 
     def shares_alike(self, other: Queue) -> bool:
         """Whether there is nothing to compare: both hold the same of the same."""
@@ -518,6 +521,13 @@ class LeafQueue(Queue):
                 if best is None or (app.rank or app.make_rank()) < (best.rank or best.make_rank()):
                     best = app
         return best
+
+    def contenders(self) -> list[tuple[Application, int]] | None:
+        """Among whom ``best`` decides, as long as nobody is stopped or let go, each with the bits that
+        no lane stops it for; ``None`` where they are many, and ``best`` had better be asked."""
+        if len(self.apps) > _MANY:
+            return None
+        return [(app, app.passed_on) for app in self.apps.values() if app.above is not None]
 
     def announce(self, child: Any, bits: int) -> None:
         self._wanted(bits)

@@ -103,7 +103,7 @@ class NodeBoard:
                     if available[at] < value:
                         score = inf
                         break
-                column[node.position] = score
+                column.cells[node.position] = score
                 shape.synced += 1
         log.append(node.position)
         if len(log) > self._log_limit:
@@ -256,18 +256,18 @@ class NodeBoard:
             column = shape.column = Scores(self._new_column(shape))
         elif shape.required_node:
             for place in log[shape.synced :]:
-                column[place] = self._required_cell(self.nodes[place], shape)
+                column.cells[place] = self._required_cell(self.nodes[place], shape)
         else:  # a closed or reserved node has an infinite score of its own
-            nodes, need = self.nodes, shape.need
+            nodes, need, cells = self.nodes, shape.need, column.cells
             for place in dict.fromkeys(log[shape.synced :]):  # what ends here, another gets here
                 node = nodes[place]
                 available = node.available
                 for at, value in need:
                     if available[at] < value:
-                        column[place] = inf
+                        cells[place] = inf
                         break
                 else:
-                    column[place] = node.score
+                    cells[place] = node.score
         shape.synced = len(log)
         return column
 

@@ -21,34 +21,23 @@ Column = npt.NDArray[np.float64]
 _SMALL: Final = 4096
 
 
-class Scores:
-    """``values`` in node order; infinite for nodes that are out of the question."""
+class _Blocks:
+    """Numbers in blocks, about as many in each as there are blocks."""
 
-    __slots__ = ("_block", "_lows", "_rows", "values")
+    __slots__ = ("_lows", "_rows", "_size", "values")
 
     def __init__(self, values: Column) -> None:
-        self._lows: Column | None = None
-        self._rows: list[Column] = []
-        self._block = 1
         number = len(values)
-        if number > _SMALL:
-            self._block = (
-                1 << number.bit_length() // 2
-            )  # about as many in a block as there are blocks
-            padded = np.full(-(-number // self._block) * self._block, inf)
-            padded[:number] = values
-            blocks = padded.reshape(-1, self._block)
-            self._lows = blocks.min(axis=1)
-            self._rows = list(blocks)
-            values = padded[:number]
-        self.values = values
+        self._size = size = 1 << number.bit_length() // 2
+        padded = np.full(-(-number // size) * size, inf)
+        padded[:number] = values
+        blocks = padded.reshape(-1, size)
+        self._lows: Column = blocks.min(axis=1)
+        self._rows: list[Column] = list(blocks)
+        self.values = padded[:number]
 
     def __setitem__(self, place: int, value: float) -> None:
-        values, lows = self.values, self._lows
-        if lows is None:
-            values[place] = value
-            return
-        at = place // self._block
+        values, lows, at = self.values, self._lows, place // self._size
         low = lows.item(at)
         was_lowest = values.item(place) == low
         values[place] = value
@@ -58,12 +47,27 @@ class Scores:
             row = self._rows[at]
             lows[at] = row[row.argmin()]
 
+    def lowest(self) -> int:
+        at = int(self._lows.argmin())
+        return at * self._size + int(self._rows[at].argmin())
+
+
+class Scores:
+    """``values`` in node order; infinite for nodes that are out of the question. They are changed
+    through ``cells``, one at a time."""
+
+    __slots__ = ("_blocks", "cells", "values")
+
+    def __init__(self, values: Column) -> None:
+        self._blocks = _Blocks(values) if len(values) > _SMALL else None
+        self.values = values if self._blocks is None else self._blocks.values
+        self.cells: Column | _Blocks = self.values if self._blocks is None else self._blocks
+
     def first(self) -> int:
         """The place of the lowest, the first among equals; -1 where there is none."""
-        values, lows = self.values, self._lows
-        if lows is not None:
-            at = int(lows.argmin())
-            place = at * self._block + int(self._rows[at].argmin())
+        values = self.values
+        if self._blocks is not None:
+            place = self._blocks.lowest()
         elif len(values):
             place = int(values.argmin())
         else:

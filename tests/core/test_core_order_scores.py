@@ -37,7 +37,7 @@ def test_the_choice_is_the_first_of_the_lowest(
     assert column.first() == lowest(values)
     for place, value in changes:
         if place < len(values):
-            column[place] = values[place] = value
+            column.cells[place] = values[place] = value
             assert column.first() == lowest(values)
     assert list(column.values) == values
 
