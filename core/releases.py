@@ -47,7 +47,7 @@ def release_allocations(
     nobody asked for means that the pod is gone, and is treated like a stop without an answer (X32).
     """
     stopped: list[Allocation] = []
-    replaced: list[Allocation] = []
+    replaced: dict[Allocation, None] = {}  # each once
     removed = Removed()
     for release in releases:
         if not release.applicationID:
@@ -67,8 +67,7 @@ def release_allocations(
                 kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
                 end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
             elif allocation.reason == life.REPLACEMENT:
-                if allocation not in replaced:
-                    replaced.append(allocation)
+                replaced[allocation] = None
                 continue
             else:
                 end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)

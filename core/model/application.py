@@ -207,7 +207,11 @@ class Application(Level):
 
     def note_most(self) -> None:
         """It is about to hold less."""
-        self.most = self.max_allocated
+        most = self.most
+        for book in (self.allocated, self.allocated_placeholder):
+            for place, held in enumerate(book):
+                if held > most[place]:
+                    most[place] = held
 
     # -- facts for the scheduler ---------------------------------------------------------------
 

@@ -429,28 +429,30 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal keys: least share without rounding, most pending, name."""
-    first = tied[0]
-    for other in tied:
-        if not first.shares_alike(other):
-            shares = {queue: queue.exact_share() for queue in tied}
-            least = min(shares.values())
-            tied = [queue for queue in tied if shares[queue] == least]
-            break
+    first, *others = tied
+    if not all(map(first.shares_alike, others)):
+        shares = [queue.exact_share() for queue in tied]
+        least = min(shares)
+        tied = [queue for queue, share in zip(tied, shares, strict=True) if share == least]
+        if len(tied) == 1:
+            return tied[0]
     tied.sort(key=_name)
     first = tied[0]
     for other in tied:
         if other.pending != first.pending:
-            best: Queue = _most_pending(tied)
-            return best
+            return _most_pending(tied)
     return first
 
 
-def _most_pending(queues: list[Any]) -> Any:
+def _most_pending(queues: list[Queue]) -> Queue:
     """First of a stable sort in which a queue with strictly more pending goes before another.
 
     "More" is a partial order over several types, so the order of names counts (5.4).
     """
-    ordered: list[Any] = []
+    if len(queues) == 2:
+        first, second = queues
+        return second if _asks_for_more(second.pending, first.pending) else first
+    ordered: list[Queue] = []
     for queue in queues:
         at = len(ordered)
         while at and _asks_for_more(queue.pending, ordered[at - 1].pending):
