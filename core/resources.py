@@ -31,6 +31,9 @@ Book = list[int]
 #: largest quantity that the protocol can carry
 MAX_QUANTITY: Final = 2**63 - 1
 
+#: so many different vectors are remembered in the protocol's form
+_MESSAGES_LIMIT: Final = 1_000
+
 
 class Registry:
     """The resource types of a partition, in order of first appearance.
@@ -39,12 +42,14 @@ class Registry:
     that the partition lengthens its books.
     """
 
-    __slots__ = ("index", "names", "on_new_type")
+    __slots__ = ("_messages", "index", "names", "on_new_type")
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.index: dict[str, int] = {}
         self.on_new_type: Callable[[], None] = lambda: None
+        #: vectors in the protocol's form, which is dear to make
+        self._messages: dict[Vector, Resource] = {}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -94,13 +99,19 @@ class Registry:
         return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
 
     def message(self, vector: Iterable[int]) -> Resource:
-        """The protocol's form; zeros are left out."""
-        return Resource(
-            resources={
-                name: Quantity(value=max(-MAX_QUANTITY, min(MAX_QUANTITY, value)))
-                for name, value in self.mapping(vector).items()
-            }
-        )
+        """The protocol's form; zeros are left out. It is shared: to be copied, never changed."""
+        quantities = tuple(vector)
+        known = self._messages.get(quantities)
+        if known is None:
+            if len(self._messages) >= _MESSAGES_LIMIT:
+                self._messages.clear()
+            known = self._messages[quantities] = Resource(
+                resources={
+                    name: Quantity(value=max(-MAX_QUANTITY, min(MAX_QUANTITY, value)))
+                    for name, value in self.mapping(quantities).items()
+                }
+            )
+        return known
 
 
 def add(book: Book, vector: Iterable[int]) -> None:

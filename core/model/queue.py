@@ -529,7 +529,16 @@ class LeafQueue(Queue):
         no lane stops it for; ``None`` where they are many, and ``best`` had better be asked."""
         if len(self.apps) > _MANY:
             return None
-        return [(app, app.passed_on) for app in self.apps.values() if app.above is not None]
+        found = []
+        known: dict[Level, int] = {}
+        for app in self.apps.values():
+            lane = app.above
+            if lane is not None and app.groups:
+                passed_on = known.get(lane)
+                if passed_on is None:
+                    passed_on = known[lane] = app.passed_on
+                found.append((app, passed_on))
+        return found
 
     def announce(self, child: Any, bits: int) -> None:
         self._wanted(bits)
