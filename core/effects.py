@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core import books, gang, limits, queue_tree, registration, usage
 from quadriga.core.ending import drop_ask
@@ -14,6 +16,7 @@ from quadriga.core.model.application import Application
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.outbox import TERMINATION
+from quadriga.fsm import Effect
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import effects as fx
@@ -171,7 +174,7 @@ def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> Non
 
 
 # fmt: off
-HANDLERS = {
+HANDLERS: Final[dict[type[Effect], Callable[..., None]]] = {
     fx.Update:              update,
     fx.StartTimer:          start_timer,
     fx.ReleaseAsks:         release_asks,
@@ -192,10 +195,6 @@ HANDLERS = {
 
 def install(kernel: Kernel) -> None:
     """Give the kernel its handlers."""
-
-    def bound(handler: Any) -> Any:
-        return lambda entity, effect: handler(kernel, entity, effect)
-
-    kernel.effects = {effect: bound(handler) for effect, handler in HANDLERS.items()}
-    kernel.entered["application"] = lambda app: application_entered(kernel, app)
-    kernel.entered["queue"] = lambda queue: queue_entered(kernel, queue)
+    kernel.effects = {effect: partial(handler, kernel) for effect, handler in HANDLERS.items()}
+    kernel.entered["application"] = partial(application_entered, kernel)
+    kernel.entered["queue"] = partial(queue_entered, kernel)

@@ -46,6 +46,8 @@ _SHORT: Final = 8
 _PATIENCE: Final = 64
 #: so many picks are carried out together at most
 _AT_ONCE: Final = 512
+#: where root has room for fewer, every pick looks whether it has any
+_TIGHT: Final = 16
 #: more than any quota has room for
 _PLENTY: Final = 1 << 62
 
@@ -175,6 +177,11 @@ class _Place:
             self.group.rank = (-self.group.priority, self.ask.seq)
 
     @property
+    def is_overtaken(self) -> bool:
+        """Whether the group after this one may come first now."""
+        return self.until is not None and self.until < (-self.group.priority, self.ask.seq)
+
+    @property
     def has_room(self) -> bool:
         """Whether no quota and no limit is in the way of one more."""
         for book, at, most in self.bounds:
@@ -202,8 +209,10 @@ class _Place:
 class _Streak:
     """A streak in one partition.
 
-    ``picks`` are not carried out yet, ``touched`` the places where they were made. ``heads`` are the
-    places of leaves in which the same group goes on until something is said of it.
+    ``able`` is what can be served, ``forks`` and ``contenders`` are among whom the way down chooses:
+    parents among queues, leaves among applications. ``heads`` are the places of leaves in which the
+    same application goes on. All of these hold until the streak has to ``look_again``. ``picks`` are
+    not carried out yet, ``touched`` the places where they were made.
     """
 
     def __init__(self, kernel: Kernel, partition: Partition) -> None:
@@ -228,46 +237,46 @@ class _Streak:
         best_node, place_below = board.best, books.place_below
         made = 0
         self.look_again()
-        while made < most and self.able:
-            queue, wanted = _next_leaf(self.forks, root, self.able)
-            place = heads.get(queue)
-            if place is None or (
-                place.until is not None and place.until < (-place.group.priority, place.ask.seq)
-            ):
-                place = self.find(queue, wanted)
-                if place is None:
+        try:
+            while made < most and self.able:
+                queue, wanted = _next_leaf(self.forks, root, self.able)
+                place = heads.get(queue)
+                if place is None or (place.until is not None and place.is_overtaken):
+                    place = self.find(queue, wanted)
+                    if place is None:
+                        break
+                if not self.room:
+                    self.make_room()
+                    continue
+                if place.bounds and not place.has_room:
+                    self.stop_short(place)
+                    continue
+                ask, repeats = place.ask, place.repeats
+                is_last = repeats == 1 and not place.more
+                # of a gang's last ask for placeholders, and of its last placeholder, more follows
+                if place.taken >= place.left or (is_last and place.task_group is not None):
                     break
-            if not self.room:
-                self.make_room()
-                continue
-            if not place.has_room:
-                self.stop_short(place)
-                continue
-            ask, repeats = place.ask, place.repeats
-            is_last = repeats == 1 and not place.more
-            # of the last ask of a gang for placeholders, and of its last placeholder, more follows
-            if place.taken >= place.left or (is_last and place.task_group is not None):
-                break
-            node = best_node(place.shape)
-            if node is None:
-                self.look_again()
-                continue
-            place_below(node, place.shape, place.queues)
-            if place.looks_at_own:
-                books.place_above(place.group, 1)
-            if not place.taken:
-                touched.append(place)
-            picks.append((place, ask, node))
-            place.taken += 1
-            made += 1
-            self.room -= 1
-            if is_last:
-                self.leave(place)
-            elif repeats > 1:
-                place.repeats = repeats - 1
-            else:
-                place.step()
-        self.carry_out()
+                node = best_node(place.shape)
+                if node is None:
+                    self.look_again()
+                    continue
+                place_below(node, place.shape, place.queues)
+                if place.looks_at_own:
+                    books.place_above(place.group, 1)
+                if not place.taken:
+                    touched.append(place)
+                picks.append((place, ask, node))
+                place.taken += 1
+                made += 1
+                self.room -= 1
+                if is_last:
+                    self.leave(place)
+                elif repeats > 1:
+                    place.repeats = repeats - 1
+                else:
+                    place.step()
+        finally:
+            self.carry_out()
         return made
 
     def look_again(self) -> None:
@@ -339,7 +348,7 @@ class _Streak:
             default=_AT_ONCE,
         )
         self.room = min(room, _AT_ONCE)
-        if room < 1:
+        if room < _TIGHT:
             self.room, self.looks_at_root = _AT_ONCE, True
             self.places.clear()
             self.heads.clear()
@@ -354,7 +363,7 @@ class _Streak:
         self.look_again()
 
     def leave(self, place: _Place) -> None:
-        """The last ask of a group was picked: it waits no longer."""
+        """The last ask of a group was picked: the group is no more."""
         group, app, leaf = place.group, place.app, place.app.queue
         offered, rank = leaf.offered, app.rank or app.make_rank()
         del self.places[group]
@@ -363,7 +372,7 @@ class _Streak:
         self.partition.leave(place.ask)
         place.ask.group = group  # until it is carried out
         place.until = ()
-        if leaf.offered != offered:
+        if leaf.offered != offered or self.partition.woken:
             self.look_again()
         elif app.rank is not rank or leaf.stateaware or not app.offered & self.able:
             self.heads.pop(leaf, None)  # another application may be next
@@ -373,10 +382,12 @@ class _Streak:
         if not self.picks:
             return
         kernel, partition, now = self.kernel, self.partition, self.kernel.now
+        picks = tuple(self.picks)
+        self.picks.clear()
         log, notices = partition.rm.events, partition.notices
         allocations: list[Allocation] = []
         said = 0
-        for place, ask, node in self.picks:
+        for place, ask, node in picks:
             if (ask.told or place.app.told) and notices is not None:
                 if log is not None:
                     happenings.allocated(log, allocations[said:])
@@ -396,7 +407,6 @@ class _Streak:
             happenings.allocated(log, allocations[said:])
         kernel.outbox.allocated(allocations)
         partition.changes += len(allocations)
-        self.picks.clear()
         for place in self.touched:
             place.settle()
         self.touched.clear()
