@@ -18,7 +18,7 @@ from quadriga.core.cycle import decide
 from quadriga.core.events.records import message_of
 from quadriga.core.model.ask import Ask, Terms
 from quadriga.core.outbox import Output
-from quadriga.sim.script import resource
+from quadriga.sim.script import Script, resource
 
 RM = "rm"
 USERS = ("ann", "bob", "cyd")
@@ -68,11 +68,12 @@ def configuration(random: Random) -> str:
             for at in range(random.randrange(1, 4)):
                 found += queue(f"{name}{at}", depth + 1, room // 2)
         else:
-            policy = random.choice(("fifo", "fifo", "fifo", "fair", "stateaware"))
+            policy = random.choice(("fifo", "fifo", "fifo", "fair", "fair", "stateaware"))
             found.append(f"{pad}  properties: {{application.sort.policy: {policy}}}")
-            if random.random() < 0.2:
+            if random.random() < 0.3:
+                users = random.choice(("ann", "'*'"))
                 found.append(
-                    f"{pad}  limits: [{{limit: some, users: [ann],"
+                    f"{pad}  limits: [{{limit: some, users: [{users}],"
                     f" maxresources: {{vcore: {room // 4}m}}}}]"
                 )
         return _one_properties(found)
@@ -107,7 +108,8 @@ class World:
         self.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config, extraConfig=extra))
         self.add_nodes(self.random.randrange(5, 60))
         leaves = [q.path for q in self.scheduler.partition().leaves()]
-        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, 30))]
+        most = self.random.choice((30, 30, 30, 120))  # also more than are few in a leaf
+        self.apps = [f"app-{at}" for at in range(self.random.randrange(2, most))]
         self.gangs = [app for app in self.apps if self.random.random() < 0.4]
         request = si.ApplicationRequest(rmID=RM)
         for app in self.apps:
@@ -405,3 +407,42 @@ def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
     world.apply(request)
     app = world.scheduler.partition().applications["app-0"]
     assert list(app.asks) == [each for each in ("first", key, f"{key}2", "last") if each]
+
+
+# -- what they must not take for granted -----------------------------------------------------------
+
+LIMITED = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: leaf
+            limits:
+              - limit: some
+                users: [ann]
+                maxresources: {vcore: 2}
+"""
+
+
+def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_streak(eager: None) -> None:
+    script = Script(LIMITED)
+    script.node("n1", vcore=100_000, memory=10**6)
+    for app, user in (("first", "ann"), ("second", "bob")):
+        script.app(app, "root.leaf", user=user)
+        script.ask(app, "start", memory=1)
+    script.schedule()
+    script.ask("first", "large", vcore=3000)  # more than ann may have
+    script.schedule()
+    for at in range(5):
+        script.ask("first", f"pod-{at}", memory=2)
+        script.ask("second", f"pod-{at}", memory=2)
+    script.ask("second", "large", vcore=3000)
+    script.schedule()
+    partition = script.scheduler.partition()
+    waiting = [ask.key for app in partition.applications.values() for ask in app.asks.values()]
+    assert waiting == ["first/large"]
+    keys = [a.key for a in partition.nodes["n1"].allocations]
+    pods = [f"{app}/pod-{at}-0" for app in ("first", "second") for at in range(5)]
+    assert keys[2:] == [*pods, "second/large-0"]
