@@ -79,10 +79,12 @@ class Journal:
 
     def _mark(self, time: int, cause: str) -> None:
         self._time, self._cause = time, cause
-        marks, oldest = self._marks, self._oldest
+        kept, marks = self._kept, self._marks
         marks.append((self.count, time, cause))
-        while len(marks) > 1 and marks[1][0] <= oldest:
-            marks.popleft()
+        if len(kept) == kept.maxlen:  # what follows the last record that is gone is needed
+            oldest = self._oldest
+            while len(marks) > 1 and marks[1][0] <= oldest:
+                marks.popleft()
 
     @property
     def size(self) -> int | None:

@@ -3,8 +3,17 @@ explanation for which nobody outside is asked."""
 
 from __future__ import annotations
 
-from quadriga.core import Options, Scheduler
+import pytest
+
+from quadriga.core import Journal, Options, Scheduler
+from quadriga.fsm.table import Edge
 from quadriga.sim.script import Script
+
+
+class Thing:
+    """Something with a key."""
+
+    key, state, entries = "thing", "", 0
 
 
 def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
@@ -16,6 +25,26 @@ def test_a_copy_stays_as_it_was_while_the_journal_goes_on() -> None:
     assert tuple(copy) == before
     assert (len(copy), copy.count) == (len(before), len(before))
     assert len(journal) > len(copy)
+
+
+@pytest.mark.parametrize("size", [None, 4, 1])
+def test_times_and_causes_are_those_of_each_record_however_it_is_read(size: int | None) -> None:
+    journal, edge = Journal(size), Edge("thing", "Here", "go", "There")
+    said = [(0, "a"), (0, "a"), (0, "b"), (7, "b"), (7, "b"), (9, "c"), (9, "c")]
+    for time, cause in said:
+        journal.add(time, Thing(), edge, cause)
+    journal.add_all(9, [(Thing(), edge), (), (Thing(), edge)], "d")
+    all_said = [*enumerate([*said, (9, "d"), (9, "d")])]
+    kept = [(seq, *rest) for seq, rest in all_said][-size if size else 0 :]
+    assert [(r.seq, r.time, r.cause) for r in journal] == kept
+    assert [(r.seq, r.time, r.cause) for r in journal.copy()] == kept
+    newest_first = journal.stories(lambda name, _: True)
+    assert [(r.seq, r.time, r.cause) for r in newest_first] == kept[::-1]
+    for seq in range(11):
+        late = [each for each in kept if each[0] >= seq]
+        assert [(r.seq, r.time, r.cause) for r in journal.following(seq)] == late
+        assert [(e[0], e[1], e[4]) for e in journal.entries(seq)] == late
+    assert journal.since == kept[0][1]
 
 
 def test_stories_of_several_come_newest_first() -> None:
