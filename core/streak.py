@@ -22,7 +22,6 @@ from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import first_of
-from quadriga.core.order.ranking import EVERY_BIT
 from quadriga.core.order.shapes import REPLACE
 from quadriga.core.walk import out_of_quota
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -297,11 +296,11 @@ class _Streak:
         able &= ~leaf.blocked
         head = self.heads.get(leaf)
         app: Any = head.app if head is not None else None
-        if app is None or not app.offered & able & _passed_on(app):
+        if app is None or not app.offered & able & app.passed_on:
             app = self.next_application(leaf, able)
         if not app.counted:
             return None
-        able &= _passed_on(app)
+        able &= app.passed_on
         group, until = app.first_two(able)
         if not group.bits & able & group.shape.place or group.reserved:
             return None
@@ -416,11 +415,6 @@ class _Streak:
             ask.group = None
             partition.unhinted.pop(ask, None)
             del ask.app.asks[ask.ask_key]
-
-
-def _passed_on(app: Application) -> int:
-    """The bits that the limits of its user and group do not stop it for."""
-    return ~app.above.stops() if app.limiting and app.above is not None else EVERY_BIT
 
 
 def _taken_up(allocations: list[Allocation], over: list[Ask]) -> Iterator[Ask]:

@@ -246,12 +246,7 @@ class Application(Level):
     @property
     def shut_out(self) -> bool:
         """Whether it needs a place under maxapplications or a limit, and there is none."""
-        level = self.above
-        while level is not None and level is not self.queue:
-            if level.blocked == EVERY_BIT:
-                return True
-            level = level.above
-        return False
+        return not self.passed_on
 
     @property
     def passed_on(self) -> int:

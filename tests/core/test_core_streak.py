@@ -18,7 +18,7 @@ from quadriga.core.cycle import decide
 from quadriga.core.events.records import message_of
 from quadriga.core.model.ask import Ask, Terms
 from quadriga.core.outbox import Output
-from quadriga.sim.script import Script, resource
+from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 RM = "rm"
 USERS = ("ann", "bob", "cyd")
@@ -411,18 +411,12 @@ def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
 
 # -- what they must not take for granted -----------------------------------------------------------
 
-LIMITED = """\
-partitions:
-  - name: default
-    queues:
-      - name: root
-        submitacl: '*'
-        queues:
-          - name: leaf
+LIMITED = f"""\
+{ONE_QUEUE}\
             limits:
               - limit: some
                 users: [ann]
-                maxresources: {vcore: 2}
+                maxresources: {{vcore: 2}}
 """
 
 
@@ -430,7 +424,7 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_streak(eager: Non
     script = Script(LIMITED)
     script.node("n1", vcore=100_000, memory=10**6)
     for app, user in (("first", "ann"), ("second", "bob")):
-        script.app(app, "root.leaf", user=user)
+        script.app(app, user=user)
         script.ask(app, "start", memory=1)
     script.schedule()
     script.ask("first", "large", vcore=3000)  # more than ann may have
