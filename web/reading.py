@@ -9,6 +9,8 @@ many, from holding the scheduler up:
   seconds. So all of one name together take at most the ``share`` of the time, and a cheap one is made
   for everybody who asks: only answers that took long are ever a little old.
 * What was spelled once is not spelled again for the same look.
+
+What does more than look, as a stream that hands over its events, is done for each who asks (``once``).
 """
 
 from __future__ import annotations
@@ -93,6 +95,15 @@ class Reader:
         found: T = (await self._answer(name, look)).value
         return found
 
+    async def once(self, name: Hashable, look: Callable[[Scheduler], T]) -> T:
+        """What ``look`` does, or takes away, is for the caller alone: it is neither shared nor kept.
+        ``name`` is for the costs. Raises as ``read`` does."""
+        answer = self._ask(look)
+        await _told(answer)
+        self._note(name, answer)
+        found: T = answer.value
+        return found
+
     async def text(
         self,
         name: Hashable,
@@ -132,13 +143,7 @@ class Reader:
             answer = self._waiting[name] = self._ask(look)
         assert answer.future is not None
         try:
-            future = asyncio.wrap_future(answer.future)
-            future.add_done_callback(_heard)
-            # Not `wait_for`: up to Python 3.11 it may take a cancellation for an answer.
-            async with asyncio.timeout(PATIENCE):
-                await asyncio.shield(future)
-        except TimeoutError:
-            raise Refusal(503, "The scheduler has not answered in time") from None
+            await _told(answer)
         finally:
             if self._waiting.get(name) is answer and (answer.begun or answer.future.done()):
                 del self._waiting[name]
@@ -201,6 +206,19 @@ class Reader:
             asyncio.get_running_loop().call_later(left, self._drop, name, answer)
         else:
             del self._kept[name]
+
+
+async def _told(answer: Answer) -> None:
+    """Wait for the owner's answer. Raises what the look raised, and ``Refusal`` when it takes too long."""
+    assert answer.future is not None
+    future = asyncio.wrap_future(answer.future)
+    future.add_done_callback(_heard)
+    try:
+        # Not `wait_for`: up to Python 3.11 it may take a cancellation for an answer.
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.shield(future)
+    except TimeoutError:
+        raise Refusal(503, "The scheduler has not answered in time") from None
 
 
 def _heard(future: asyncio.Future[Any]) -> None:

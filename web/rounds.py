@@ -35,12 +35,12 @@ async def check(site: Site) -> int:
             site.views.check_health(site.service.failures)
         return min(filter(None, wanted), default=CHECK_EVERY)
 
-    return max(_LEAST, await site.reader.read("health check", look))
+    return max(_LEAST, await site.reader.once("health check", look))
 
 
 async def sample(site: Site) -> int:
     """Remember how much runs. Returns after how many ns to do so again."""
-    await site.reader.read("sample", lambda scheduler: site.views.sample())
+    await site.reader.once("sample", lambda scheduler: site.views.sample())
     return INTERVAL
 
 

@@ -14,6 +14,7 @@ from on_a_port import PATIENCE, client_of, on_a_port
 
 from quadriga.core.events import message_of
 from quadriga.si import UpdateConfigurationRequest
+from quadriga.web import reading
 from quadriga.web.app import create_app
 from quadriga.web.rest import events as rest_events
 from quadriga.web.server import WebServer
@@ -104,7 +105,13 @@ async def test_2_16_events_that_are_not_tracked_cannot_be_read() -> None:
                 assert response.json()["message"] == "Event tracking is disabled"
 
 
-async def test_2_16_a_stream_has_some_history_and_everything_since() -> None:
+@pytest.mark.parametrize("slow", [False, True])
+async def test_2_16_a_stream_has_some_history_and_everything_since(
+    monkeypatch: pytest.MonkeyPatch, slow: bool
+) -> None:
+    if slow:  # looks are dear, and serve for a while
+        monkeypatch.setattr(reading, "CHEAP", 0.0)
+        monkeypatch.setattr(reading.Reader, "_left", lambda reader, answer: 1.0)
     with LiveCluster() as cluster:
         async with on_a_port(cluster) as client:
             async with client.stream("GET", STREAM, params={"count": 3}) as response:

@@ -132,6 +132,14 @@ async def test_who_asks_after_a_look_began_sees_what_came_before_he_asked(
     assert (await first, await second) == (1, 2)
 
 
+async def test_what_is_taken_away_is_for_one_however_dear(reader: Reader, clock: Clock) -> None:
+    looks, look = counting(clock, 2.0)
+    assert await reader.once("taken", look) == 1
+    assert await asyncio.gather(reader.once("taken", look), reader.once("taken", look)) == [2, 3]
+    assert len(looks) == 3
+    assert reader.costs["taken"] == (2.0, 2.0)
+
+
 async def test_errors_are_told_and_not_kept(reader: Reader, clock: Clock) -> None:
     def look(scheduler: Scheduler) -> None:
         clock.now += 5

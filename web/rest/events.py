@@ -158,7 +158,7 @@ class EventStream(Response):
             made._stream = events.open_stream(host, past, buffer=BUFFER, wake=made._wake)
 
         try:
-            await site.reader.read(("stream", id(made)), look)
+            await site.reader.once("stream", look)
         except EventsRefused as refused:
             raise Refusal(503 if refused.too_many else 500, refused.reason) from None
         except asyncio.CancelledError:  # he has left, and the stream may be opened yet
@@ -203,7 +203,7 @@ class EventStream(Response):
     async def _poll(self) -> list[Record]:
         stream = self._stream
         assert stream is not None
-        return await self._site.reader.read(("poll", id(self)), lambda scheduler: stream.poll())
+        return await self._site.reader.once("poll", lambda scheduler: stream.poll())
 
     # -- the other side --------------------------------------------------------------------------
 
