@@ -429,19 +429,25 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal keys: least share without rounding, most pending, name."""
+    if len(tied) == 2:
+        return _first_of_two(*tied)
     first, *others = tied
     if not all(map(first.shares_alike, others)):
         shares = [queue.exact_share() for queue in tied]
         least = min(shares)
         tied = [queue for queue, share in zip(tied, shares, strict=True) if share == least]
-        if len(tied) == 1:
-            return tied[0]
-    tied.sort(key=_name)
-    first = tied[0]
-    for other in tied:
-        if other.pending != first.pending:
-            return _most_pending(tied)
-    return first
+    return _most_pending(sorted(tied, key=_name))
+
+
+def _first_of_two(one: Queue, other: Queue) -> Queue:
+    """As ``_first_of_tied``, for most ties are of two."""
+    if not one.shares_alike(other):
+        share, its_share = one.exact_share(), other.exact_share()
+        if share != its_share:
+            return one if share < its_share else other
+    if other.name < one.name:
+        one, other = other, one
+    return other if _asks_for_more(other.pending, one.pending) else one
 
 
 def _most_pending(queues: list[Queue]) -> Queue:
@@ -449,9 +455,6 @@ def _most_pending(queues: list[Queue]) -> Queue:
 
     "More" is a partial order over several types, so the order of names counts (5.4).
     """
-    if len(queues) == 2:
-        first, second = queues
-        return second if _asks_for_more(second.pending, first.pending) else first
     ordered: list[Queue] = []
     for queue in queues:
         at = len(ordered)

@@ -3,7 +3,9 @@
 The board keeps the nodes in order of their ids. Every shape that is asked about owns a column with
 one score for each node, infinite where it does not fit or the node takes nothing new, so the exact
 choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a column catches up when its
-shape is next looked at, so a change costs nothing for shapes that nobody asks about.
+shape is next looked at, so a change costs nothing for shapes that nobody asks about. Most choices need no
+column at all: where nodes are filled evenly the first of all mostly fits (``front``), and where they are
+packed the one that was chosen last comes first again.
 
 A shape without any node loses its bit in ``feasible`` and is not looked at again until a node gains
 room for it.
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from quadriga.core.order.front import Front
 from quadriga.core.order.scores import Column, Scores
 from quadriga.core.order.shapes import Shape, Shapes
 from quadriga.core.resources import MAX_QUANTITY
@@ -45,13 +48,14 @@ class NodeBoard:
         self.nodes: list[Node] = []
         #: those that take new allocations of anybody; without any, nothing can be reserved
         self._unreserved: dict[Node, None] = {}
+        #: the score of each node, in node order
+        self._values: Column = np.zeros(0)
+        self._front = Front()
         self._log: list[int] = []
         self._log_limit = 0
         self._stale = False
         self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
         self._available_synced = 0
-        #: fits everywhere: its column has the scores of all nodes that take something new
-        self._any = Shape(0, (), "")
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -94,18 +98,20 @@ class NodeBoard:
         """
         if self._stale:
             return
-        score, log = self.score(node), self._log
-        node.score = score
+        score, log, place = self.score(node), self._log, node.position
+        before, node.score = node.score, score
+        self._values[place] = score
+        if score <= self._front.bound:
+            self._front.put(score, place)
         if shape is not None and shape.synced == len(log) and not shape.required_node:
             if (column := shape.column) is not None:
-                available = node.available
-                for at, value in shape.need:
-                    if available[at] < value:
-                        score = inf
-                        break
-                column.cells[node.position] = score
+                if not shape.fits(node.available):
+                    score = inf
+                if shape.first is not node or score > before:
+                    shape.first = None
+                column.cells[place] = score
                 shape.synced += 1
-        log.append(node.position)
+        log.append(place)
         if len(log) > self._log_limit:
             self._trim()
 
@@ -153,14 +159,35 @@ class NodeBoard:
 
     def best(self, shape: Shape) -> Node | None:
         """The node for this shape; ``None`` also clears its bit."""
+        if self._stale:
+            self._layout()
+        if self.policy == FAIR and not shape.required_node:
+            first = self._front.first(self.nodes) or self._look_again()
+            if first is not None:
+                available = first.available
+                for at, value in shape.need:
+                    if available[at] < value:
+                        break
+                else:
+                    return first
         column = shape.column
-        if column is None or shape.synced != len(self._log) or self._stale:
+        if column is None or shape.synced != len(self._log):
             column = self._scores(shape)
-        place = column.first()
-        if place >= 0:
-            return self.nodes[place]
-        self.able &= ~shape.place
-        return None
+        if shape.first is None:
+            place = column.first()
+            if place < 0:
+                self.able &= ~shape.place
+                return None
+            shape.first = self.nodes[place]
+        return shape.first
+
+    def _look_again(self) -> Node | None:
+        """The first node in order that takes anything, which is not known."""
+        front = self._front
+        if front.whole:
+            return None
+        front.fill(self._values)
+        return front.first(self.nodes)
 
     def in_order(self, shape: Shape) -> list[Node]:
         """Every node for this shape, best first; for those who must ask a predicate about each."""
@@ -180,7 +207,7 @@ class NodeBoard:
             return None
         tied = np.flatnonzero(column == low)
         # in a full cluster many are alike
-        first = self._scores(self._any).values[tied].argmin() if len(tied) > 1 else 0
+        first = self._values[tied].argmin() if len(tied) > 1 else 0
         node: Node = self.nodes[tied[first]]
         return node
 
@@ -229,15 +256,17 @@ class NodeBoard:
             node.position = place
             self._weigh(node)
             node.score = self.score(node)
+        self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
+        self._front.clear()
         self._log.clear()
         self._available = np.zeros((0, 0), dtype=np.int64)
-        for shape in (self._any, *self.shapes.by_number.values()):
+        for shape in self.shapes.by_number.values():
             shape.column = shape.reserve_column = None
 
     def _trim(self) -> None:
         """The log is long: columns that are behind are forgotten, all others need it no longer."""
         behind = len(self._log)
-        for shape in (self._any, *self.shapes.by_number.values()):
+        for shape in self.shapes.by_number.values():
             if shape.synced < behind:
                 shape.column = None
             if shape.reserve_synced < behind:
@@ -252,6 +281,7 @@ class NodeBoard:
         if self._stale:
             self._layout()
         column, log = shape.column, self._log
+        shape.first = None
         if column is None:
             column = shape.column = Scores(self._new_column(shape))
         elif shape.required_node:
@@ -297,7 +327,7 @@ class NodeBoard:
                 [self._required_cell(node, shape) for node in self.nodes], dtype=np.float64
             )
         free = self._free()
-        column = np.array([node.score for node in self.nodes], dtype=np.float64)
+        column = self._values.copy()
         for place, value in shape.need:
             column[free[:, place] < value] = inf
         return column

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from quadriga.core.model.node import Node
     from quadriga.core.order.scores import Scores
 
 
@@ -41,6 +42,7 @@ class Shape:
         "asks",
         "column",
         "elsewhere",
+        "first",
         "need",
         "number",
         "place",
@@ -70,6 +72,8 @@ class Shape:
         self.asks = 0
         self.column: Scores | None = None
         self.synced = 0
+        #: the node of the lowest score, where that is known
+        self.first: Node | None = None
         #: the node board's too, for those who would reserve
         self.reserve_column: npt.NDArray[np.float64] | None = None
         self.reserve_synced = 0
