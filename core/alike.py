@@ -1,13 +1,14 @@
 """Asks that arrive in rows: each like the one before, but for its key.
 
 Applications ask for their pods with many asks that say the same. The first of a row is read and
-taken up as any ask (``asking``); those that follow are recognised by the bytes of their messages. At
-the end of the row they join its group and are counted as pending, all together. What is said and
-written of them is what would have been, had each been taken up alone.
+taken up as any ask (``asking``); those that follow are recognised by their bytes, and are never read
+as messages. At the end of the row they join its group and are counted as pending, all together. What
+is said and written of them is what would have been, had each been taken up alone.
 """
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books
@@ -19,67 +20,72 @@ from quadriga.fsm import ask as life
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
-    from quadriga.si import AllocationAsk
+    from quadriga.si import AllocationRequest
 
-__all__ = ["Row"]
+__all__ = ["spell_asks", "take_row"]
 
-#: allocationKey is field 1 of the message: a tag byte, one byte for a length below 128, the key
-_KEY_TAG: Final = b"\n"[0]
-_SHORT_KEY: Final = 128
+#: a text or a message that is field 1, as ``asks`` is in the request and ``allocationKey`` in an ask,
+#: is this byte, the length in one byte or more, and the bytes of the content
+_FIELD_1: Final = b"\n"[0]
+#: lengths below this are spelled in one byte
+_SHORT: Final = 128
 
 
-class Row:
-    """The asks that follow ``first``, which was taken up from ``message`` just now."""
+def spell_asks(request: AllocationRequest) -> list[bytes]:
+    """The bytes of each ask."""
+    wire, at = request.SerializeToString(), 0
+    found = []
+    for _ in range(len(request.asks)):
+        assert wire[at] == _FIELD_1
+        length, at = wire[at + 1], at + 2
+        if length >= _SHORT:
+            length, at = _long(wire, at - 1)
+        found.append(wire[at : at + length])
+        at += length
+    return found
 
-    __slots__ = ("_asks", "_first", "_kernel", "_message", "_rest")
 
-    def __init__(self, kernel: Kernel, first: Ask, message: AllocationAsk) -> None:
-        self._kernel = kernel
-        self._first = first
-        self._message: AllocationAsk | None = message if _is_plain(first) else None
-        #: the message without its key; spelled when there is another to compare it with
-        self._rest: bytes | None = None
-        self._asks: list[Ask] = []
+def _long(wire: bytes, at: int) -> tuple[int, int]:
+    """A length in several bytes, seven bits in each, the lowest first; and where it ends."""
+    length = shift = 0
+    while wire[at] >= _SHORT:
+        length |= (wire[at] - _SHORT) << shift
+        shift += 7
+        at += 1
+    return length | wire[at] << shift, at + 1
 
-    def take(self, message: AllocationAsk) -> bool:
-        """Take up the ask if it is one more of the row."""
-        first, rest = self._first, self._rest
-        if rest is None:
-            if self._message is None:
-                return False
-            rest = self._rest = _rest_of(self._message, first.ask_key)
-            self._message = None
-            if rest is None:
-                return False
-        app, key = first.app, message.allocationKey
-        if not key or key in app.asks or _rest_of(message, key) != rest:
-            return False
-        partition = app.partition
+
+def take_row(kernel: Kernel, first: Ask, spelled: list[bytes], at: int) -> int:
+    """Take up those that stand from ``at`` on and are like ``first``, which stands before them and was
+    taken up just now; how many these are."""
+    rest = _without_key(spelled[at - 1], first.ask_key)
+    if rest is None or not _is_plain(first):
+        return 0
+    app = first.app
+    partition, known, now = app.partition, app.asks, kernel.now
+    asks = []
+    for each in islice(spelled, at, None):
+        if not each.endswith(rest):
+            break
+        spelled_key = each[2 : -len(rest)]
+        if each[0] != _FIELD_1 or each[1] >= _SHORT or each[1] != len(spelled_key):
+            break
+        key = spelled_key.decode()
+        if not key or key in known:
+            break
         partition.arrivals += 1
-        ask = app.asks[key] = first.like(key, partition.arrivals, self._kernel.now)
-        self._asks.append(ask)
-        return True
+        ask = known[key] = first.like(key, partition.arrivals, now)
+        asks.append(ask)
+    if asks:
+        _enter(kernel, first, asks)
+    return len(asks)
 
-    def end(self) -> None:
-        """Those of the row wait with the first one, and are counted as pending."""
-        first, asks, kernel = self._first, self._asks, self._kernel
-        if not asks:
-            return
-        partition, group = first.app.partition, first.group
-        assert group is not None
-        taken = kernel.fire_all(ASK, asks, life.SUBMIT)
-        kernel.journal.add_all(kernel.now, taken, kernel.cause)
-        if (log := partition.rm.events) is not None:
-            happenings.asks_added(log, asks)
-        group.extend(asks)
-        partition.news += len(asks)
-        partition.unhinted.update(dict.fromkeys(asks))
-        more = len(asks) * first.pending
-        books.expect(first, more)
-        if first.placeholder:
-            tasks = first.app.task_groups[first.task_group]
-            tasks.count += more
-            tasks.pending += more
+
+def _without_key(spelled: bytes, key: str) -> bytes | None:
+    """The bytes of an ask without its key; ``None`` if they do not begin with it."""
+    length = len(key.encode())
+    head = 2 if length < _SHORT else 3
+    return spelled[head + length :] if spelled[0] == _FIELD_1 else None
 
 
 def _is_plain(ask: Ask) -> bool:
@@ -93,9 +99,20 @@ def _is_plain(ask: Ask) -> bool:
     )
 
 
-def _rest_of(message: AllocationAsk, key: str) -> bytes | None:
-    """The message without its key; ``None`` if it does not begin with a short one."""
-    wire, length = message.SerializeToString(), len(key)
-    if length < _SHORT_KEY and wire[0] == _KEY_TAG and wire[1] == length:
-        return wire[length + 2 :]
-    return None
+def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
+    """Those of the row wait with the first one, and are counted as pending."""
+    partition, group = first.app.partition, first.group
+    assert group is not None
+    taken = kernel.fire_all(ASK, asks, life.SUBMIT)
+    kernel.journal.add_all(kernel.now, taken, kernel.cause)
+    if (log := partition.rm.events) is not None:
+        happenings.asks_added(log, asks)
+    group.extend(asks)
+    partition.news += len(asks)
+    partition.unhinted.update(dict.fromkeys(asks))
+    more = len(asks) * first.pending
+    books.expect(first, more)
+    if first.placeholder:
+        tasks = first.app.task_groups[first.task_group]
+        tasks.count += more
+        tasks.pending += more

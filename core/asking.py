@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
-from quadriga.core.alike import Row
+from quadriga.core.alike import spell_asks, take_row
 from quadriga.core.ending import Removed, drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
@@ -23,6 +23,7 @@ from quadriga.si import (
     Allocation,
     AllocationAsk,
     AllocationAskRelease,
+    AllocationRequest,
     RejectedAllocationAsk,
     RequestError,
     TerminationType,
@@ -49,20 +50,17 @@ _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED
 _READ_LIMIT: Final = 10_000
 
 
-def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationAsk]) -> None:
+def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
+    messages, at = request.asks, 0
+    spelled = spell_asks(request) if len(messages) > 1 else []
     rejected = []
-    row: Row | None = None
-    for message in messages:
-        if row is not None:
-            if row.take(message):
-                continue
-            row.end()
+    while at < len(messages):
+        message = messages[at]
+        at += 1
         try:
             ask = _take_up(kernel, rm, message)
-            row = Row(kernel, ask, message) if ask is not None else None
         except Refused as refused:
-            row = None
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
                 RejectedAllocationAsk(
@@ -71,8 +69,9 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationA
                     reason=str(refused),
                 )
             )
-    if row is not None:
-        row.end()
+        else:
+            if ask is not None and at < len(messages):
+                at += take_row(kernel, ask, spelled, at)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)

@@ -32,7 +32,8 @@ Request = ApplicationRequest | AllocationRequest | NodeRequest
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One part of a message: the items of ``field``, handled together by ``handle``.
+    """One part of a message: the items of ``field``, handled together by ``handle``, which gets the
+    ``whole`` message where it says so.
 
     ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``response`` what the
     resource manager hears. ``check`` refuses the whole request before anything is applied.
@@ -45,6 +46,7 @@ class Route:
     response: str
     handle: Callable[[Kernel, ResourceManager, Any], None]
     check: Callable[[ResourceManager, Any], None] | None = None
+    whole: bool = False
 
     def items(self, message: Request) -> Any:
         """The repeated field, which may sit in a message of its own (``releases.x``)."""
@@ -131,7 +133,7 @@ ROUTES = (
     Route(AllocationRequest,  "allocations", "allocation",  (allocation.ALLOCATE,),                      "new, rejectedAllocations",
           recovery.recover_allocations),
     Route(AllocationRequest,  "asks",        "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejected",
-          asking.add_asks),
+          asking.add_asks, whole=True),
     Route(AllocationRequest,  _ASKS,         "ask",         (ask.REJECT,),                               "releasedAsks",
           asking.release_asks, asking.check_ask_releases),
     Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation.COMPLETE, allocation.CONFIRM),   "released, new",
@@ -157,5 +159,5 @@ def dispatch(kernel: Kernel, rm: ResourceManager, message: Request) -> None:
     for route, items in routes:
         if items:
             kernel.cause = f"{name}.{route.field}"
-            route.handle(kernel, rm, items)
+            route.handle(kernel, rm, message if route.whole else items)
             kernel.settle()

@@ -56,7 +56,10 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
     """Decide until there is nothing to decide, or ``most`` times (negative: no limit). How many rounds
     that took, a last vain one included, and whether there may be more to decide."""
     left = whole = most if most >= 0 else _PLENTY
-    pause, wait = 1, 2  # one decision and a vain round: that is all that most calls are made for
+    pause = 1
+    # one decision and a vain round: that is all that most calls are made for
+    wait = 0 if partition.interrupted else 2
+    partition.interrupted = False
     while left:
         if wait:
             wait -= 1
@@ -69,6 +72,7 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
         left -= 1
         if not decide(kernel, partition):
             return whole - left, False
+    partition.interrupted = True
     return whole, True
 
 

@@ -58,6 +58,7 @@ class Partition:
         "groups",
         "inspect_timer",
         "inspected",
+        "interrupted",
         "left_out",
         "name",
         "news",
@@ -125,6 +126,8 @@ class Partition:
         #: attempts to preempt that found nobody, and how often nodes and allocations have changed
         self.vain = VainAttempts()
         self.changes = 0
+        #: the last call for decisions ended with its limit: there are more to make
+        self.interrupted = False
         #: some queue leaves applications alone after asks that found no place (2.2.2)
         self.backs_off = False
         #: asks whose resource manager has not been told that nothing fits (5.11)

@@ -13,7 +13,7 @@ import pytest
 from test_core_everything import history
 
 from quadriga import si
-from quadriga.core import Options, Scheduler, alike, scheduler, streak
+from quadriga.core import Options, Scheduler, alike, asking, scheduler, streak
 from quadriga.core.cycle import decide
 from quadriga.core.events.records import message_of
 from quadriga.core.model.ask import Ask, Terms
@@ -295,7 +295,7 @@ def test_with_everything_at_once_they_lead_to_the_same(
 def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would compare the long way with itself."""
     plain, swaps, rows = 0, 0, 0
-    real_streak, real_take = streak._streak, alike.Row.take
+    real_streak, real_row = streak._streak, alike.take_row
     real_replacements = streak._replacements
 
     def counted(*arguments: Any) -> int:
@@ -310,14 +310,15 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         swaps += made
         return made
 
-    def taken(row: alike.Row, message: si.AllocationAsk) -> bool:
+    def taken(*arguments: Any) -> int:
         nonlocal rows
-        rows += (done := real_take(row, message))
-        return done
+        found = real_row(*arguments)
+        rows += found
+        return found
 
     monkeypatch.setattr(streak, "_streak", counted)
     monkeypatch.setattr(streak, "_replacements", given_up)
-    monkeypatch.setattr(alike.Row, "take", taken)
+    monkeypatch.setattr(asking, "take_row", taken)
     real_landed = streak.gang.missing
 
     def counted_gangs(app: Any, need: Any) -> int:
