@@ -12,6 +12,7 @@ same with and without streaks.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +22,7 @@ from quadriga.core.cycle import decide
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation, next_uuid
-from quadriga.core.model.queue import first_of
+from quadriga.core.model.queue import Contender, first_of
 from quadriga.core.order.shapes import REPLACE
 from quadriga.core.walk import out_of_quota
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -31,7 +32,6 @@ from quadriga.fsm import ask as ask_life
 from quadriga.fsm import queue as queue_life
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
@@ -225,7 +225,7 @@ class _Streak:
         self.able = 0
         self.forks: dict[Queue, _Fork] = {}
         self.heads: dict[Queue, _Place] = {}
-        self.contenders: dict[LeafQueue, list[tuple[Application, int]] | None] = {}
+        self.contenders: dict[LeafQueue, list[Contender] | None] = {}
         self.places: dict[AskGroup, _Place] = {}
         self.picks: list[tuple[_Place, Ask, Node]] = []
         self.touched: list[_Place] = []
@@ -298,13 +298,9 @@ class _Streak:
     def find(self, leaf: Any, able: int) -> _Place | None:
         """The group that is next in the leaf, if what it gets is plain."""
         able &= ~leaf.blocked
-        head = self.heads.get(leaf)
-        app: Any = head.app if head is not None else None
-        if app is None or not app.offered & able & app.passed_on:
-            app = self.next_application(leaf, able)
+        app, able = self.next_application(leaf, able)
         if not app.counted:
             return None
-        able &= app.passed_on
         group, until = app.first_two(able)
         if not group.bits & able & group.shape.place or group.reserved:
             return None
@@ -324,21 +320,20 @@ class _Streak:
             self.heads[leaf] = place
         return place
 
-    def next_application(self, leaf: LeafQueue, able: int) -> Any:
-        """As ``LeafQueue.best``, where a few go on to compete."""
+    def next_application(self, leaf: LeafQueue, able: int) -> tuple[Any, int]:
+        """As ``LeafQueue.best``, where a few go on to compete; and for which bits nobody stops it."""
         if leaf not in self.contenders:
-            self.contenders[leaf] = leaf.contenders()
+            self.contenders[leaf] = leaf.contenders(able)
         rivals = self.contenders[leaf]
-        if rivals is None:
-            return leaf.best(able)
-        first: Any = None
-        least: Key = ()
-        for app, passed_on in rivals:
-            if app.offered & passed_on & able:
-                rank = app.rank or app.make_rank()
-                if first is None or rank < least:
-                    first, least = app, rank
-        return first
+        if not rivals:
+            app = leaf.best(able)
+            return app, able & app.passed_on
+        rank, app, able = rivals[0]
+        while app.rank is not rank:  # it has got something, which others have not
+            del rivals[0]
+            insort(rivals, (app.rank or app.make_rank(), app, able))
+            rank, app, able = rivals[0]
+        return app, able
 
     def make_room(self) -> None:
         """See how far root's quota goes: so many picks need not look at it."""
@@ -369,8 +364,9 @@ class _Streak:
 
     def leave(self, place: _Place) -> None:
         """The last ask of a group was picked: the group is no more."""
-        group, app, leaf = place.group, place.app, place.app.queue
-        offered, rank = leaf.offered, app.rank or app.make_rank()
+        group, app = place.group, place.app
+        leaf: Any = app.queue
+        offered = leaf.offered
         del self.places[group]
         group.asks.clear()
         group.asks[place.ask.seq] = place.ask
@@ -379,8 +375,11 @@ class _Streak:
         place.until = ()
         if leaf.offered != offered or self.partition.woken:
             self.look_again()
-        elif app.rank is not rank or leaf.stateaware:
-            self.heads.pop(leaf, None)  # another application may be next
+            return
+        self.heads.pop(leaf, None)  # another application may be next
+        rivals = self.contenders.get(leaf)
+        if rivals and not app.offered & rivals[0][2]:
+            del rivals[0]
 
     def carry_out(self) -> None:
         """Make what was picked into allocations, say so, and settle all books."""

@@ -17,7 +17,7 @@ from quadriga.core.model.account import Limit
 from quadriga.core.order.lanes import LaneSet
 from quadriga.core.order.ranking import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.order.shapes import Shape
-from quadriga.core.resources import Book, exact_share
+from quadriga.core.resources import Book
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.vain import Vain
     from quadriga.core.timers import Timer
 
-__all__ = ["LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
+__all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
+
+#: its rank, which no other of the leaf has, an application, and the bits that nobody stops it for
+Contender = tuple[Key, "Application", int]
 
 _name = attrgetter("name")
 #: so many applications of a leaf are not looked at one by one
@@ -43,7 +46,6 @@ class Queue(Level):
 
     __slots__ = (
         "_denominators",
-        "_exact",
         "above_guarantee",
         "admin_acl",
         "admitted",
@@ -75,6 +77,7 @@ class Queue(Level):
         "released",
         "reserving",
         "running",
+        "share",
         "short_of",
         "state",
         "submit_acl",
@@ -140,8 +143,8 @@ class Queue(Level):
         #: what ``reported`` counts for in the order of queues: less is earlier
         self.urgency = -_LOWEST
         self._denominators: tuple[tuple[int, int], ...] | None = None
-        #: the share without rounding that belongs to a rank
-        self._exact: tuple[Key | None, int] = None, 0
+        #: the fair share that its rank has rounded: how much it uses, and of how much
+        self.share = 0, 1
 
     def configure(self, config: QueueConfig) -> None:
         """Take over what the configuration says about this queue itself."""
@@ -280,43 +283,25 @@ class Queue(Level):
         """Priority and the 1.6+ fair share (5.4).
 
         Correctly rounded quotients are in the order of the exact ones, but two that differ a little
-        may be equal; ``ParentQueue.best`` decides between those, and between equals.
+        may be equal; ``ParentQueue.best`` decides between those, and between equals, by ``share``.
         """
-        share = 0.0
+        share, most, of = 0.0, 0, 1
         allocated = self.allocated
         whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
         for place, whole in self._denominators or self._denominator():
             used = allocated[place]
-            this: float = used / whole if whole > 0 else float(used > 0)
-            if this > share:
-                share = this
+            if used > 0:
+                if whole <= 0:
+                    used = whole = 1
+                this: float = used / whole
+                if this > share or (this == share and used * of > most * whole):
+                    share, most, of = this, used, whole
+        self.share = most, of
         parent = self.parent
         sorts = parent is None or parent.properties.sort_priority
         rank: Key = (self.urgency, share) if sorts else (share, self.urgency)
         self.rank = rank
         return rank
-
-    def exact_share(self) -> int:
-        """The fair share without rounding: the largest of those that are the largest when rounded."""
-        rank = self.rank or self.make_rank()
-        if self._exact[0] is not rank:
-            parent = self.parent
-            sorts = parent is None or parent.properties.sort_priority
-            rounded = rank[1] if sorts else rank[0]
-            exact = 0
-            whole: Any  # as for make_rank
-            for place, whole in self._denominator():
-                if used := self.allocated[place]:
-                    share: float = used / whole if whole > 0 else 1.0
-                    if share == rounded:
-                        this = exact_share(used, whole) if whole > 0 else exact_share(1, 1)
-                        exact = max(this, exact)
-            self._exact = rank, exact
-        return self._exact[1]
-
-    def shares_alike(self, other: Queue) -> bool:
-        """Whether there is nothing to compare: both hold the same of the same."""
-        return self.allocated == other.allocated and self._denominator() == other._denominator()
 
     def _denominator(self) -> tuple[tuple[int, int], ...]:
         """For each type what its share is a share of: guaranteed, else the most it may ever use."""
@@ -409,6 +394,12 @@ def first_of(queues: list[Any]) -> Any:
     """The first of some queues beside one another."""
     if len(queues) == 1:
         return queues[0]
+    if len(queues) == 2:
+        one, other = queues
+        rank, its_rank = one.rank or one.make_rank(), other.rank or other.make_rank()
+        if rank == its_rank:
+            return _first_of_tied(queues)
+        return one if rank < its_rank else other
     best: Any = None
     head: Key = ()
     tied: list[Queue] | None = None
@@ -429,34 +420,29 @@ def goes_before(one: Queue, other: Queue) -> bool:
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
     """The first of queues with equal keys: least share without rounding, most pending, name."""
-    if len(tied) == 2:
-        return _first_of_two(*tied)
-    first, *others = tied
-    if not all(map(first.shares_alike, others)):
-        shares = [queue.exact_share() for queue in tied]
-        least = min(shares)
-        tied = [queue for queue, share in zip(tied, shares, strict=True) if share == least]
-    return _most_pending(sorted(tied, key=_name))
-
-
-def _first_of_two(one: Queue, other: Queue) -> Queue:
-    """As ``_first_of_tied``, for most ties are of two."""
-    if not one.shares_alike(other):
-        share, its_share = one.exact_share(), other.exact_share()
-        if share != its_share:
-            return one if share < its_share else other
-    if other.name < one.name:
-        one, other = other, one
-    return other if _asks_for_more(other.pending, one.pending) else one
+    least = [tied[0]]
+    most, of = tied[0].share
+    for queue in tied[1:]:
+        used, whole = queue.share
+        if used * of < most * whole:
+            least, most, of = [queue], used, whole
+        elif used * of == most * whole:
+            least.append(queue)
+    return least[0] if len(least) == 1 else _most_pending(least)
 
 
 def _most_pending(queues: list[Queue]) -> Queue:
-    """First of a stable sort in which a queue with strictly more pending goes before another.
+    """First of a stable sort by name in which a queue with strictly more pending goes before another.
 
     "More" is a partial order over several types, so the order of names counts (5.4).
     """
+    if len(queues) == 2:
+        first, second = queues
+        if second.name < first.name:
+            first, second = second, first
+        return second if _asks_for_more(second.pending, first.pending) else first
     ordered: list[Queue] = []
-    for queue in queues:
+    for queue in sorted(queues, key=_name):
         at = len(ordered)
         while at and _asks_for_more(queue.pending, ordered[at - 1].pending):
             at -= 1
@@ -527,20 +513,22 @@ class LeafQueue(Queue):
                     best = app
         return best
 
-    def contenders(self) -> list[tuple[Application, int]] | None:
-        """Among whom ``best`` decides, as long as nobody is stopped or let go, each with the bits that
-        no lane stops it for; ``None`` where they are many, and ``best`` had better be asked."""
+    def contenders(self, able: int) -> list[Contender] | None:
+        """Among whom ``best`` decides, in order, as long as nobody is stopped, let go or satisfied;
+        ``None`` where they are many, and ``best`` had better be asked."""
         if len(self.apps) > _MANY:
             return None
-        found = []
+        found: list[Contender] = []
         known: dict[Level, int] = {}
         for app in self.apps.values():
             lane = app.above
-            if lane is not None and app.groups:
+            if lane is not None and app.offered & able:
                 passed_on = known.get(lane)
                 if passed_on is None:
                     passed_on = known[lane] = app.passed_on
-                found.append((app, passed_on))
+                if app.offered & able & passed_on:
+                    found.append((app.rank or app.make_rank(), app, able & passed_on))
+        found.sort()
         return found
 
     def announce(self, child: Any, bits: int) -> None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from quadriga.core.order.front import Front
 from quadriga.core.order.scores import Column, Scores
 from quadriga.core.order.shapes import Shape, Shapes
-from quadriga.core.resources import MAX_QUANTITY
+from quadriga.core.resources import MAX_QUANTITY, Book
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
@@ -337,14 +337,21 @@ class NodeBoard:
         nodes, log = self.nodes, self._log
         width = max((len(node.available) for node in nodes), default=0)
         if self._available.shape != (len(nodes), width):
-            self._available = np.array(
-                [[_clip(v) for v in node.available] for node in nodes], dtype=np.int64
-            ).reshape(len(nodes), width)
+            rows = [node.available for node in nodes]
+            self._available = _matrix(rows).reshape(len(nodes), width)
         else:
-            for place in set(log[self._available_synced :]):
-                self._available[place] = [_clip(v) for v in nodes[place].available]
+            places = list(dict.fromkeys(log[self._available_synced :]))
+            if places:
+                self._available[places] = _matrix([nodes[place].available for place in places])
         self._available_synced = len(log)
         return self._available
+
+
+def _matrix(rows: list[Book]) -> Matrix:
+    try:
+        return np.array(rows, dtype=np.int64)
+    except OverflowError:  # a node has so much more in use than it has
+        return np.array([[_clip(value) for value in row] for row in rows], dtype=np.int64)
 
 
 def _clip(value: int) -> int:
