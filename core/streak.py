@@ -213,10 +213,11 @@ class _Place:
 class _Streak:
     """A streak in one partition.
 
-    ``able`` is what can be served, ``forks`` and ``contenders`` are among whom the way down chooses:
-    parents among queues, leaves among applications. ``heads`` are the places of leaves in which the
-    same application goes on. All of these hold until the streak has to ``look_again``. ``picks`` are
-    not carried out yet, ``touched`` the places where they were made.
+    ``able`` is what can be served, ``forks`` are among which queues the way down chooses, ``heads`` the
+    places of leaves in which the same application goes on: these hold until the streak has to
+    ``look_again``. ``contenders`` are the applications among which a leaf chooses; as nobody comes to
+    want more, or is let go, these hold to the end. ``picks`` are not carried out yet, ``touched`` the
+    places where they were made.
     """
 
     def __init__(self, kernel: Kernel, partition: Partition) -> None:
@@ -284,11 +285,10 @@ class _Streak:
         return made
 
     def look_again(self) -> None:
-        """Others want, or may have, something than before."""
+        """Not all want, or may have, what they did before."""
         partition = self.partition
         self.forks.clear()
         self.heads.clear()
-        self.contenders.clear()
         self.able = partition.board.able & partition.root.offered
         if _is_disturbed(self.kernel, partition) or partition.root.offered & (
             REPLACE | partition.shapes.elsewhere
@@ -325,15 +325,18 @@ class _Streak:
         if leaf not in self.contenders:
             self.contenders[leaf] = leaf.contenders(able)
         rivals = self.contenders[leaf]
-        if not rivals:
-            app = leaf.best(able)
-            return app, able & app.passed_on
-        rank, app, able = rivals[0]
-        while app.rank is not rank:  # it has got something, which others have not
+        while rivals:
+            rank, app = rivals[0]
+            if app.rank is not rank:  # it has got something, which others have not
+                del rivals[0]
+                insort(rivals, (app.rank or app.make_rank(), app))
+                continue
+            unstopped = able & app.passed_on
+            if app.offered & unstopped:
+                return app, unstopped
             del rivals[0]
-            insort(rivals, (app.rank or app.make_rank(), app, able))
-            rank, app, able = rivals[0]
-        return app, able
+        app = leaf.best(able)
+        return app, able & app.passed_on
 
     def make_room(self) -> None:
         """See how far root's quota goes: so many picks need not look at it."""
@@ -364,8 +367,7 @@ class _Streak:
 
     def leave(self, place: _Place) -> None:
         """The last ask of a group was picked: the group is no more."""
-        group, app = place.group, place.app
-        leaf: Any = app.queue
+        group, leaf = place.group, place.app.queue
         offered = leaf.offered
         del self.places[group]
         group.asks.clear()
@@ -375,11 +377,8 @@ class _Streak:
         place.until = ()
         if leaf.offered != offered or self.partition.woken:
             self.look_again()
-            return
-        self.heads.pop(leaf, None)  # another application may be next
-        rivals = self.contenders.get(leaf)
-        if rivals and not app.offered & rivals[0][2]:
-            del rivals[0]
+        else:
+            self.heads.pop(leaf, None)  # another application may be next
 
     def carry_out(self) -> None:
         """Make what was picked into allocations, say so, and settle all books."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
-#: its rank, which no other of the leaf has, an application, and the bits that nobody stops it for
-Contender = tuple[Key, "Application", int]
+#: an application with its rank, which no other of the leaf has
+Contender = tuple[Key, "Application"]
 
 _name = attrgetter("name")
 #: so many applications of a leaf are not looked at one by one
@@ -514,22 +514,12 @@ class LeafQueue(Queue):
         return best
 
     def contenders(self, able: int) -> list[Contender] | None:
-        """Among whom ``best`` decides, in order, as long as nobody is stopped, let go or satisfied;
-        ``None`` where they are many, and ``best`` had better be asked."""
+        """Who would be served for these bits, in order, if no lane stopped it; ``None`` where they are
+        many, and ``best`` had better be asked each time."""
         if len(self.apps) > _MANY:
             return None
-        found: list[Contender] = []
-        known: dict[Level, int] = {}
-        for app in self.apps.values():
-            lane = app.above
-            if lane is not None and app.offered & able:
-                passed_on = known.get(lane)
-                if passed_on is None:
-                    passed_on = known[lane] = app.passed_on
-                if app.offered & able & passed_on:
-                    found.append((app.rank or app.make_rank(), app, able & passed_on))
-        found.sort()
-        return found
+        wanting = [app for app in self.apps.values() if app.offered & able]
+        return sorted([(app.rank or app.make_rank(), app) for app in wanting])
 
     def announce(self, child: Any, bits: int) -> None:
         self._wanted(bits)

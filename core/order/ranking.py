@@ -181,6 +181,8 @@ class Level:
             gone = bits & self.mask
             for each in few:
                 gone &= ~each.offered
+                if not gone:  # as most times
+                    return
         else:
             gone = 0
             waiting = self.waiting
