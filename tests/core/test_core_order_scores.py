@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.order import scores
+from quadriga.core.order import front, scores
+from quadriga.core.order.front import Front
 from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.scores import Scores
 from quadriga.sim.script import Script
@@ -25,8 +27,10 @@ def lowest(values: list[float]) -> int:
 
 
 @pytest.fixture(autouse=True)
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "_SMALL", 5)
+    monkeypatch.setattr(front, "_LEAST", 3)
+    monkeypatch.setattr(front, "_MANY", 4)
 
 
 @given(st.lists(FEW, max_size=20), st.lists(st.tuples(st.integers(0, 19), FEW), max_size=40))
@@ -40,6 +44,40 @@ def test_the_choice_is_the_first_of_the_lowest(
             column.cells[place] = values[place] = value
             assert column.first() == lowest(values)
     assert list(column.values) == values
+
+
+class Scored:
+    """As much of a node as the front looks at."""
+
+    def __init__(self, score: float) -> None:
+        self.score = score
+
+
+@given(
+    st.lists(FEW, max_size=20),
+    st.lists(st.one_of(st.none(), st.tuples(st.integers(0, 19), FEW)), max_size=40),
+)
+def test_the_first_of_all_is_known_or_looked_for(
+    values: list[float], changes: list[tuple[int, float] | None]
+) -> None:
+    """After arbitrary changes, and looks (``None``) that use up what was known."""
+    nodes: list[Any] = [Scored(value) for value in values]
+    known = Front()
+    for change in changes:
+        if change is not None:
+            place, score = change
+            if place < len(nodes):
+                nodes[place].score = score
+                if score <= known.bound:
+                    known.put(score, place)
+            continue
+        scores_now = [node.score for node in nodes]
+        first = known.first(nodes)
+        if first is None and not known.whole:
+            known.fill(np.array(scores_now, dtype=np.float64))
+            first = known.first(nodes)
+        place = lowest(scores_now)
+        assert first is (nodes[place] if place >= 0 else None)
 
 
 @pytest.mark.parametrize("policy", ["fair", "binpacking"])
