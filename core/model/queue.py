@@ -45,6 +45,7 @@ class Queue(Level):
     """
 
     __slots__ = (
+        "_barred",
         "_denominators",
         "above_guarantee",
         "admin_acl",
@@ -143,6 +144,8 @@ class Queue(Level):
         #: what ``reported`` counts for in the order of queues: less is earlier
         self.urgency = -_LOWEST
         self._denominators: tuple[tuple[int, int], ...] | None = None
+        #: types of which it may use nothing
+        self._barred: tuple[int, ...] = ()
         #: the fair share that its rank has rounded: how much it uses, and of how much
         self.share = 0, 1
 
@@ -283,19 +286,19 @@ class Queue(Level):
         """Priority and the 1.6+ fair share (5.4).
 
         Correctly rounded quotients are in the order of the exact ones, but two that differ a little
-        may be equal; ``ParentQueue.best`` decides between those, and between equals, by ``share``.
+        may be equal; ``first_of`` decides between those, and between equals, by ``share``.
         """
         share, most, of = 0.0, 0, 1
         allocated = self.allocated
         whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
         for place, whole in self._denominators or self._denominator():
             used = allocated[place]
-            if used > 0:
-                if whole <= 0:
-                    used = whole = 1
-                this: float = used / whole
-                if this > share or (this == share and used * of > most * whole):
-                    share, most, of = this, used, whole
+            this: float = used / whole
+            if this > share or (this == share and used * of > most * whole):
+                share, most, of = this, used, whole
+        for place in self._barred:
+            if allocated[place] > 0 and most < of:
+                share, most, of = 1.0, 1, 1
         self.share = most, of
         parent = self.parent
         sorts = parent is None or parent.properties.sort_priority
@@ -304,14 +307,17 @@ class Queue(Level):
         return rank
 
     def _denominator(self) -> tuple[tuple[int, int], ...]:
-        """For each type what its share is a share of: guaranteed, else the most it may ever use."""
+        """For each type what its share is a share of: guaranteed, else the most it may ever use. Of
+        what it may use nothing of, anything is all there is."""
         if self._denominators is None:
             # a type that no node has is no part of root's max
             most = {at: whole for at, whole in enumerate(self.partition.capacity) if whole}
             for queue in reversed(self.lineage[:-1]):
                 most.update(queue.limits)
             most.update(self.guaranteed_by_type)
-            self._denominators = tuple(sorted(most.items()))
+            known = sorted(most.items())
+            self._denominators = tuple([(at, whole) for at, whole in known if whole > 0])
+            self._barred = tuple([at for at, whole in known if whole <= 0])
         return self._denominators
 
     def touch(self) -> None:

@@ -55,6 +55,20 @@ def test_5_4_the_queue_with_the_smaller_fair_share_is_next() -> None:
     assert news(script.schedule()) == ["x/x0-0", "y/y0-0", "x/x1-0", "x/x2-0", "y/y1-0", "x/x3-0"]
 
 
+def test_5_4_of_what_a_queue_may_use_nothing_of_anything_is_all_there_is() -> None:
+    """a holds 1 of 100 memory, b 9: a is first, until it may use nothing of the memory it holds."""
+    free = tree("name: a", "name: b")
+    script = prepared(free, "x:a", "y:b", memory=100)
+    script.ask("x", "has", memory=1)
+    script.ask("y", "has", memory=9)
+    script.schedule()
+    script.ask("x", "x1", "x2", vcore=1)
+    script.ask("y", "y1", "y2", vcore=1)
+    assert news(script.schedule(1)) == ["x/x1-0"]
+    script.configure(tree("name: a, resources: {max: {memory: 0, vcore: 50}}", "name: b"))
+    assert news(script.schedule()) == ["y/y1-0", "y/y2-0", "x/x2-0"]
+
+
 def test_5_13_fair_share_is_the_largest_of_shares_of_guaranteed_or_root() -> None:
     """L: 10 of 20 memory and half of root's vcore: 0.5; R: 19 of 20 memory: 0.95. L is first."""
     script = prepared(
