@@ -65,13 +65,13 @@ def take_row(kernel: Kernel, first: Ask, spelled: list[bytes], at: int) -> int:
     partition, known, now = app.partition, app.asks, kernel.now
     asks = []
     for each in islice(spelled, at, None):
-        if not each.endswith(rest):
+        length = len(each) - len(rest) - 2
+        if not 0 < length < _SHORT or not each.endswith(rest):
             break
-        spelled_key = each[2 : -len(rest)]
-        if each[0] != _FIELD_1 or each[1] >= _SHORT or each[1] != len(spelled_key):
+        if each[0] != _FIELD_1 or each[1] != length:
             break
-        key = spelled_key.decode()
-        if not key or key in known:
+        key = each[2 : 2 + length].decode()
+        if key in known:
             break
         partition.arrivals += 1
         ask = known[key] = first.like(key, partition.arrivals, now)
