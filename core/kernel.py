@@ -122,15 +122,9 @@ class Kernel:
     def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
         """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
         story in its notes: that is a bug."""
-        try:
-            step = lifecycle.take(entity, trigger, info)
-        except InvalidTransition as bug:
-            self._tell_story(lifecycle, entity, bug)
-            raise
-        if step.moves:
-            entity.entries += 1
-        elif not step.effects:
-            return  # nothing has changed, and nothing follows
+        step = self._take(lifecycle, entity, trigger, info)
+        if step is None:
+            return
         self.journal.add(self.now, entity, step.edge, self.cause)
         if not step.quiet or lifecycle.name in self.entered:
             self._follow(lifecycle, entity, step, info)
@@ -140,27 +134,29 @@ class Kernel:
         returned, for ``Journal.add_all``."""
         taken: list[Taken] = []
         watched = lifecycle.name in self.entered
-        take = lifecycle.take
-        entity: Any = None
-        try:
-            for entity in entities:
-                step = take(entity, trigger, _NOTHING)
-                if step.moves:
-                    entity.entries += 1
-                elif not step.effects:
-                    taken.append(())
-                    continue
-                taken.append((entity, step.edge))
-                if watched or not step.quiet:
-                    self._follow(lifecycle, entity, step, _NOTHING)
-        except InvalidTransition as bug:
-            self._tell_story(lifecycle, entity, bug)
-            raise
+        for entity in entities:
+            step = self._take(lifecycle, entity, trigger, _NOTHING)
+            if step is None:
+                taken.append(())
+                continue
+            taken.append((entity, step.edge))
+            if watched or not step.quiet:
+                self._follow(lifecycle, entity, step, _NOTHING)
         return taken
 
-    def _tell_story(self, lifecycle: Lifecycle, entity: Any, bug: InvalidTransition) -> None:
-        for record in self.journal.story_of(lifecycle.name, entity):
-            bug.add_note(str(record))
+    def _take(self, lifecycle: Lifecycle, entity: Any, trigger: str, info: Info) -> Step | None:
+        """Change the state. ``None``: nothing has changed, and nothing follows."""
+        try:
+            step = lifecycle.take(entity, trigger, info)
+        except InvalidTransition as bug:
+            for record in self.journal.story_of(lifecycle.name, entity):
+                bug.add_note(str(record))
+            raise
+        if step.moves:
+            entity.entries += 1
+        elif not step.effects:
+            return None
+        return step
 
     def settle(self) -> None:
         """Fire what was queued, first come first served, until nothing is left."""
