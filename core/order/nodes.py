@@ -22,7 +22,7 @@ import numpy.typing as npt
 from quadriga.core.order.front import Front
 from quadriga.core.order.scores import Column, Scores
 from quadriga.core.order.shapes import Shape, Shapes
-from quadriga.core.resources import MAX_QUANTITY, Book
+from quadriga.core.resources import MAX_QUANTITY, Book, Vector
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
@@ -252,9 +252,14 @@ class NodeBoard:
         self._stale = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
+        first_of_size: dict[Vector, Node] = {}
         for place, node in enumerate(self.nodes):
             node.position = place
-            self._weigh(node)
+            alike = first_of_size.setdefault(tuple(node.total), node)
+            if alike is node:
+                self._weigh(node)
+            else:  # one copy for all, for each score reads it
+                node.weighed, node.weight = alike.weighed, alike.weight
             node.score = self.score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._front.clear()
