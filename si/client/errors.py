@@ -99,7 +99,7 @@ def _code(error: grpc.RpcError) -> grpc.StatusCode:
 
 def _wants_registration(error: grpc.RpcError) -> bool:
     trailing = error.trailing_metadata() if isinstance(error, grpc.aio.AioRpcError) else None
-    return AGAIN in dict(trailing or ())
+    return any(key == AGAIN for key, _ in trailing or ())
 
 
 def said_by(error: grpc.RpcError) -> str:

@@ -7,19 +7,22 @@ import random
 from collections import Counter
 
 import pytest
+from grpc import StatusCode
+from grpc.aio import AioRpcError, Metadata
 from hypothesis import given
 from hypothesis import strategies as st
 from transitions import MachineError
 
 from quadriga.si import RequestError
-from quadriga.si.client import Backoff, Tls, link
-from quadriga.si.client.errors import refusal
+from quadriga.si.client import Backoff, RegisterAgain, Tls, link
+from quadriga.si.client.errors import refusal, translated
 from quadriga.si.client.incoming import Incoming
 from quadriga.si.client.line import Line
 from quadriga.si.client.outgoing import Outgoing
 from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.server.ordering import Ordering
+from quadriga.si.wire import AGAIN
 
 KINDS = st.sampled_from([*STREAMS])
 
@@ -203,3 +206,12 @@ def test_a_refusal_is_the_same_error_on_both_sides(error: RequestError, rule: st
 
 def test_other_words_are_kept_as_they_are() -> None:
     assert refusal("go away: now", "NodeRequest").args == ("NodeRequest", "", "go away: now")
+
+
+def test_i43_whose_call_finds_no_registration_is_told_to_register_again() -> None:
+    """Also by the oldest grpcio, whose metadata is no mapping."""
+    said = Metadata(("other", "1"), (AGAIN, "again"))
+    lost = AioRpcError(StatusCode.NOT_FOUND, Metadata(), said, details="rm is not registered")
+    assert isinstance(translated(lost, "ExplainRequest", "here"), RegisterAgain)
+    refused = AioRpcError(StatusCode.NOT_FOUND, Metadata(), Metadata(("other", "1")), details="no")
+    assert isinstance(translated(refused, "ExplainRequest", "here"), RequestError)
