@@ -39,14 +39,14 @@ def spell_asks(request: AllocationRequest) -> list[bytes]:
         assert wire[at] == _FIELD_1
         length, at = wire[at + 1], at + 2
         if length >= _SHORT:
-            length, at = _long(wire, at - 1)
+            length, at = _length(wire, at - 1)
         found.append(wire[at : at + length])
         at += length
     return found
 
 
-def _long(wire: bytes, at: int) -> tuple[int, int]:
-    """A length in several bytes, seven bits in each, the lowest first; and where it ends."""
+def _length(wire: bytes, at: int) -> tuple[int, int]:
+    """The length that is spelled here, seven bits in each byte, the lowest first; and where it ends."""
     length = shift = 0
     while wire[at] >= _SHORT:
         length |= (wire[at] - _SHORT) << shift
@@ -58,8 +58,8 @@ def _long(wire: bytes, at: int) -> tuple[int, int]:
 def take_row(kernel: Kernel, first: Ask, spelled: list[bytes], at: int) -> int:
     """Take up those that stand from ``at`` on and are like ``first``, which stands before them and was
     taken up just now; how many these are."""
-    rest = _without_key(spelled[at - 1], first.ask_key)
-    if rest is None or not _is_plain(first):
+    rest = _without_key(spelled[at - 1]) if _is_plain(first) else None
+    if rest is None:
         return 0
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
@@ -81,11 +81,12 @@ def take_row(kernel: Kernel, first: Ask, spelled: list[bytes], at: int) -> int:
     return len(asks)
 
 
-def _without_key(spelled: bytes, key: str) -> bytes | None:
+def _without_key(spelled: bytes) -> bytes | None:
     """The bytes of an ask without its key; ``None`` if they do not begin with it."""
-    length = len(key.encode())
-    head = 2 if length < _SHORT else 3
-    return spelled[head + length :] if spelled[0] == _FIELD_1 else None
+    if spelled[0] != _FIELD_1:
+        return None
+    length, at = _length(spelled, 1)
+    return spelled[at + length :]
 
 
 def _is_plain(ask: Ask) -> bool:

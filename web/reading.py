@@ -98,8 +98,12 @@ class Reader:
     async def once(self, name: Hashable, look: Callable[[Scheduler], T]) -> T:
         """What ``look`` does, or takes away, is for the caller alone: it is neither shared nor kept.
         ``name`` is for the costs. Raises as ``read`` does."""
-        answer = self._ask(look)
-        await _told(answer)
+        place = object()  # nobody else asks for it
+        answer = self._waiting[place] = self._ask(look)
+        try:
+            await _told(answer)
+        finally:
+            del self._waiting[place]
         self._note(name, answer)
         found: T = answer.value
         return found
@@ -138,8 +142,6 @@ class Reader:
             del self._kept[name]
         answer = self._waiting.get(name)
         if answer is None or answer.begun:
-            if len(self._waiting) >= MOST_WAITING:
-                raise Refusal(503, "The scheduler is busy, and too many ask")
             answer = self._waiting[name] = self._ask(look)
         assert answer.future is not None
         try:
@@ -153,6 +155,8 @@ class Reader:
         return answer
 
     def _ask(self, look: Callable[[Scheduler], Any]) -> Answer:
+        if len(self._waiting) >= MOST_WAITING:
+            raise Refusal(503, "The scheduler is busy, and too many ask")
         answer = Answer()
         clock = self._clock
 

@@ -400,12 +400,6 @@ def first_of(queues: list[Any]) -> Any:
     """The first of some queues beside one another."""
     if len(queues) == 1:
         return queues[0]
-    if len(queues) == 2:
-        one, other = queues
-        rank, its_rank = one.rank or one.make_rank(), other.rank or other.make_rank()
-        if rank == its_rank:
-            return _first_of_tied(queues)
-        return one if rank < its_rank else other
     best: Any = None
     head: Key = ()
     tied: list[Queue] | None = None

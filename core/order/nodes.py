@@ -163,13 +163,8 @@ class NodeBoard:
             self._layout()
         if self.policy == FAIR and not shape.required_node:
             first = self._front.first(self.nodes) or self._look_again()
-            if first is not None:
-                available = first.available
-                for at, value in shape.need:
-                    if available[at] < value:
-                        break
-                else:
-                    return first
+            if first is not None and shape.fits(first.available):
+                return first
         column = shape.column
         if column is None or shape.synced != len(self._log):
             column = self._scores(shape)
