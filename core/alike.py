@@ -8,7 +8,6 @@ is said and written of them is what would have been, had each been taken up alon
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books
@@ -22,27 +21,31 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.si import AllocationRequest
 
-__all__ = ["spell_asks", "take_row"]
+__all__ = ["Spelled", "take_row"]
 
 #: a text or a message that is field 1, as ``asks`` is in the request and ``allocationKey`` in an ask,
 #: is this byte, the length in one byte or more, and the bytes of the content
 _FIELD_1: Final = b"\n"[0]
 #: lengths below this are spelled in one byte
 _SHORT: Final = 128
+#: so many bytes stand before a short key: the ask's field and length, and its own
+_HEAD: Final = 4
 
 
-def spell_asks(request: AllocationRequest) -> list[bytes]:
-    """The bytes of each ask."""
-    wire, at = request.SerializeToString(), 0
-    found = []
-    for _ in range(len(request.asks)):
-        assert wire[at] == _FIELD_1
-        length, at = wire[at + 1], at + 2
-        if length >= _SHORT:
-            length, at = _length(wire, at - 1)
-        found.append(wire[at : at + length])
-        at += length
-    return found
+class Spelled:
+    """The asks of a request as they are spelled; ``at`` is where the next one begins."""
+
+    __slots__ = ("at", "wire")
+
+    def __init__(self, request: AllocationRequest) -> None:
+        self.wire = request.SerializeToString() + bytes(_HEAD)  # so that one may look ahead
+        self.at = 0
+
+    def read(self) -> bytes:
+        """The next one."""
+        length, begin = _length(self.wire, self.at + 1)
+        self.at = begin + length
+        return self.wire[begin : self.at]
 
 
 def _length(wire: bytes, at: int) -> tuple[int, int]:
@@ -55,27 +58,35 @@ def _length(wire: bytes, at: int) -> tuple[int, int]:
     return length | wire[at] << shift, at + 1
 
 
-def take_row(kernel: Kernel, first: Ask, spelled: list[bytes], at: int) -> int:
-    """Take up those that stand from ``at`` on and are like ``first``, which stands before them and was
-    taken up just now; how many these are."""
-    rest = _without_key(spelled[at - 1]) if _is_plain(first) else None
+def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int) -> int:
+    """Take up those that follow and are like ``first``, whose ``own`` bytes were read and which was taken
+    up just now; how many these are, of ``most`` that are left."""
+    rest = _without_key(own) if _is_plain(first) else None
     if rest is None:
         return 0
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
+    seq = partition.arrivals
+    wire, at, size = spelled.wire, spelled.at, len(rest)
     asks = []
-    for each in islice(spelled, at, None):
-        length = len(each) - len(rest) - 2
-        if not 0 < length < _SHORT or not each.endswith(rest):
+    for _ in range(most):
+        begin = at + _HEAD
+        tail = begin + wire[begin - 1]
+        end = tail + size
+        if not (
+            wire[at] == wire[at + 2] == _FIELD_1
+            and wire[at + 1] == end - at - 2 < _SHORT
+            and wire[tail:end] == rest
+        ):
             break
-        if each[0] != _FIELD_1 or each[1] != length:
-            break
-        key = each[2 : 2 + length].decode()
+        key = wire[begin:tail].decode()
         if key in known:
             break
-        partition.arrivals += 1
-        ask = known[key] = first.like(key, partition.arrivals, now)
+        seq += 1
+        at = end
+        ask = known[key] = first.like(key, seq, now)
         asks.append(ask)
+    partition.arrivals, spelled.at = seq, at
     if asks:
         _enter(kernel, first, asks)
     return len(asks)

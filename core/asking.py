@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
-from quadriga.core.alike import spell_asks, take_row
+from quadriga.core.alike import Spelled, take_row
 from quadriga.core.ending import Removed, drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
@@ -53,10 +53,10 @@ _READ_LIMIT: Final = 10_000
 def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
-    spelled = spell_asks(request) if len(messages) > 1 else []
+    spelled = Spelled(request)
     rejected = []
     while at < len(messages):
-        message = messages[at]
+        message, wire = messages[at], spelled.read()
         at += 1
         try:
             ask = _take_up(kernel, rm, message)
@@ -71,7 +71,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
             )
         else:
             if ask is not None and at < len(messages):
-                at += take_row(kernel, ask, spelled, at)
+                at += take_row(kernel, ask, wire, spelled, len(messages) - at)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)

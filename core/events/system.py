@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.events.records import Bundle, Entry, Record, message_of, records_of
@@ -28,6 +29,10 @@ __all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "
 
 #: a resource manager is sent its events at multiples of this since it registered (2.10)
 PUSH_INTERVAL: Final = 2 * SECOND
+
+
+#: how many records a bundle is
+_number_in = itemgetter(1)
 
 
 def _number_of(entry: Entry) -> int:
@@ -143,7 +148,7 @@ class EventLog:
                 self.enter(bundle, bundle[1])
         else:
             events.entries.extend(bundles)
-            events.created += sum(bundle[1] for bundle in bundles)
+            events.created += sum(map(_number_in, bundles))
 
     def _keep(self, entry: Entry, number: int) -> None:
         """Store it, as far as there is room, and see to it that it is sent."""
