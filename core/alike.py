@@ -67,17 +67,19 @@ def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
     seq = partition.arrivals
-    wire, at, size = spelled.wire, spelled.at, len(rest)
+    wire, at = spelled.wire, spelled.at
+    width, head = 0, b""
     asks = []
     for _ in range(most):
         begin = at + _HEAD
-        tail = begin + wire[begin - 1]
-        end = tail + size
-        if not (
-            wire[at] == wire[at + 2] == _FIELD_1
-            and wire[at + 1] == end - at - 2 < _SHORT
-            and wire[tail:end] == rest
-        ):
+        if wire[at:begin] != head:  # a key of another length than the last one
+            width = wire[begin - 1]
+            head = _head_of(width, len(rest))
+            if wire[at:begin] != head:
+                break
+        tail = begin + width
+        end = tail + len(rest)
+        if wire[tail:end] != rest:
             break
         key = wire[begin:tail].decode()
         if key in known:
@@ -98,6 +100,13 @@ def _without_key(spelled: bytes) -> bytes | None:
         return None
     length, at = _length(spelled, 1)
     return spelled[at + length :]
+
+
+def _head_of(key: int, rest: int) -> bytes:
+    """What stands before a key of this length, if so much follows it; empty where lengths are spelled in
+    more than a byte."""
+    length = 2 + key + rest
+    return bytes((_FIELD_1, length, _FIELD_1, key)) if length < _SHORT else b""
 
 
 def _is_plain(ask: Ask) -> bool:
