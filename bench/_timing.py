@@ -9,6 +9,7 @@ from statistics import median
 from time import process_time_ns
 
 from quadriga import si
+from quadriga.cli.memory import look_less_often
 from quadriga.sim.script import resource
 
 ROUNDS = 3
@@ -33,7 +34,7 @@ def service_memory() -> Iterator[None]:
     """The garbage collector as the command line sets it, and nothing left over from before."""
     before = gc.get_threshold()
     gc.collect()
-    gc.set_threshold(100_000, 50, 100)
+    look_less_often()
     try:
         yield
     finally:

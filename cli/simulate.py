@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.cli.connecting import add_connection, connect
 from quadriga.cli.errors import FOUND, CommandError, about
+from quadriga.cli.memory import look_less_often
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
@@ -134,8 +134,7 @@ def run(arguments: Namespace) -> int:
         return 0
     for path in (arguments.journal, arguments.json):
         _must_be_writable(path)
-    # a simulation makes few cycles and many objects that live long: look for garbage less often
-    gc.set_threshold(100_000, 50, 100)
+    look_less_often()
     from quadriga.cli.progress import Progress
     from quadriga.sim.errors import ConfigurationRefused, SimulationError
 

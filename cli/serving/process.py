@@ -8,7 +8,6 @@ seems alive is worse than one that is started again.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
+from quadriga.cli.memory import look_less_often
 from quadriga.cli.serving import inputs, logs
 from quadriga.cli.serving.journal_file import JournalFile
 from quadriga.cli.serving.notify import Notifier
@@ -66,8 +66,7 @@ def serve(settings: Settings) -> int:
     if settings.demo or settings.client_clock:  # a line for every job would drown all others
         logging.getLogger("quadriga.applications").setLevel(logging.WARNING)
     before, threading.excepthook = threading.excepthook, _thread_failed
-    # what is kept is kept for long: looking for garbage often costs up to a quarter of the time
-    gc.set_threshold(100_000, 50, 100)
+    look_less_often()
     try:
         return asyncio.run(_Process(settings, queues, access).run(text))
     finally:
