@@ -250,6 +250,9 @@ def test_a_compiled_wheel_decides_the_same(
         words = ("-W", "error", repository / "examples" / f"{example}.py")
         said = run(commands / "python", *words, cwd=tmp_path)
         assert said == run(clean / "python", *words, cwd=tmp_path)
+    words = ("draw", "application", "--format", "md")  # with what its guards say of themselves
+    drawn = run(commands / "quadriga", *words, cwd=tmp_path)
+    assert drawn == run(clean / "quadriga", *words, cwd=tmp_path)
     journals = []
     for at, folder in enumerate((commands, clean)):
         journal = tmp_path / f"{at}.jsonl"
