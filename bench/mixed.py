@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from bench import Figure, _sizes
 from bench._cluster import RM, allocations_in, registered
-from bench._timing import Clock, floor, service_memory
+from bench._timing import Clock, Pace, service_memory
 from quadriga import si
 from quadriga.core import Scheduler
 from quadriga.core.outbox import Output
@@ -62,14 +62,14 @@ def measure() -> list[Figure]:
 
 
 class _Run(NamedTuple):
-    """ns of each thing that was done, and the floor around them."""
+    """ns of each thing that was done, and the floor meanwhile."""
 
     spent: dict[str, float]
     floor: float
 
 
 def _run(nodes: int, turns: int, reservations: bool) -> _Run:
-    before = floor()
+    pace = Pace()
     scheduler = registered(_config(nodes))
     if not reservations:
         off = {"scheduler.disableReservation": "true"}
@@ -91,7 +91,9 @@ def _run(nodes: int, turns: int, reservations: bool) -> _Run:
         held += _new(outputs)
         first = len(held)
         assert first > 4 * nodes
-        for _ in range(turns):
+        for turn in range(turns):
+            if turn % 10 == 0:
+                pace.look()
             now += 10**8
             ending, held = held[: nodes // 10], held[nodes // 10 :]
             releases, asks = _releases(ending), _asks(islice(numbers, len(ending)))
@@ -115,7 +117,7 @@ def _run(nodes: int, turns: int, reservations: bool) -> _Run:
         "an allocation in steady state": deciding.spent / placed,
         "an allocation with its release and ask": steady / placed,
     }
-    return _Run(spent, (before + floor()) / 2)
+    return _Run(spent, pace.floor)
 
 
 def _send(outputs: list[Output]) -> None:

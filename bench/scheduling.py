@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from bench import Figure, _sizes
 from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, registered
-from bench._timing import Clock, floor, per_call, service_memory
+from bench._timing import Clock, Pace, floor, per_call, service_memory
 from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.order.shapes import Shape
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """ns for one pod, in all and for the decision alone, and the floor measured around it."""
+    """ns for one pod, in all and for the decision alone, and the floor meanwhile."""
 
     whole: float
     decision: float
@@ -53,6 +53,8 @@ class Cost(NamedTuple):
 
 #: decisions at a time, as in the service
 SLICE = 256
+#: so many pods are decided on between two looks at the floor
+LOOK = 2_000
 SHAPES = ("repeat", "u50", "u2")
 
 
@@ -88,7 +90,7 @@ def measure() -> list[Figure]:
     return figures
 
 
-def cost_of(case: Case, rounds: int = 3) -> Cost:
+def cost_of(case: Case, rounds: int = 5) -> Cost:
     """The run in the middle of a few."""
     return sorted((run(case) for _ in range(rounds)), key=lambda cost: cost.floors)[rounds // 2]
 
@@ -119,12 +121,12 @@ def prepared(
 def run(case: Case) -> Cost:
     scheduler, requests = prepared(case)
     asking, deciding, saying = Clock(), Clock(), Clock()
-    before = floor()
+    pace = Pace()
     with service_memory():
         with asking:
             for request in requests:
                 scheduler.apply(request, 0)
-        pods, going = 0, True
+        pods, looked, going = 0, 0, True
         while going:
             with deciding:
                 outputs = scheduler.schedule(0, budget=SLICE)
@@ -133,10 +135,12 @@ def run(case: Case) -> Cost:
                 for _, message in outputs:
                     message.SerializeToString()
             pods += allocations_in(outputs)
+            if pods - looked >= LOOK:
+                pace.look()
+                looked = pods
     assert pods == case.pods
     whole = asking.spent + deciding.spent + saying.spent
-    around = (before + floor()) / 2
-    return Cost(whole / case.pods, deciding.spent / case.pods, around)
+    return Cost(whole / case.pods, deciding.spent / case.pods, pace.floor)
 
 
 def _tail() -> list[Figure]:
