@@ -410,6 +410,29 @@ def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
     assert list(app.asks) == [each for each in ("first", key, f"{key}2", "last") if each]
 
 
+@pytest.mark.parametrize("key", ["k", "k" * 100, "k" * 300])
+@pytest.mark.parametrize("tag", ["", "t", "t" * 300])
+def test_a_row_ends_at_an_ask_that_says_more(key: str, tag: str) -> None:
+    world = World(2, 1)
+    request = si.AllocationRequest(rmID=RM)
+    says_more = (False, True, False, False, True)
+    for at, more in enumerate(says_more):
+        request.asks.add(
+            allocationKey=f"{key}-{at}",
+            applicationID="app-0",
+            resourceAsk=resource({"memory": 10}),
+            maxAllocations=1,
+            tags={"tag": tag} if tag else {},
+            Originator=more,
+        )
+    world.apply(request)
+    asks = world.scheduler.partition().applications["app-0"].asks
+    assert list(asks) == [f"{key}-{at}" for at in range(len(says_more))]
+    assert [ask.seq - asks[f"{key}-0"].seq for ask in asks.values()] == list(range(len(says_more)))
+    assert tuple(ask.terms.originator for ask in asks.values()) == says_more
+    assert all(ask.terms.tags.get("tag", "") == tag for ask in asks.values())
+
+
 # -- what they must not take for granted -----------------------------------------------------------
 
 LIMITED = f"""\
