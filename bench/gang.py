@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from statistics import median
+from typing import NamedTuple
+
 from bench import Figure, _sizes
 from bench._cluster import (
     RM,
@@ -23,8 +26,10 @@ def measure() -> list[Figure]:
     """Multiples of the floor for a placeholder placed, and for one replaced and confirmed."""
     nodes, apps, members = (5_000, 250, 200) if _sizes.FULL else (1_000, 50, 200)
     costs = [_run(nodes, apps, members) for _ in range(5)]
-    placed_ns, placed = sorted((each[0], each[0] / each[2]) for each in costs)[2]
-    replaced_ns, replaced = sorted((each[1], each[1] / each[2]) for each in costs)[2]
+    placed_ns = median(cost.placed for cost in costs)
+    replaced_ns = median(cost.replaced for cost in costs)
+    placed = median(cost.placed / cost.floor for cost in costs)
+    replaced = median(cost.replaced / cost.floor for cost in costs)
     size = f"{nodes:,} nodes, {apps} gangs of {members}"
     return [
         Figure(f"{size}: placeholders placed a second", 1e9 / placed_ns, "/s"),
@@ -34,9 +39,16 @@ def measure() -> list[Figure]:
     ]
 
 
-def _run(nodes: int, apps: int, members: int) -> tuple[float, float, float]:
+class _Cost(NamedTuple):
     """ns for a placeholder asked for and placed, and for one asked for, replaced and confirmed; the
     floor meanwhile."""
+
+    placed: float
+    replaced: float
+    floor: float
+
+
+def _run(nodes: int, apps: int, members: int) -> _Cost:
     pace = Pace()
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_nodes(scheduler, nodes)
@@ -69,7 +81,7 @@ def _run(nodes: int, apps: int, members: int) -> tuple[float, float, float]:
                 message.SerializeToString()
         assert allocations_in(outputs) == apps * members
     pace.look()
-    return placing.spent / (apps * members), replacing.spent / (apps * members), pace.floor
+    return _Cost(placing.spent / (apps * members), replacing.spent / (apps * members), pace.floor)
 
 
 def _asks(apps: int, members: int, *, placeholder: bool) -> list[si.AllocationRequest]:

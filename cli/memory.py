@@ -5,15 +5,15 @@ from __future__ import annotations
 import gc
 from typing import Final
 
-__all__ = ["THRESHOLDS", "look_less_often"]
+__all__ = ["look_less_often"]
 
 #: New objects until they are looked through, and how often that is done until the older ones are looked
 #: through as well. Most of what is made here stays, so looking often costs up to a quarter of the time for
-#: nothing; but all that are looked at together hold everything else up, these for some 8 ms. A burst of ten
+#: nothing; but all that are looked at together hold everything else up, these for about 10 ms. A burst of ten
 #: thousand pods makes 40,000, and passes without a look.
-THRESHOLDS: Final = (50_000, 50, 100)
+_THRESHOLDS: Final = (50_000, 50, 100)
 
 
 def look_less_often() -> None:
     """For processes with many objects that live long."""
-    gc.set_threshold(*THRESHOLDS)
+    gc.set_threshold(*_THRESHOLDS)

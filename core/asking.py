@@ -53,10 +53,11 @@ _READ_LIMIT: Final = 10_000
 def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
-    spelled = Spelled(request)
+    spelled = Spelled(request) if len(messages) > 1 else None
     rejected = []
     while at < len(messages):
-        message, wire = messages[at], spelled.read()
+        message = messages[at]
+        own = spelled.read() if spelled is not None else b""
         at += 1
         try:
             ask = _take_up(kernel, rm, message)
@@ -70,8 +71,8 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
                 )
             )
         else:
-            if ask is not None and at < len(messages):
-                at += take_row(kernel, ask, wire, spelled, len(messages) - at)
+            if ask is not None and spelled is not None:
+                at += take_row(kernel, ask, own, spelled, len(messages) - at)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)
