@@ -186,11 +186,13 @@ class Heard(NullCallback):
     def __init__(self) -> None:
         self.messages: list[Any] = []
         self.events: list[EventRecord] = []
+        self._placed = 0
         self._changed = threading.Condition()
 
     def _note(self, message: Any) -> None:
         with self._changed:
             self.messages.append(message)
+            self._placed += len(placed([message]))
             self._changed.notify_all()
 
     update_allocation = _note  # type: ignore[assignment]
@@ -206,6 +208,13 @@ class Heard(NullCallback):
     def wait_for(self, what: Callable[[list[Any]], bool]) -> None:
         with self._changed:
             assert self._changed.wait_for(lambda: what(self.messages), PATIENCE), self.messages
+
+    def wait_for_placed(self, count: int) -> None:
+        """Until so many allocations were said. They are counted as they come: to look through all
+        messages at each of them takes longer and longer."""
+        with self._changed:
+            enough = self._changed.wait_for(lambda: self._placed >= count, PATIENCE)
+            assert enough, f"{self._placed} of {count} in {len(self.messages)} messages"
 
     def wait_for_events(self, what: Callable[[list[EventRecord]], bool]) -> None:
         with self._changed:

@@ -403,10 +403,10 @@ def test_a_slow_callback_does_not_hold_up_others_nor_lose_anything(
         for n in range(10):
             keys = [f"p-{n}-{m}" for m in range(200)]
             rm.update_allocation(asks("a", *keys, rm_id=rm_id))
-    quick.wait_for(lambda messages: len(placed(messages)) == 2000)
+    quick.wait_for_placed(2000)
     assert placed(slow.messages) == []
     go_on.set()
-    slow.wait_for(lambda messages: len(placed(messages)) == 2000)
+    slow.wait_for_placed(2000)
     assert len(set(placed(slow.messages))) == 2000
 
 
@@ -426,7 +426,9 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
             self._note(response)
 
     keys = [f"p-{n}" for n in range(20_000)]
-    with Serving(limits=Limits(backlog_bytes=1_600_000, batch_bytes=2_000)) as small:
+    # Half of this much waits before the end, all of it never: else the scheduler might give the RM
+    # up before it hears that the RM is slow.
+    with Serving(limits=Limits(backlog_bytes=3_200_000, batch_bytes=2_000)) as small:
         heard = Stuck()
         rm = client(address=small.address)
         rm.register_resource_manager(register(), heard)
@@ -436,7 +438,7 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
             rm.update_allocation(asks("a", *keys[n : n + 100]))
         until(small, lambda core: state_of(core) == "Paused")
         go_on.set()
-        heard.wait_for(lambda messages: len(placed(messages)) >= len(keys))
+        heard.wait_for_placed(len(keys))
         assert placed(heard.messages) == keys
         rm.close()
 

@@ -59,7 +59,7 @@ def test_i6_a_connection_that_is_back_in_time_has_lost_nothing(
         rm.update_allocation(asks("a", key))
         if n % 400 == 200:
             wire.cut(mend=True)
-    heard.wait_for(lambda messages: len(placed(messages)) >= len(keys))
+    heard.wait_for_placed(len(keys))
     assert placed(heard.messages) == keys
     assert AWAY in told.states
     assert FORGOTTEN not in told.states
