@@ -210,11 +210,12 @@ class Heard(NullCallback):
             assert self._changed.wait_for(lambda: what(self.messages), PATIENCE), self.messages
 
     def wait_for_placed(self, count: int) -> None:
-        """Until so many allocations were said. They are counted as they come: to look through all
-        messages at each of them takes longer and longer."""
+        """Until so many allocations were said, and no more. They are counted as they come: to look
+        through all messages at each of them takes longer and longer."""
         with self._changed:
-            enough = self._changed.wait_for(lambda: self._placed >= count, PATIENCE)
-            assert enough, f"{self._placed} of {count} in {len(self.messages)} messages"
+            self._changed.wait_for(lambda: self._placed >= count, PATIENCE)
+            told = f"{self._placed} of {count} in {len(self.messages)} messages"
+            assert self._placed == count, told
 
     def wait_for_events(self, what: Callable[[list[EventRecord]], bool]) -> None:
         with self._changed:
