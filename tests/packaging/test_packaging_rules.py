@@ -6,8 +6,27 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: needs the gRPC server, which does not exist yet
-NOT_YET = {"I2", "I43"}
+#: rules that are not built yet: gangs that do not starve one another
+GANGS = {"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8"}
+#: the repairs that are under way
+# fmt: off
+REPAIRS = {
+    "X35",
+    "X36",
+    "X37",
+    "X38",
+    "X39",
+    "X40",
+    "X41",
+    "X42",
+    "X43",
+    "X44",
+    "X45",
+    "X46",
+    "X47",
+}
+# fmt: on
+NOT_YET = GANGS | REPAIRS
 
 
 def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
@@ -19,4 +38,4 @@ def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
     )
     *lines, closing = listing.stdout.splitlines()
     assert "rules are named by a test" in closing, listing.stderr
-    assert sorted({line.split()[0] for line in lines} - NOT_YET) == []
+    assert {line.split()[0] for line in lines} == NOT_YET
