@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.config import parse_duration
+from quadriga.core.failures import FailureLog
 from quadriga.core.resources import Book, Vector, add
 from quadriga.fsm import allocation as allocation_life
 
@@ -43,10 +44,18 @@ def check_interval(extra: Mapping[str, str]) -> int:
         return CHECK_EVERY
 
 
-def check_health(partitions: Iterable[Partition], errors: int = 0) -> HealthObject:
-    """All checks, in YuniKorn's order. ``errors`` are the bugs of ours that the driver has met,
-    ``SchedulerService.failures``."""
+def check_health(
+    partitions: Iterable[Partition],
+    failures: FailureLog | None = None,
+    now: int = 0,
+    since: int | None = None,
+) -> HealthObject:
+    """All checks, in YuniKorn's order. ``failures`` are the bugs of ours that the driver survived
+    (``SchedulerService.failure_log``); the first check fails for those that are recent at ``now``
+    (ns), or came after ``since``, the time of the check before."""
     partitions = list(partitions)
+    failures = failures or FailureLog()
+    errors = failures.recent(now, since)
     nodes = [node for partition in partitions for _, node in sorted(partition.nodes.items())]
     failed = [f"{p.key}/{name}" for p in partitions for name in sorted(p.failed_nodes)]
     checks = [
@@ -54,7 +63,7 @@ def check_health(partitions: Iterable[Partition], errors: int = 0) -> HealthObje
             _ERRORS,
             "Check for scheduling error entries in metrics",
             not errors,
-            f"scheduling errors so far: {errors}",
+            failures.diagnosis(errors),
         ),
         _check(
             _FAILED,

@@ -126,7 +126,11 @@ class Scheduler:
                     break
                 rounds = max(1, min(turn, budget) // len(own))
                 allowed = rounds if limit is None else min(limit, rounds)
-            rounds, more = _serve(kernel, own, allowed)
+            try:
+                rounds, more = _serve(kernel, own, allowed)
+            except Exception:  # a bug, or a predicate that raises: all others come first next time
+                self._next = _after(owners, own)
+                raise
             if budget is not None:
                 budget -= rounds * len(own)
             most = max(most, rounds)
@@ -413,6 +417,12 @@ class Scheduler:
 def _is_served(partition: Partition) -> bool:
     """Partitions of a resource manager that is away are not scheduled (2.10)."""
     return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
+
+
+def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
+    """The resource manager that comes after this one."""
+    following = owners[(owners.index(own) + 1) % len(owners)]
+    return following[0].rm.rm_id
 
 
 def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int, list[Partition]]:

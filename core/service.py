@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from quadriga.core.callbacks import Callbacks
 from quadriga.core.default_queues import DefaultQueues
 from quadriga.core.dispatcher import Request
+from quadriga.core.failures import FailureLog
 from quadriga.core.inbox import Closed, Inbox, Piece, Work
 from quadriga.core.kernel import Options
 from quadriga.core.metering import Meter, Stopwatch
@@ -79,8 +80,8 @@ class SchedulerService:
     ) -> None:
         self.scheduler = Scheduler(options)
         self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
-        #: messages refused because of a bug of ours
-        self.failures = 0
+        #: bugs of ours that were met and survived
+        self.failure_log = FailureLog()
         self._queues = DefaultQueues(self.scheduler)
         self._clock = clock
         self._slice = slice_size
@@ -359,6 +360,11 @@ class SchedulerService:
         self.read(look)
 
     @property
+    def failures(self) -> int:
+        """How many bugs of ours were met and survived."""
+        return self.failure_log.count
+
+    @property
     def meter(self) -> Meter | None:
         """Who measures, if anybody does."""
         return self._watch.meter
@@ -432,7 +438,7 @@ class SchedulerService:
                 _summaries.info("YK_APP_SUMMARY: %s", json.dumps(summary.fields()))
             return outputs
         except InvalidTransition as bug:
-            self.failures += 1
+            self.failure_log.note(bug, self._latest)
             story = self.scheduler.story(f"{bug.lifecycle}/{bug.key}")
             _log.exception("refused: %s\n%s", bug, "\n".join(map(str, story)))
             return []
@@ -470,8 +476,8 @@ class SchedulerService:
         """Work that nobody asked for, so that nobody else hears of a bug in it."""
         try:
             return self._guarded(work)
-        except Exception:
-            self.failures += 1
+        except Exception as error:
+            self.failure_log.note(error, self._latest)
             _log.exception("failed, and goes on")
             return []
 

@@ -77,9 +77,11 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
 
 
 def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
-    """Whether something comes before, or has a say in, every single decision."""
+    """Whether nothing can be decided here, or something comes before, or has a say in, every single
+    decision."""
     return bool(
         partition.state == queue_life.STOPPED
+        or not partition.nodes
         or partition.vain.known
         or partition.woken
         or partition.rm.rm_id in kernel.predicates

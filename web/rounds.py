@@ -32,7 +32,7 @@ async def check(site: Site) -> int:
     def look(scheduler: Scheduler) -> int:
         wanted = [check_interval(rm.extra) for rm in scheduler.resource_managers()]
         if any(wanted) or not wanted:
-            site.views.check_health(site.service.failures)
+            site.views.check_health(site.service.failure_log, site.service.now())
         return min(filter(None, wanted), default=CHECK_EVERY)
 
     return max(_LEAST, await site.reader.once("health check", look))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.core.config import ConfigError, load
 from quadriga.core.dialect import Dialect
+from quadriga.core.failures import FailureLog
 from quadriga.core.health import check_health
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.views.applications import ApplicationSeen, see_application, show_application
@@ -97,6 +98,8 @@ class Views:
         self.start_time = start_time
         self.history = history if history is not None else History()
         self._health: objects.HealthObject | None = None
+        #: when that was checked
+        self._checked: int | None = None
 
     # -- clusters, partitions, queues --------------------------------------------------------------
 
@@ -253,9 +256,14 @@ class Views:
 
     # -- health, history, counters -----------------------------------------------------------------
 
-    def check_health(self, errors: int = 0) -> objects.HealthObject:
-        """Check now, and remember the result. ``errors`` are ``SchedulerService.failures``."""
-        self._health = check_health(self.scheduler.partitions(), errors)
+    def check_health(
+        self, failures: FailureLog | None = None, now: int | None = None
+    ) -> objects.HealthObject:
+        """Check now, and remember the result. ``failures`` is ``SchedulerService.failure_log``, and
+        ``now`` (ns) the service's time, which may be ahead of the scheduler's."""
+        now = self.scheduler.now if now is None else now
+        self._health = check_health(self.scheduler.partitions(), failures, now, self._checked)
+        self._checked = now
         return self.health()
 
     def health(self) -> objects.HealthObject:

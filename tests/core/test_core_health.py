@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from everything_life import Life
 
+from quadriga.core.failures import FailureLog
 from quadriga.core.health import CHECK_EVERY, check_health, check_interval
 from quadriga.core.views import Views
+from quadriga.fsm.table import SECOND
 from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest
 from quadriga.sim.script import Script, resource
 
@@ -41,9 +43,9 @@ CHECKS = [
 ]
 
 
-def failing(script: Script, errors: int = 0) -> dict[int, str]:
+def failing(script: Script) -> dict[int, str]:
     """The checks that fail, by their place, with what they say."""
-    found = check_health(script.scheduler.partitions(), errors)
+    found = check_health(script.scheduler.partitions())
     checks = found["HealthChecks"]
     assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
     wrong = {
@@ -84,8 +86,58 @@ def test_2_12_nobody_is_registered() -> None:
     assert failing(script) == {}
 
 
-def test_2_12_errors_that_the_driver_has_met() -> None:
-    assert failing(Script(), errors=3) == {0: "scheduling errors so far: 3"}
+def first_check(views: Views, failures: FailureLog, now: int) -> tuple[bool, str]:
+    """Whether the check for scheduling errors succeeds, and what it says."""
+    found = views.check_health(failures, now)
+    check = found["HealthChecks"][0]
+    assert found["Healthy"] == check["Succeeded"]
+    return check["Succeeded"], check["DiagnosisMessage"]
+
+
+def test_2_12_a_scheduling_error_is_named_and_forgiven_after_ten_minutes() -> None:
+    views, failures = Views(Script().scheduler), FailureLog()
+    assert first_check(views, failures, 0) == (True, "scheduling errors since the start: 0")
+    for at in (60, 61, 65):
+        failures.note(IndexError("index 1 is out of bounds"), at * SECOND)
+    failures.note(KeyError("n1"), 64 * SECOND)
+    assert first_check(views, failures, 90 * SECOND) == (
+        False,
+        "scheduling errors since the start: 4, 4 of them recent: "
+        "KeyError: 'n1' (once, at 1970-01-01T00:01:04Z); "
+        "IndexError: index 1 is out of bounds (3 times, last at 1970-01-01T00:01:05Z)",
+    )
+    for at in (120, 64 + 599):
+        assert not first_check(views, failures, at * SECOND)[0]
+    assert first_check(views, failures, (65 + 600) * SECOND) == (
+        True,
+        "scheduling errors since the start: 4, none of them recent",
+    )
+    failures.note(KeyError("n2"), 700 * SECOND)
+    assert first_check(views, failures, 700 * SECOND) == (
+        False,
+        "scheduling errors since the start: 5, 1 of them recent: "
+        "KeyError: 'n2' (once, at 1970-01-01T00:11:40Z)",
+    )
+
+
+def test_2_12_an_error_between_two_rare_checks_is_seen() -> None:
+    views, failures = Views(Script().scheduler), FailureLog()
+    assert first_check(views, failures, 0)[0]
+    failures.note(KeyError("n1"), 100 * SECOND)
+    assert not first_check(views, failures, 3600 * SECOND)[0]
+    assert first_check(views, failures, 7200 * SECOND)[0]
+
+
+def test_2_12_many_errors_are_told_in_short() -> None:
+    failures = FailureLog()
+    for at in range(5_000):
+        failures.note(ValueError(f"{at % 8} \n" + "x" * 5_000), at)
+    succeeded, said = first_check(Views(Script().scheduler), failures, 5_000)
+    assert not succeeded
+    assert said.startswith("scheduling errors since the start: 5000, at least 1000 of them recent")
+    assert said.endswith("and 3 other errors")
+    assert said.isprintable()
+    assert len(said) < 2_000
 
 
 def test_2_12_a_node_that_could_not_be_taken_up() -> None:

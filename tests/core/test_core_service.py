@@ -25,6 +25,7 @@ from service_side import (
 )
 
 from quadriga.core import Options, Scheduler, SchedulerService
+from quadriga.core.failures import Failure
 from quadriga.fsm import InvalidTransition
 from quadriga.si import (
     AllocationResponse,
@@ -326,6 +327,9 @@ def test_an_illegal_trigger_in_a_step_is_counted_too(
     manual.read(lambda core: setattr(core.application("app").asks["a"], "state", "Rejected"))
     manual.step(1)
     assert manual.failures == 1
+    assert manual.failure_log.recent(1) == [
+        Failure(1, "InvalidTransition: ask 'app/a' cannot 'allocate' in state Rejected")
+    ]
     assert "ask 'app/a' cannot 'allocate' in state Rejected" in caplog.text
     assert "Initial --submit--> Pending" in caplog.text
 
@@ -352,6 +356,8 @@ def test_a_failure_of_a_timer_does_not_end_the_thread(caplog: pytest.LogCaptureF
         service.update_node(nodes("n1"))
         heard.wait_for(lambda messages: len(messages) == 1)
         assert service.failures == 1
+        (failure,) = service.failure_log.recent(service.now())
+        assert "a timer that nobody knows" in failure.text
     assert "a timer that nobody knows" in caplog.text
 
 

@@ -464,3 +464,61 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_streak(eager: Non
     keys = [a.key for a in partition.nodes["n1"].allocations]
     pods = [f"{app}/pod-{at}-0" for app in ("first", "second") for at in range(5)]
     assert keys[2:] == [*pods, "second/large-0"]
+
+
+# -- the last node goes in between -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+@pytest.mark.parametrize("budget", [False, True])
+def test_i32_the_last_node_goes_while_asks_wait(policy: str, budget: bool) -> None:
+    """A call that ended at its limit goes straight on with a streak: there may be no nodes by then."""
+    one_policy = f"    nodesortpolicy: {{type: {policy}}}\n"
+    script = Script(ONE_QUEUE + one_policy)
+    script.node("n1", vcore=1_000)
+    script.app("app")
+    script.ask("app", *(f"k{at}" for at in range(100)), vcore=1)
+    if budget:
+        script.scheduler.schedule(script.now, budget=20)
+    else:
+        script.schedule(20)
+    assert script.scheduler.unfinished
+    script.node("n1", si.NodeInfo.DECOMISSION)
+    assert script.schedule() == []
+    assert not script.scheduler.unfinished
+    script.node("n2", vcore=1_000)
+    assert len(script.schedule()) == 80
+
+
+def test_i32_the_last_node_goes_while_members_wait_for_placeholders() -> None:
+    script = Script()
+    script.node("n1", vcore=100)
+    script.app("gang", gang={"vcore": 40})
+    script.ask("gang", *(f"p{at}" for at in range(40)), group="g", placeholder=True, vcore=1)
+    script.schedule()
+    script.ask("gang", *(f"m{at}" for at in range(40)), group="g", vcore=1)
+    script.schedule(10)
+    assert script.scheduler.unfinished
+    script.node("n1", si.NodeInfo.DECOMISSION)
+    assert script.schedule() == []
+
+
+def test_i9_an_error_in_the_decisions_of_one_does_not_stop_the_others() -> None:
+    """A predicate that raises ends a call; in the next one all others come first."""
+    first = Script(rm_id="a")
+    second = Script(rm_id="b", scheduler=first.scheduler)
+
+    def broken(key: str, node_id: str, allocate: bool) -> str | None:
+        raise OSError("out of order")
+
+    first.scheduler.set_predicate("a", broken)
+    for script in (first, second):
+        script.node("n1", vcore=9)
+        script.app("app")
+        script.ask("app", "k", vcore=1)
+    with pytest.raises(OSError, match="out of order"):
+        first.schedule()
+    with pytest.raises(OSError, match="out of order"):
+        first.schedule()
+    assert list(first.scheduler.partition(rm_id="a").applications["app"].allocations) == []
+    assert list(first.scheduler.partition(rm_id="b").applications["app"].allocations) == ["k-0"]

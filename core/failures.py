@@ -1,0 +1,81 @@
+"""Errors that the driver survived: bugs of ours that would have ended it, for the health check.
+
+A failure is remembered with its time, so the health check can say what happened and when, and can
+succeed again when nothing has gone wrong for a while.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple
+
+from quadriga.fsm.table import MINUTE
+
+__all__ = ["KEPT_FOR", "Failure", "FailureLog"]
+
+#: ns for which a failure counts as recent
+KEPT_FOR: Final = 10 * MINUTE
+
+#: so many failures are remembered
+_MOST: Final = 1000
+#: so many different errors are listed
+_LISTED: Final = 5
+#: so many characters of an error's text are kept
+_LONGEST: Final = 200
+
+
+class Failure(NamedTuple):
+    """What went wrong, in words, and when (ns)."""
+
+    time: int
+    text: str
+
+
+class FailureLog:
+    """``count`` is the number of all failures since the start; the recent ones are kept whole."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._kept: deque[Failure] = deque(maxlen=_MOST)
+
+    def note(self, error: BaseException, now: int) -> None:
+        """The error was survived."""
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        if len(text) > _LONGEST:
+            text = text[: _LONGEST - 3] + "..."
+        self.count += 1
+        self._kept.append(Failure(now, text))
+
+    def recent(self, now: int, since: int | None = None) -> list[Failure]:
+        """Those of the last ten minutes, and those after ``since``; oldest first."""
+        begin = now - KEPT_FOR
+        if since is not None:
+            begin = min(begin, since)
+        return [failure for failure in self._kept if failure.time > begin]
+
+    def diagnosis(self, recent: list[Failure]) -> str:
+        """What happened, when and how often, for a person."""
+        said = f"scheduling errors since the start: {self.count}"
+        if not recent:
+            return f"{said}, none of them recent" if self.count else said
+        latest: dict[str, Failure] = {}
+        times: dict[str, int] = {}
+        for failure in reversed(recent):
+            latest.setdefault(failure.text, failure)
+            times[failure.text] = times.get(failure.text, 0) + 1
+        number = f"at least {_MOST}" if len(recent) == _MOST < self.count else str(len(recent))
+        listed = []
+        for text, failure in latest.items():
+            often = f"{times[text]} times, last" if times[text] > 1 else "once,"
+            listed.append(f"{text} ({often} at {_spelled(failure.time)})")
+        more = len(listed) - _LISTED
+        if more > 0:
+            listed[_LISTED:] = [f"and {more} other errors"]
+        return f"{said}, {number} of them recent: " + "; ".join(listed)
+
+
+def _spelled(ns: int) -> str:
+    """The time in UTC, to the second."""
+    when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ns // 1_000_000_000)
+    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
