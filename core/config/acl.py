@@ -7,21 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["ACL", "DENY", "WILDCARD", "AclError", "is_group_name", "is_user_name", "parse_acl"]
+__all__ = ["ACL", "DENY", "WILDCARD", "AclError", "parse_acl", "read_acl"]
 
 WILDCARD: Final = "*"
-_USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*\$?")
-_GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*")
-
-
-def is_user_name(name: str) -> bool:
-    """Whether `name` can name a user in an ACL or a limit (the rule of YuniKorn 1.6)."""
-    return _USER.fullmatch(name) is not None
-
-
-def is_group_name(name: str) -> bool:
-    """Whether `name` can name a group in an ACL or a limit (the rule of YuniKorn 1.6)."""
-    return _GROUP.fullmatch(name) is not None
+# Both are narrower than in limits and filters, as they are in YuniKorn.
+_USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*\$?")
+_GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
+_USER_RULE: Final = (
+    "a letter or _ first, then letters, digits and characters of _ . @ -, and $ at the end only"
+)
+_GROUP_RULE: Final = "a letter or _ first, then letters, digits, _ and -"
 
 
 class AclError(ValueError):
@@ -55,8 +50,13 @@ def parse_acl(text: str) -> ACL:
     in either half lets everyone pass; invalid names are ignored; an empty text
     denies. Raises `AclError` for more than two halves (BEHAVIOUR 2.2, 2.17).
     """
+    return read_acl(text)[0]
+
+
+def read_acl(text: str) -> tuple[ACL, tuple[str, ...]]:
+    """The same, and a sentence for each name that is ignored because it is invalid."""
     if not text.strip():
-        return DENY
+        return DENY, ()
     halves = text.split(" ")
     if len(halves) > 2:
         raise AclError(
@@ -65,7 +65,23 @@ def parse_acl(text: str) -> ACL:
         )
     lists = [half.split(",") for half in halves]
     if any(WILDCARD in names for names in lists):
-        return ACL(everyone=True)
-    users = frozenset(filter(is_user_name, lists[0]))
-    groups = frozenset(filter(is_group_name, lists[1])) if len(lists) == 2 else frozenset()
-    return ACL(users, groups)
+        return ACL(everyone=True), ()
+    ignored: list[str] = []
+    users = _names(lists[0], "user", _USER, _USER_RULE, ignored)
+    groups = _names(lists[1] if len(lists) == 2 else [], "group", _GROUP, _GROUP_RULE, ignored)
+    return ACL(users, groups), tuple(ignored)
+
+
+def _names(
+    written: list[str], kind: str, pattern: re.Pattern[str], rule: str, ignored: list[str]
+) -> frozenset[str]:
+    """The valid ones of these names. Nothing between two commas is an invalid name."""
+    if written == [""]:
+        return frozenset()
+    valid = [name for name in written if pattern.fullmatch(name)]
+    ignored.extend(
+        f"{name!r} is not a valid {kind} name and gives nobody access: {rule}"
+        for name in written
+        if name not in valid
+    )
+    return frozenset(valid)

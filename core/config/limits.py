@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from quadriga.core.config.acl import WILDCARD, is_group_name, is_user_name
+from quadriga.core.config.acl import WILDCARD
 from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
+from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.place import Place
 from quadriga.core.config.tree import LimitConfig
 
@@ -15,8 +16,6 @@ __all__ = ["Bounds", "check_limits", "read_limits"]
 
 Named = tuple[str, str]
 """``("user", "joe")``, ``("group", "*")``."""
-Quota = tuple[Amounts | None, int]
-"""The resources and the applications of one limit, 0 applications being unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ _UNBOUND: Final = Bound()
 
 def read_limits(place: Place) -> tuple[LimitConfig, ...]:
     """The limits written at `place`, each checked by itself and against the others."""
-    seen: dict[Named, Quota] = {}
+    seen: set[Named] = set()
     entries = place.items()
     limits = tuple(_read_limit(entry, seen) for entry in entries)
     if {name for kind, name in seen if kind == "group"} == {WILDCARD}:
@@ -46,13 +45,12 @@ def read_limits(place: Place) -> tuple[LimitConfig, ...]:
     return limits
 
 
-def _read_limit(place: Place, seen: dict[Named, Quota]) -> LimitConfig:
+def _read_limit(place: Place, seen: set[Named]) -> LimitConfig:
     fields = place.fields("limit", "users", "groups", "maxresources", "maxapplications")
     resources = read_amounts(fields["maxresources"])
     applications = fields["maxapplications"].count()
-    quota = (unless_zero(resources), applications)
-    users = _read_names(fields["users"], "user", is_user_name, quota, seen)
-    groups = _read_names(fields["groups"], "group", is_group_name, quota, seen)
+    users = _read_names(fields["users"], "user", is_user_name, USER_RULE, seen)
+    groups = _read_names(fields["groups"], "group", is_group_name, GROUP_RULE, seen)
     if not users and not groups:
         place.problem("empty user and group lists; a limit is for someone")
     misshapen = fields["maxresources"].misshapen or fields["maxapplications"].misshapen
@@ -61,37 +59,27 @@ def _read_limit(place: Place, seen: dict[Named, Quota]) -> LimitConfig:
     elif not fields["maxresources"].entries() and not applications and not misshapen:
         place.problem("neither maxresources nor maxapplications is set")
     label = fields["limit"].text()
-    return LimitConfig(label, users, groups, *quota)
+    return LimitConfig(label, users, groups, unless_zero(resources), applications)
 
 
 def _read_names(
     place: Place,
     kind: str,
     valid: Callable[[str], bool],
-    quota: Quota,
-    seen: dict[Named, Quota],
+    rule: str,
+    seen: set[Named],
 ) -> tuple[str, ...]:
-    """The names at `place`: valid, new, and none after the wildcard.
-
-    A group is looked up by its name before the wildcard is (2.5), so one that comes
-    after it with another quota still has that: it is a warning. One that repeats the
-    wildcard's quota is a slip, and so is any user after it.
-    """
+    """The names at `place`: valid, new, and none after the wildcard."""
     names = []
     for entry in place.items():
         name = entry.text()
-        wildcard = seen.get((kind, WILDCARD))
         if name != WILDCARD and not valid(name):
-            entry.problem(f"{name!r} is not a valid {kind} name")
+            entry.problem(f"{name!r} is not a valid {kind} name: {rule}")
         elif (kind, name) in seen:
             entry.problem(f"the {kind} {name!r} has a limit in this queue already")
-        elif wildcard is not None:
-            late = f"the {kind} {name!r} comes after the wildcard, which must be the last"
-            if kind == "group" and quota != wildcard:
-                entry.warning(late)
-            else:
-                entry.problem(late)
-        seen.setdefault((kind, name), quota)
+        elif (kind, WILDCARD) in seen:
+            entry.problem(f"the {kind} {name!r} comes after the wildcard, which must be the last")
+        seen.add((kind, name))
         names.append(name)
     return tuple(names)
 
@@ -107,9 +95,6 @@ def check_limits(
 
     Returns the bounds for the queues below. Whoever is not named in a queue has
     its wildcard's limit there. What a limit does not set is not compared.
-
-    Where the same user is given nothing but a number of applications here and
-    above, a larger number here is a warning: it has no effect, and nobody else feels it.
     """
     if not limits:
         return above
@@ -129,15 +114,10 @@ def check_limits(
             if more := excess(limit.max_resources, bound.resources):
                 amounts.problem(f"larger than the limit of {who} in a queue above: {more}")
             if bound.applications and limit.max_applications > bound.applications:
-                alone = named[0] == "user" and named in above and bound.resources is None
-                above_it = (
+                count.problem(
                     f"larger than the limit of {who} in a queue above: "
                     f"{limit.max_applications} > {bound.applications}"
                 )
-                if alone and limit.max_resources is None:
-                    count.warning(above_it)
-                else:
-                    count.problem(above_it)
     return {
         named: _tighter_bound(_bound_of(above, named), _bound_of(own, named))
         for named in {**above, **own}

@@ -79,20 +79,10 @@ def _read_choice(place: Place, default: str, other: str) -> str:
 
 
 def _read_weights(place: Place) -> dict[str, float]:
-    """The weights written at `place`, else the default ones.
-
-    A negative weight is refused, unless the others outweigh it: then it counts as
-    nothing, which is a warning (see "Where the listed verdicts are milder than the
-    rules" in docs/decisions.md).
-    """
+    """The weights written at `place`, else the default ones; none is negative."""
     entries = place.entries()
     weights = {resource: entry.number() for resource, entry in entries.items()}
-    outweighed = sum(weights.values()) > 0
     for resource, entry in entries.items():
         if weights[resource] < 0:
-            weights[resource] = 0.0
-            if outweighed:
-                entry.warning("a weight must not be negative; it counts as 0")
-            else:
-                entry.problem("a weight must not be negative")
+            entry.problem("a weight must not be negative")
     return weights or dict(_DEFAULT_WEIGHTS)

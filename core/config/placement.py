@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from quadriga.core.config.acl import is_group_name, is_user_name
 from quadriga.core.config.expression import Expression
+from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
 from quadriga.core.config.place import Place
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
@@ -42,16 +42,28 @@ def _read_filter(place: Place) -> PlacementFilter:
         fields["type"].problem(f"{kind!r} is neither allow nor deny")
     return PlacementFilter(
         allow=kind.lower() != "deny",
-        users=_read_names(fields["users"], "user", is_user_name),
-        groups=_read_names(fields["groups"], "group", is_group_name),
+        users=_read_names(fields["users"], "user", is_user_name, USER_RULE),
+        groups=_read_names(fields["groups"], "group", is_group_name, GROUP_RULE),
     )
 
 
-def _read_names(place: Place, kind: str, valid: Callable[[str], bool]) -> tuple[str, ...]:
-    names = place.texts()
-    # Of several names the invalid ones are ignored; a single one may be a pattern.
+def _read_names(
+    place: Place, kind: str, valid: Callable[[str], bool], rule: str
+) -> tuple[str, ...]:
+    """The names at `place`. A single one may be a regular expression; several are all names.
+
+    Of several an invalid one matches nobody; YuniKorn accepts such lists.
+    """
+    entries = place.items()
+    names = tuple(entry.text() for entry in entries)
     if len(names) == 1 and not valid(names[0]) and as_pattern(names[0]) is None:
-        place.problem(f"{names[0]!r} is neither a {kind} name nor a regular expression")
+        place.problem(
+            f"{names[0]!r} is neither a {kind} name nor a regular expression; a name is {rule}"
+        )
+    if len(names) > 1:
+        for entry, name in zip(entries, names, strict=True):
+            if not valid(name):
+                entry.warning(f"{name!r} is not a valid {kind} name and matches nobody: {rule}")
     return names
 
 
@@ -68,10 +80,8 @@ def as_pattern(text: str) -> Expression | None:
 def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> None:
     """Whether the queue that the fixed rules of a chain name can be what they need.
 
-    The chain is read from the outermost parent. Where it begins with a fully
-    qualified fixed rule, a queue that cannot be used is a problem; where the
-    value is not qualified it is a warning: such configurations are in use, and
-    the rule merely never matches.
+    The chain is read from the outermost parent. A value that is not fully qualified
+    is below the root.
     """
     chain: list[PlacementRule] = []
     step: PlacementRule | None = rule
@@ -93,13 +103,11 @@ def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> No
         return
     names = ".".join(values).split(".")
     if _qualified(values[0]):
-        names, report = names[1:], place.problem
-    else:
-        report = place.warning
+        names = names[1:]
     wants_parent = len(values) < len(chain)
     if reason := _unusable(root, names, create=rule.create, wants_parent=wants_parent):
         rules = "->".join(link.name for link in chain)
-        report(f"placement rule ({rules}) {reason}")
+        place.problem(f"placement rule ({rules}) {reason}")
 
 
 def _qualified(value: str) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from quadriga.core.config.acl import ACL, DENY, AclError, parse_acl
+from quadriga.core.config.acl import ACL, DENY, AclError, read_acl
 from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.limits import Bounds, check_limits, read_limits
 from quadriga.core.config.place import Place
@@ -112,8 +112,9 @@ def _read_queue(
     limits = read_limits(fields["limits"])
     bounds = check_limits(fields["limits"], limits, own_max, max_applications, above.bounds)
     parent = fields["parent"].flag(default=False) or path == ROOT or bool(fields["queues"].items())
-    template = _read_template(fields["childtemplate"]) if parent else None
+    template = _read_template(fields["childtemplate"])
     if not parent and fields["childtemplate"].given:
+        template = None
         fields["childtemplate"].warning("a leaf has no children that a template could be for")
 
     effective_max = tighter(own_max, above.max)
@@ -180,7 +181,10 @@ def _read_template(place: Place) -> ChildTemplate | None:
 
 def _read_acl(place: Place) -> ACL:
     try:
-        return parse_acl(place.text())
+        acl, ignored = read_acl(place.text())
     except AclError as error:
         place.problem(str(error))
         return DENY
+    for sentence in ignored:
+        place.warning(sentence)
+    return acl

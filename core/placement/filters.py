@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from quadriga.core.config import PlacementFilter
-from quadriga.core.config.acl import is_group_name, is_user_name
 from quadriga.core.config.expression import Expression
+from quadriga.core.config.names import is_group_name, is_user_name
 from quadriga.core.config.placement import as_pattern
 
 __all__ = ["Filter"]

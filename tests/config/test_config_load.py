@@ -171,20 +171,19 @@ def test_node_sort_policy() -> None:
         )
 
 
-def test_a_negative_weight_that_the_others_outweigh_counts_as_nothing() -> None:
+def test_each_negative_weight_is_a_problem_whatever_the_others_are() -> None:
     text = "partitions: [{{queues: [], nodesortpolicy: {{resourceweights: {{{}}}}}}}]"
-    configuration = load(text.format("vcore: -1, memory: 0.5, gpu: 5"))
-    weights = configuration.partitions[0].resource_weights
-    assert weights == {"vcore": 0.0, "memory": 0.5, "gpu": 5.0}
-    (warning,) = configuration.warnings
-    assert (warning.path, warning.line) == (f"{P}.nodesortpolicy.resourceweights.vcore", 1)
-    assert "counts as 0" in warning.reason
-    for outweighing in ("vcore: -1, memory: 1", "vcore: -1, memory: -2, gpu: 2"):
+    for weights, negative in (
+        ("vcore: -1, memory: 0.5, gpu: 5", ["vcore"]),
+        ("vcore: -1, memory: 1", ["vcore"]),
+        ("vcore: -1, memory: -2, gpu: 2", ["vcore", "memory"]),
+    ):
         with pytest.raises(ConfigError) as caught:
-            load(text.format(outweighing))
-        assert {problem.reason for problem in caught.value.problems} == {
-            "a weight must not be negative"
-        }
+            load(text.format(weights))
+        assert [(problem.path, problem.reason) for problem in caught.value.problems] == [
+            (f"{P}.nodesortpolicy.resourceweights.{name}", "a weight must not be negative")
+            for name in negative
+        ]
 
 
 def test_user_group_resolver() -> None:
@@ -259,6 +258,24 @@ def test_access_lists() -> None:
     assert child.submit_acl == ACL(frozenset({"ann"}), frozenset({"staff"}))
     assert child.admin_acl == ACL(groups=frozenset({"ops"}))
     only_problem(root, "adminacl: a b c", f"{R}.adminacl", "multiple spaces found in ACL")
+
+
+def test_a_name_of_an_acl_that_is_invalid_is_a_warning_with_its_line() -> None:
+    text = """partitions:
+- queues:
+  - name: a
+    submitacl: ann,a/b data.science,ops
+    adminacl: ' @ops'
+"""
+    configuration = load(text)
+    (child,) = configuration.partitions[0].root.children
+    assert child.submit_acl == ACL(frozenset({"ann"}), frozenset({"ops"}))
+    assert child.admin_acl == ACL()
+    assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
+        (f"{R}.submitacl", 4, "'a/b' is not a valid user name and gives nobody access"),
+        (f"{R}.submitacl", 4, "'data.science' is not a valid group name and gives nobody access"),
+        (f"{R}.adminacl", 5, "'@ops' is not a valid group name and gives nobody access"),
+    ]
 
 
 # -- quotas ------------------------------------------------------------------
@@ -386,6 +403,26 @@ def test_a_template_on_a_leaf_is_a_warning() -> None:
     assert [warning.path for warning in configuration.warnings] == [f"{R}.childtemplate"]
 
 
+@pytest.mark.parametrize(
+    ("template", "path", "reason"),
+    [
+        ("some text", "", "a mapping is expected"),
+        ("[1]", "", "a mapping is expected"),
+        ("{max: {}}", ".max", "unknown key"),
+        ("{resources: {max: {memory: lots}}}", ".resources.max.memory", "'lots'"),
+    ],
+)
+def test_a_template_on_a_leaf_that_cannot_be_read_is_a_problem(
+    template: str, path: str, reason: str
+) -> None:
+    only_problem(
+        root,
+        f"queues: [{{name: a, childtemplate: {template}}}]",
+        f"{Q}.childtemplate{path}",
+        reason,
+    )
+
+
 # -- limits ------------------------------------------------------------------
 
 
@@ -479,41 +516,61 @@ def test_limits_stay_within_those_of_the_queues_above(named: str) -> None:
     )
 
 
-def test_a_group_after_the_wildcard_with_a_quota_of_its_own_is_a_warning() -> None:
-    text = (
-        "partitions: [{{queues: [{{name: a, limits: ["
-        "{{{kind}: [first], maxapplications: 1}}, {{{kind}: ['*'], maxapplications: 2}},"
-        "{{{kind}: [late], maxapplications: {count}}}]}}]}}]"
-    )
-    (warning,) = load(text.format(kind="groups", count=3)).warnings
-    assert warning.path == f"{R}.limits[2].groups[0]"
-    assert "after the wildcard" in warning.reason
-    for kind, count in (("groups", 2), ("users", 2), ("users", 3)):
-        with pytest.raises(ConfigError) as caught:
-            load(text.format(kind=kind, count=count))
-        (problem,) = caught.value.problems
-        assert problem.path == f"{R}.limits[2].{kind}[0]"
-
-
-def test_a_users_number_of_applications_above_an_ancestors_is_a_warning_if_it_is_all() -> None:
-    def check(above: str, own: str) -> tuple[list[str], list[str]]:
-        text = (
-            f"partitions: [{{queues: [{{name: a, limits: [{{{above}}}],"
-            f" queues: [{{name: b, limits: [{{{own}}}]}}]}}]}}]"
+@pytest.mark.parametrize("kind", ["users", "groups"])
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_name_after_the_wildcard_is_a_problem_whatever_its_quota_is(
+    kind: str, count: int
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(
+            f"partitions: [{{queues: [{{name: a, limits: ["
+            f"{{{kind}: [first], maxapplications: 1}}, {{{kind}: ['*'], maxapplications: 2}},"
+            f"{{{kind}: [late], maxapplications: {count}}}]}}]}}]"
         )
-        try:
-            return [], [warning.path for warning in load(text).warnings]
-        except ConfigError as error:
-            return [problem.path for problem in error.problems], []
+    (problem,) = caught.value.problems
+    assert problem.path == f"{R}.limits[2].{kind}[0]"
+    assert "after the wildcard" in problem.reason
 
-    where = [f"{Q}.limits[0].maxapplications"]
-    count, more = "maxapplications: 5", "maxapplications: 6"
-    assert check(f"users: [ann], {count}", f"users: [ann], {more}") == ([], where)
-    memory = "maxresources: {memory: 1}"
-    assert check(f"users: [ann], {count}, {memory}", f"users: [ann], {more}") == (where, [])
-    assert check(f"users: [ann], {count}", f"users: [ann], {more}, {memory}") == (where, [])
-    assert check(f"users: ['*'], {count}", f"users: [ann], {more}") == (where, [])
-    assert check(f"groups: [g], {count}", f"groups: [g], {more}") == (where, [])
+
+@pytest.mark.parametrize(
+    ("above", "own"),
+    [
+        ("users: [ann]", "users: [ann]"),
+        ("users: [ann], maxresources: {memory: 1}", "users: [ann]"),
+        ("users: [ann]", "users: [ann], maxresources: {memory: 1}"),
+        ("users: ['*']", "users: [ann]"),
+        ("groups: [g]", "groups: [g]"),
+    ],
+)
+def test_a_number_of_applications_above_an_ancestors_is_a_problem(above: str, own: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(
+            f"partitions: [{{queues: [{{name: a, limits: [{{{above}, maxapplications: 5}}],"
+            f" queues: [{{name: b, limits: [{{{own}, maxapplications: 6}}]}}]}}]}}]"
+        )
+    (problem,) = caught.value.problems
+    assert problem.path == f"{Q}.limits[0].maxapplications"
+    assert "6 > 5" in problem.reason
+
+
+@pytest.mark.parametrize("name", ["g", "_g", "G:9", "data.science", "a-b_c"])
+def test_a_group_of_a_limit_is_named_as_in_yunikorn(name: str) -> None:
+    assert root(f"limits: [{{groups: ['{name}'], maxapplications: 1}}]").limits[0].groups == (name,)
+
+
+@pytest.mark.parametrize("name", ["g@site", "a/b", "g#1", "9g", "g$", "", "-g"])
+def test_a_group_of_a_limit_with_another_name_is_a_problem(name: str) -> None:
+    only_problem(
+        root,
+        f"limits: [{{groups: ['{name}'], maxapplications: 1}}]",
+        f"{R}.limits[0].groups[0]",
+        "not a valid group name: a letter or _ first",
+    )
+
+
+@pytest.mark.parametrize("name", ["u@site", "a/b", "u#1", "host$", "_", "a:b.c-d"])
+def test_a_user_of_a_limit_may_be_an_address_or_a_machine_account(name: str) -> None:
+    assert root(f"limits: [{{users: ['{name}'], maxapplications: 1}}]").limits[0].users == (name,)
 
 
 def test_limits_of_groups_and_users_are_not_compared() -> None:
@@ -627,8 +684,39 @@ def test_placement_rules_that_are_accepted(rule: str) -> None:
     assert len(rules(f"[{rule}]")) == 1
 
 
-def test_an_unqualified_fixed_queue_that_is_missing_is_a_warning() -> None:
-    text = "partitions: [{queues: [], placementrules: [{name: fixed, value: default}]}]"
-    (warning,) = load(text).warnings
-    assert warning.path == RULE
-    assert "non-existing queue (root.default)" in warning.reason
+def test_an_unqualified_fixed_queue_is_below_the_root_and_must_exist() -> None:
+    text = "partitions: [{{queues: [{{name: {}}}], placementrules: [{{name: fixed, value: a}}]}}]"
+    assert not load(text.format("a")).warnings
+    with pytest.raises(ConfigError) as caught:
+        load(text.format("b"))
+    (problem,) = caught.value.problems
+    assert problem.path == RULE
+    assert "non-existing queue (root.a)" in problem.reason
+
+
+def test_the_only_name_of_a_filter_is_valid_or_a_regular_expression() -> None:
+    for name in ("data.science", "g:1", ".*@site", "host$"):
+        (rule,) = rules(f"[{{name: user, filter: {{groups: ['{name}']}}}}]")
+        assert rule.filter.groups == (name,)
+    for name in ("g@site", "a/b", "g#1"):
+        path = f"{RULE}.filter.groups"
+        text = f"[{{name: user, filter: {{groups: ['{name}']}}}}]"
+        only_problem(rules, text, path, "neither a group name nor a regular expression")
+
+
+def test_of_several_names_of_a_filter_an_invalid_one_matches_nobody_and_is_a_warning() -> None:
+    text = """partitions:
+- queues: [{name: leaf}]
+  placementrules:
+  - name: user
+    filter:
+      users: [ann, u@site, '.*']
+      groups:
+      - dev
+      - dev@site
+"""
+    configuration = load(text)
+    assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
+        (f"{RULE}.filter.users[2]", 6, "'.*' is not a valid user name and matches nobody"),
+        (f"{RULE}.filter.groups[1]", 9, "'dev@site' is not a valid group name and matches nobody"),
+    ]

@@ -14,13 +14,12 @@ from quadriga.core.config import ConfigError, as_document, load
 SHARED = Path(os.environ.get("QUADRIGA_SHARED") or Path(__file__).parents[2] / os.pardir / "shared")
 CONFIGURATIONS = SHARED / "data" / "queue-configs"
 
-# YuniKorn itself refuses these two (the first comes from a test that expects the error, the second
-# is a sample from before the rules), and a CI job that is strict about warnings does so too. See
-# "Where the listed verdicts are milder than the rules" in docs/decisions.md.
-MILDER = {
+# Where the verdict comes from the validator alone: the paths of all problems.
+REFUSED = {
     "coretest-nodesorting-badConf.yaml": [
         "partitions[0].nodesortpolicy.resourceweights.vcore",
     ],
+    "core-ok-TestParseRule-4.yaml": ["partitions[0].placementrules[0]"],
     "core-sample-v1.2.0-limit.yaml": [
         "partitions[0].queues[0].queues[0].limits[2].groups[0]",
         "partitions[0].queues[0].queues[0].queues[1].limits[0].maxapplications",
@@ -80,11 +79,11 @@ def test_the_verdict_and_the_reason_are_the_listed_ones(
         configuration = load(text)
         again = load(json.dumps(as_document(configuration)))  # which is YAML
         assert again.partitions == configuration.partitions
-        if file in MILDER:
-            assert [warning.path for warning in configuration.warnings] == MILDER[file]
         return
     with pytest.raises(ConfigError) as caught:
         load(text)
+    if file in REFUSED:
+        assert [problem.path for problem in caught.value.problems] == REFUSED[file]
     if reason and not reason.startswith("(test message"):
         ((path, words),) = (ours for phrase, ours in REASONS.items() if phrase in reason)
         (problem,) = caught.value.problems

@@ -138,7 +138,7 @@ def test_a_rejection_says_what_every_rule_answered() -> None:
     script = cluster(
         """
         {name: tag, value: namespace, filter: {users: [admin]}}
-        {name: user, parent: {name: fixed, value: nope}}
+        {name: user, create: true, parent: {name: fixed, value: nope}}
         {name: provided}
         """
     )
@@ -358,7 +358,9 @@ def test_without_a_configuration_a_namespace_is_a_queue() -> None:
 
 
 def test_rules_that_cannot_match_are_accepted_as_by_yunikorn_and_said() -> None:
-    script = cluster("{name: primarygroup}\n{name: tag}\n{name: user, parent: {name: fixed}}")
+    script = cluster(
+        "{name: primarygroup}\n{name: tag}\n{name: user, create: true, parent: {name: fixed}}"
+    )
     notes = [text for _, text in script.scheduler.notes]
     assert notes == [
         "partition default: placement rule 1 (primarygroup) never matches: there is no such rule",

@@ -24,6 +24,7 @@ partitions:
         filter: {type: deny, users: [mallory], groups: ['tmp.*']}
         parent: {name: fixed, value: root.users, create: true}
       - name: user
+        create: true
         parent: {name: fixed, value: teams}
     limits:
       - limit: everybody
@@ -197,7 +198,7 @@ def test_2_14_placement_rules_with_their_parents_and_filters() -> None:
             },
             {
                 "name": "user",
-                "parameters": {"create": "false"},
+                "parameters": {"create": "true"},
                 "parentRule": {
                     "name": "fixed",
                     "parameters": {"create": "false", "qualified": "false", "queue": "teams"},

@@ -243,5 +243,5 @@ def test_every_valid_configuration_of_the_index_runs(shared: Path, simulate: Any
             where = tuple((q.name, paths[n % len(paths)]) for n, q in enumerate(work.queues))
             report = simulate(work, config=text, queue_map=where, user_map=(("*", "admin:admin"),))
             completed += report.data["jobs"]["completed"]
-    assert len(files) == 63
+    assert len(files) == 60
     assert completed > 100

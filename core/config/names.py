@@ -1,0 +1,27 @@
+"""How users and groups are named in limits and placement filters (YuniKorn's patterns)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = ["GROUP_RULE", "USER_RULE", "is_group_name", "is_user_name"]
+
+_USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*\$?")
+_GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9:_.-]*")
+
+USER_RULE: Final = (
+    "a letter or _ first, then letters, digits and characters of : # / _ . @ -, "
+    "and $ at the end only"
+)
+GROUP_RULE: Final = "a letter or _ first, then letters, digits and characters of : _ . -"
+
+
+def is_user_name(name: str) -> bool:
+    """Whether `name` can name a user in a limit or a filter; ``host$`` is a machine account."""
+    return _USER.fullmatch(name) is not None
+
+
+def is_group_name(name: str) -> bool:
+    """Whether `name` can name a group in a limit or a filter."""
+    return _GROUP.fullmatch(name) is not None
