@@ -14,7 +14,6 @@ __all__ = [
     "has_gangs",
     "has_gangs_and_quotas",
     "limits_differ_by_level",
-    "ours_is_newer",
     "requires_node",
     "shares_may_be_raw",
 ]
@@ -58,12 +57,6 @@ def shares_may_be_raw(scenario: Scenario) -> bool:
         len(queue.children) > 1 and not all(child.guaranteed for child in queue.children)
         for queue in _queues(scenario)
     )
-
-
-def ours_is_newer(scenario: Scenario) -> bool:
-    """The versions part over something in which our rule is that of v1.8.0."""
-    reason = scenario.versions.reason
-    return "order of queues" in reason or "draining" in reason
 
 
 def requires_node(scenario: Scenario) -> bool:

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.oracle.circumstances import ours_is_newer
-from tests.oracle.differences import explainers, newer_reference, possible_settings
+from quadriga.core import Scheduler
+from tests.oracle.differences import explainers, partings_of, possible_settings
 from tests.oracle.lines import Reader, Said
 from tests.oracle.observe import observe
-from tests.oracle.player import Player
+from tests.oracle.player import Player, cannot_be_told
 from tests.oracle.scenario import V15, V18, Answer, Scenario
 from tests.oracle.settings import Setting
 from tests.oracle.totals import Line, their_totals
 from tests.oracle.view import Facts, Memory, View
 
-__all__ = ["Difference", "StateAware", "Verdict", "compare", "judge"]
+__all__ = [
+    "ENOUGH",
+    "Course",
+    "Difference",
+    "Played",
+    "StateAware",
+    "Verdict",
+    "compare",
+    "judge",
+    "play",
+]
+
+
+#: the least share of the steps that must be compared where a comparison ends early
+ENOUGH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +45,8 @@ class Difference:
     ours: list[Said]
     #: something else than a difference: a step that is not understood, a broken invariant
     problem: str = ""
+    #: the rules that part v1.5.2 from v1.8.0 in just this way
+    parting: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -47,101 +65,160 @@ class Verdict:
     stopped: tuple[int, str, str] | None = None
     #: the reference has no more than so many steps
     ended: int | None = None
+    #: there is no reference: the scenario was played, and nothing broke
+    alone: bool = False
     difference: Difference | None = None
     #: event records that only one side has, spelled out
     events: list[str] = field(default_factory=list)
 
     @property
+    def whole(self) -> bool:
+        """No difference is left, from the first step to the last."""
+        return self.difference is None and self.stopped is None and self.ended is None
+
+    @property
+    def too_little(self) -> bool:
+        """The comparison ended before it could say anything about the scenario."""
+        return not self.alone and self.compared < ENOUGH * len(self.scenario.steps)
+
+    @property
     def agrees(self) -> bool:
-        return self.difference is None
+        return self.difference is None and not self.too_little
 
 
 def judge(scenario: Scenario, version: str | None = None) -> Verdict:
-    """The verdict that counts: against v1.5.2, and where a rule says so against v1.8.0 or with the
-    settings that give the Go core's behaviour. ``version`` asks for one of them."""
-    first = compare(scenario, version or V15)
-    if first.agrees:
-        return first
-    verdicts = [first]
-    newer = newer_reference(scenario)
-    parted = scenario.versions.agree is False
-    settings = possible_settings(scenario)
-    attempts: list[tuple[str, tuple[Setting, ...], list[str]]] = [
-        (version or V15, each, []) for each in settings
-    ]
-    if version is None and (newer or parted) and scenario.answers(V18) is not None:
-        attempts += [(V18, each, newer or ["versions"]) for each in ((), *settings)]
-    for reference, each, rules in attempts:
-        verdict = compare(scenario, reference, each)
-        verdict.rules.update(setting.rule for setting in each)
-        verdict.rules.update(rules)
-        if verdict.agrees:
+    """The verdict that counts: against v1.5.2, or with the settings that give the Go core's
+    behaviour. Where the difference is one that a rule of v1.8.0 makes, all of the scenario may
+    agree with v1.8.0 instead. ``version`` asks for one of them."""
+    verdicts = []
+    for settings in ((), *possible_settings(scenario)):
+        verdict = compare(scenario, version or V15, settings)
+        verdict.rules.update(setting.rule for setting in settings)
+        if verdict.whole:
             return verdict
         verdicts.append(verdict)
-    best = max(verdicts, key=lambda verdict: verdict.compared)
-    if parted and not ours_is_newer(scenario):
-        return _up_to_the_parting(best)
-    return best
+        rules = _newer(verdict) if version is None else None
+        if rules is not None and scenario.answers(V18) is not None:
+            newer = compare(scenario, V18, settings)
+            newer.rules.update(setting.rule for setting in settings)
+            newer.rules.update(rules)
+            if newer.whole:
+                return newer
+            verdicts.append(newer)
+    agreeing = [verdict for verdict in verdicts if verdict.agrees]
+    return max(agreeing or verdicts, key=lambda verdict: verdict.compared)
 
 
-def _up_to_the_parting(verdict: Verdict) -> Verdict:
-    """Where the two versions part, their outputs are of different histories from then on, and the
-    folder's README lets us stop."""
+def _newer(verdict: Verdict) -> list[str] | None:
+    """The rules by which v1.8.0 is the reference after this verdict on v1.5.2; ``None`` if it is
+    none. The difference must be one that such a rule makes, and not before the step at which the
+    versions part by the index. If a rule for single lines ended the comparison too early, v1.8.0 may
+    agree as a whole too."""
     versions, found = verdict.scenario.versions, verdict.difference
-    if found is not None and not found.problem and found.at >= versions.first_difference:
-        verdict.difference = None
-        verdict.rules["versions"] += 1
-        verdict.stopped = found.at, "versions", f"v1.5.2 and v1.8.0 part: {versions.reason}"
-    return verdict
+    if found is None:
+        return [] if verdict.too_little and verdict.stopped is not None else None
+    if found.problem or versions.agree is True:
+        return None
+    if versions.agree is False and found.at < versions.first_difference:
+        return None
+    return list(found.parting) or None
 
 
 def compare(scenario: Scenario, version: str = V15, settings: tuple[Setting, ...] = ()) -> Verdict:
     """Play it and compare with one version, up to the first difference that no rule explains."""
     answers = scenario.answers(version)
-    verdict = Verdict(scenario, version, settings)
-    player = Player(scenario.steps, settings)
+    player = Player(scenario.steps, settings, version)
     aware = StateAware(player)
-    their_reader, our_reader = Reader(version, aware), Reader(version, aware)
-    memory = Memory()
+    course = Course(Verdict(scenario, version, settings, alone=answers is None), aware)
     for at, step in enumerate(scenario.steps):
-        if answers is not None and at >= len(answers):
-            verdict.ended = at
-            answers = None
-        facts = Facts.of(player.core)
-        ends = (answers[at].done or {}).get("t") if answers is not None else None
-        answer = player.play(step, ends)
-        aware.look()
-        assert answer.done is not None
-        if problem := answer.done.get("unknown") or "; ".join(answer.done.get("wrong", ())):
-            verdict.difference = Difference(at, step, [], [], problem)
-            return verdict
-        if answers is None:
-            continue
+        theirs = answers[at] if answers is not None and at < len(answers) else None
+        if not course.verdict.alone and theirs is None and course.verdict.ended is None:
+            course.verdict.ended = at
+        played = play(player, aware, at, step, theirs)
+        if played.problem:
+            course.verdict.difference = Difference(at, step, [], [], played.problem)
+            return course.verdict
+        if theirs is not None and course.verdict.stopped is None:
+            course.take(played, theirs)
+            if course.verdict.difference is not None:
+                return course.verdict
+    return course.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One step as our core played it; the core is as it was left."""
+
+    at: int
+    step: dict[str, Any]
+    answer: Answer
+    facts: Facts
+    core: Scheduler
+    #: what broke, or was not understood
+    problem: str
+
+
+def play(
+    player: Player, aware: StateAware, at: int, step: dict[str, Any], theirs: Answer | None
+) -> Played:
+    """Play a step beside the reference's answer to it."""
+    facts = Facts.of(player.core)
+    done = (theirs.done if theirs is not None else None) or {}
+    if cannot_be_told(done):
+        answer = Answer([], {"op": step["op"], "error": done["error"]})
+    else:
+        answer = player.play(step, done.get("t"))
+    aware.look()
+    ours = answer.done or {}
+    problem = ours.get("unknown") or "; ".join(ours.get("wrong", ()))
+    return Played(at, step, answer, facts, player.core, problem)
+
+
+class Course:
+    """A comparison with one version, from step to step."""
+
+    def __init__(self, verdict: Verdict, aware: StateAware) -> None:
+        self.verdict = verdict
+        self._aware = aware
+        self._their_reader = Reader(verdict.version, aware)
+        self._our_reader = Reader(verdict.version, aware)
+        self._memory = Memory()
+
+    def copy(self) -> Course:
+        """One that goes its own way from here."""
+        verdict = dataclasses.replace(
+            self.verdict,
+            rules=Counter(self.verdict.rules),
+            not_compared=Counter(self.verdict.not_compared),
+        )
+        other = Course(verdict, self._aware)
+        other._their_reader = self._their_reader.copy()
+        other._our_reader = self._our_reader.copy()
+        other._memory = copy.deepcopy(self._memory)
+        return other
+
+    def take(self, played: Played, answer: Answer) -> None:
+        """Compare one step with the answer of the reference."""
+        verdict, step, version = self.verdict, played.step, self.verdict.version
         if step["op"] == "rest":
             verdict.not_compared[f"rest {step.get('path', '')}"] += 1
         for part in set(step.get("what") or ()) - {"apps", "queues", "nodes"}:
             verdict.not_compared[f"dump {part}"] += 1
-        theirs = _said(their_reader, version, step, answers[at])
-        ours = _said(our_reader, version, step, answer, theirs)
-        view = View(at, step, version, theirs, ours, facts, player.core, memory)
+        theirs = _said(self._their_reader, version, step, answer)
+        ours = _said(self._our_reader, version, step, played.answer, theirs)
+        view = View(played.at, step, version, theirs, ours, played.facts, played.core, self._memory)
         observe(view)
         if not view.agrees:
             for explain in explainers():
                 explain(view)
-            if not view.agrees and not (view.stopped and _explained_by_stop(view)):
-                verdict.difference = Difference(at, step, theirs, ours)
-                return verdict
+            if not view.agrees and not view.agrees_up_to_the_parting:
+                rules = partings_of(verdict.scenario, view) if version == V15 else ()
+                verdict.difference = Difference(played.at, step, theirs, ours, parting=rules)
+                return
         verdict.compared += 1
         verdict.rules.update(view.used)
         if view.stopped:
-            verdict.stopped = (at, *view.stopped)
-            answers = None
-    return verdict
-
-
-def _explained_by_stop(view: View) -> bool:
-    """Where the histories part within a step, its later lines are of the other history already."""
-    return view.op in ("schedule", "scheduleIdle", "multiStep", "advance", "sleep")
+            verdict.stopped = (played.at, *view.stopped)
 
 
 def _said(

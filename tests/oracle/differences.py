@@ -6,7 +6,8 @@
 * lines: it allows exactly the lines that the rule adds, drops or changes, while it compares
 * setting: if the scenario differs, it is played once more with the queue property that gives the Go
   core's behaviour, and all of it must agree then
-* v1.8.0: if the scenario differs from v1.5.2, all of it must agree with v1.8.0, which has our rule
+* v1.8.0: if the scenario differs from v1.5.2 in just such a way as the rule makes, all of it must agree
+  with v1.8.0, which has our rule
 """
 
 from __future__ import annotations
@@ -15,17 +16,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.oracle import circumstances, explain, explain_gangs
+from tests.oracle import circumstances, explain, explain_gangs, partings
 from tests.oracle.scenario import Scenario
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 from tests.oracle.view import View
 
-__all__ = ["RULES", "Rule", "explainers", "newer_reference", "possible_settings"]
+__all__ = [
+    "RULES",
+    "Rule",
+    "explainers",
+    "partings_of",
+    "possible_settings",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``applies`` looks at a whole scenario, ``explain`` at one step that differs."""
+    """``applies`` looks at a whole scenario, ``explain`` at one step that differs, and ``parts`` says
+    whether a step differs just as the rule makes it."""
 
     id: str
     theirs: str
@@ -34,6 +42,7 @@ class Rule:
     applies: Callable[[Scenario], bool] = circumstances.always
     explain: Callable[[View], None] | None = None
     setting: Setting | None = None
+    parts: Callable[[Scenario, View], bool] | None = None
 
 
 # fmt: off
@@ -44,7 +53,10 @@ RULES: tuple[Rule, ...] = (
          "after them, in the order `design`", "played"),
     Rule("X12", "an allocation is known by its allocationID, or by its key", "by its UUID",
          "played"),
-    Rule("X15", "every application passes Starting", "only in stateaware queues", "played"),
+    Rule("X15", "v1.5.2: every application passes Starting; v1.8.0: none", "only in stateaware "
+         "queues", "played"),
+    Rule("X13, X19", "v1.8.0 has no repeated asks, occupied resources and recovered allocations",
+         "we do; what v1.8.0 was not told is not played beside it", "played"),
     Rule("X17", "the time limit of an application is that of its placeholders, that of an ask is "
          "not used", "run limits where there are no placeholders", "played"),
     Rule("S4", "an unconfirmed release is never sent again", "it is, after a minute", "played"),
@@ -56,16 +68,19 @@ RULES: tuple[Rule, ...] = (
          "not before the whole gang fits the quotas", "setting", circumstances.has_gangs_and_quotas,
          setting=ADMISSION),
     Rule("5.1", "v1.5.2: a type that only one level of the path limits is 0 on the others",
-         "it is limited by that level", "v1.8.0", circumstances.limits_differ_by_level),
+         "it is limited by that level", "v1.8.0", circumstances.limits_differ_by_level,
+         parts=partings.limited_on_one_level),
     Rule("5.4", "v1.5.2: queues are in order of all their shares, raw where nothing is guaranteed",
-         "of their largest share, as in v1.8.0", "v1.8.0", circumstances.shares_may_be_raw),
+         "of their largest share, as in v1.8.0", "v1.8.0", circumstances.shares_may_be_raw,
+         parts=partings.another_queue_first),
     Rule("5.6", "v1.5.2: a required node that does not exist, or is reserved already, holds up the "
          "application's later asks", "the next ask is tried, and several may reserve it", "v1.8.0",
-         circumstances.requires_node),
+         circumstances.requires_node, parts=partings.not_held_up_by_a_required_node),
     Rule("S1", "v1.5.2: a real ask that is larger than its placeholders is never served",
-         "it is, in the normal cycle", "v1.8.0", circumstances.has_gangs),
+         "it is, in the normal cycle", "v1.8.0", circumstances.has_gangs,
+         parts=partings.larger_than_its_placeholder),
     Rule("X33", "v1.5.2: a draining queue takes applications", "it does not", "v1.8.0",
-         circumstances.changes_configuration),
+         circumstances.changes_configuration, parts=partings.goes_to_a_draining_queue),
     Rule("X20", "UPDATE, draining or removal of an unknown node, and the return of one that is not "
          "draining, are silent", "answered with RejectedNode", "lines",
          explain=explain.unknown_node),
@@ -104,8 +119,6 @@ RULES: tuple[Rule, ...] = (
          "(v1.8.0)", "in order of asks", "lines", explain=explain.several_reservations),
     Rule("5.11", "an ask that was looked at in vain is reported, though others were served",
          "after a whole round in vain", "lines", explain=explain.hint_after_a_vain_round),
-    Rule("X13, X19", "v1.8.0 has no repeated asks, recovered allocations and stateaware queues",
-         "we do; only if v1.8.0 is asked for", "lines", explain=explain.not_in_v18),
 )
 # fmt: on
 
@@ -121,6 +134,10 @@ def possible_settings(scenario: Scenario) -> list[tuple[Setting, ...]]:
     return [(each,) for each in single] + ([tuple(single)] if len(single) > 1 else [])
 
 
-def newer_reference(scenario: Scenario) -> list[str]:
-    """The rules by which the output of v1.8.0 may be the reference."""
-    return [rule.id for rule in RULES if rule.how == "v1.8.0" and rule.applies(scenario)]
+def partings_of(scenario: Scenario, view: View) -> tuple[str, ...]:
+    """The rules of v1.8.0 that make just such a difference from v1.5.2."""
+    return tuple(
+        rule.id
+        for rule in RULES
+        if rule.parts is not None and rule.applies(scenario) and rule.parts(scenario, view)
+    )

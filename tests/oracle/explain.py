@@ -6,8 +6,11 @@ drops or changes. What nobody allows is a difference.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from tests.oracle.observe import ahead, apps, ask_releases, kept_asks
 from tests.oracle.scenario import V18
+from tests.oracle.totals import Line
 from tests.oracle.view import View
 
 __all__ = [
@@ -15,7 +18,6 @@ __all__ = [
     "ask_sent_again",
     "leaked_place",
     "hint_after_a_vain_round",
-    "not_in_v18",
     "on_a_draining_node",
     "placeholder_without_group",
     "removed_application",
@@ -98,21 +100,21 @@ def on_a_draining_node(view: View) -> None:
     for said, line in view.lines("new", missing=True):
         if line[3] in closed:
             view.allow_missing("I32", said)
-            view.stop("I32", f"{line[1]}/{line[2]} goes to draining node {line[3]} there")
+            view.stop("I32", f"{line[1]}/{line[2]} goes to draining node {line[3]} there", said)
 
 
 def several_reservations(view: View) -> None:
     """5.8: which of several reservations of one application is used first is arbitrary."""
-    theirs = next((line for _, line in view.lines("new", missing=True)), None)
-    ours = next((line for _, line in view.lines("new", missing=False)), None)
-    if theirs is None or ours is None or theirs[1] != ours[1]:
+    theirs = next(view.lines("new", missing=True), None)
+    ours = next(view.lines("new", missing=False), None)
+    if theirs is None or ours is None or theirs[1][1] != ours[1][1]:
         return
-    if theirs[2] != ours[2] and {theirs[2], ours[2]} <= view.facts.reserved.get(ours[1], set()):
-        for said in list(view.missing):
-            view.allow_missing("5.8", said)
-        for said in list(view.extra):
-            view.allow_extra("5.8", said)
-        view.stop("5.8", f"{theirs[1]} uses another of its reservations first there")
+    app_id = ours[1][1]
+    keys = {theirs[1][2], ours[1][2]}
+    if len(keys) == 2 and keys <= view.facts.reserved.get(app_id, set()):
+        view.allow_missing("5.8", theirs[0])
+        view.allow_extra("5.8", ours[0])
+        view.stop("5.8", f"{app_id} uses another of its reservations first there", theirs[0])
 
 
 def hint_after_a_vain_round(view: View) -> None:
@@ -129,24 +131,6 @@ def hint_after_a_vain_round(view: View) -> None:
     for said, line in view.lines("container", missing=False):
         if (line[1], line[2]) in memory.reported:
             view.allow_extra("5.11", said)
-
-
-def not_in_v18(view: View) -> None:
-    """X13, X15, X19: what v1.8.0 cannot be told, or does not have any more."""
-    if view.version != V18 or view.agrees:
-        return
-    step = view.step
-    if "refused" in {line[0] for _, line in view.missing} and step["op"].startswith("update"):
-        view.stop("X19", "v1.8.0 cannot be told")
-    elif step["op"] == "ask" and step.get("max", 1) != 1:
-        view.stop("X13", "v1.8.0 knows no repeated asks")
-    elif any(line[0] == "state" and line[2] == "Starting" for _, line in view.ours):
-        view.stop("X15", "v1.8.0 has no stateaware queues")
-    if view.stopped is not None:
-        for said in list(view.missing):
-            view.allow_missing(view.stopped[0], said)
-        for said in list(view.extra):
-            view.allow_extra(view.stopped[0], said)
 
 
 # -- what never ends there -------------------------------------------------------------------------
@@ -184,7 +168,7 @@ def user_gets_back(view: View) -> None:
     for said, line in view.lines("new", missing=False):
         if line[1] in view.memory.emptied:
             view.allow_extra("R6", said)
-            view.stop("R6", f"the user of {line[1]} has nothing left there")
+            view.stop("R6", f"the user of {line[1]} has nothing left there", said)
 
 
 def leaked_place(view: View) -> None:
@@ -197,17 +181,50 @@ def leaked_place(view: View) -> None:
                 for queue in app.queue.lineage[1:]:
                     if queue.max_applications and queue.path in view.memory.leaked:
                         view.allow_extra("V5", said)
-                        view.stop("V5", f"{line[1]} may start here; {queue.path} is full there")
+                        why = f"{line[1]} may start here; {queue.path} is full there"
+                        view.stop("V5", why, said)
                         return
 
 
 def ask_sent_again(view: View) -> None:
     """I17: the same key again changes the ask that is pending, and is a new ask after that; there
-    the old one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5)."""
-    apps = {app_id for app_id, _ in view.memory.repeated}
-    if any(line[1] in apps for _, line in (*view.missing, *view.extra)):
-        for said in list(view.missing):
-            view.allow_missing("I17", said)
-        for said in list(view.extra):
-            view.allow_extra("I17", said)
+    the old one stays in the list too, or its allocation is overwritten (5.6, 5.15 bug 5).
+
+    Only what is said of that ask may differ, the state that follows from it, and totals by what its
+    requests were for.
+    """
+    repeated = view.memory.repeated
+    named = {line[1:3] for _, line in (*view.missing, *view.extra)} & repeated.keys()
+    for missing in (True, False):
+        for said in list(view.missing if missing else view.extra):
+            follows = said[1][0] == "state" and said[1][1] in {app_id for app_id, _ in named}
+            if said[1][1:3] in named or follows:
+                (view.allow_missing if missing else view.allow_extra)("I17", said)
+    for app_id in {app_id for app_id, _ in repeated}:
+        sizes = [size for key, sent in repeated.items() if key[0] == app_id for size in sent]
+        subjects = {("app", app_id, what) for what in ("used", "pending")}
+        for path in view.facts.paths.get(app_id, ()):
+            subjects |= {("queue", path, what) for what in ("allocated", "pending")}
+        for app in apps(view, app_id):
+            for each in (*app.allocations.values(), *app.placeholders.values()):
+                subjects.add(("node", each.node.node_id, "allocated"))
+        for theirs, ours in view.total_pairs():
+            if ours[1][:3] in subjects and _some_of(sizes, theirs[1][3], ours[1][3]):
+                view.allow_missing("I17", theirs)
+                view.allow_extra("I17", ours)
+    if "I17" in view.used:
         view.stop("I17", "an ask was sent again under a key that was in use")
+
+
+def _some_of(sizes: list[Counter[str]], theirs: Line, ours: Line) -> bool:
+    """Whether two totals differ by whole requests of these sizes, each counted once at most."""
+    apart = Counter(dict(theirs))
+    apart.subtract(dict(ours))
+    found = [Counter[str]()]
+    for size in sizes[:6]:
+        found += [_plus(each, size, sign) for each in found for sign in (1, -1)]
+    return any(all(each[name] == n for name, n in apart.items()) for each in found)
+
+
+def _plus(one: Counter[str], other: Counter[str], sign: int) -> Counter[str]:
+    return Counter({name: one[name] + sign * other[name] for name in {*one, *other}})

@@ -69,8 +69,10 @@ def _bound_in_the_dead(view: View) -> None:
             if Counter(dict(ours[1][3])) + ghosts[subject] == Counter(dict(theirs[1][3])):
                 view.allow_missing("X28", theirs)
                 view.allow_extra("X28", ours)
-    if any(line[0] == "new" for _, line in (*view.missing, *view.extra)):
-        view.stop("X28", "there an allocation outlives its application and keeps its node")
+    for said in (*view.missing, *view.extra):
+        if said[1][0] == "new":
+            why = "there an allocation outlives its application and keeps its node"
+            view.stop("X28", why, said)
 
 
 def soft_keeps_real_asks(view: View) -> None:
@@ -96,7 +98,7 @@ def gang_runs_on_enough(view: View) -> None:
                     view.memory.ahead[line[1]] = "S5"
     for said, line in view.lines("state", missing=True):
         if line[2] in ("Resuming", "Failing") and view.memory.ahead.get(line[1]) == "S5":
-            view.stop("S5", f"the timer finds {line[1]} Accepted there")
+            view.stop("S5", f"the timer finds {line[1]} Accepted there", said)
             view.allow_missing("S5", said)
     ahead(view, "S5")
 
@@ -123,7 +125,7 @@ def shrunk_group(view: View) -> None:
     for said, line in view.lines("new", missing=False):
         if (line[1], line[6]) in view.memory.shrunk and not line[5]:
             view.allow_extra("S2", said)
-            view.stop("S2", f"{line[1]}/{line[2]} is served here and never there")
+            view.stop("S2", f"{line[1]}/{line[2]} is served here and never there", said)
 
 
 def waits_with_leftovers(view: View) -> None:

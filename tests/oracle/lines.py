@@ -48,6 +48,11 @@ class Reader:
         self._stateaware = stateaware
         self._last: dict[str, str] = {}
 
+    def copy(self) -> Reader:
+        other = Reader("", self._stateaware)
+        other._policies, other._last = self._policies, dict(self._last)
+        return other
+
     def read(self, op: str, callbacks: Iterable[Callback]) -> list[Said]:
         """The lines of one step, in the order that counts."""
         said = [

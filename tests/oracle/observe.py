@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from quadriga.core.model.application import Application
+from tests.oracle.scenario import V18
 from tests.oracle.totals import Line
 from tests.oracle.view import Key, View
 
@@ -31,17 +32,33 @@ def observe(view: View) -> None:
                 memory.ahead.pop(line[1], None)
             if line[2] == "Failing":
                 memory.leaked.update(view.facts.paths.get(line[1], ()))
-    if view.op == "ask":
-        for key in step.get("keys") or (step.get("key", ""),):
-            named = (step["appID"], key)
-            if named in view.facts.asks or named in view.facts.allocated:
-                memory.repeated.add(named)
+    for named, size in _asked(view):
+        known = view.facts.sizes(named)
+        if known:
+            memory.repeated.setdefault(named, known).append(size)
     for named in ask_releases(view):
         ask = view.facts.asks[named]
         if ask.placeholder:
             memory.shrunk.add((named[0], ask.task_group))
+    if view.op == "ask" and view.version == V18:  # there it is dropped without a word
+        if step.get("placeholder") and not step.get("taskGroup"):
+            for named, _ in _asked(view):
+                memory.kept[named] = "I18"
     if view.op == "releaseAlloc" and not step.get("allocationID"):
         memory.emptied.add(step["appID"])
+
+
+def _asked(view: View) -> Iterable[tuple[Key, Counter[str]]]:
+    """The asks of this step with what they want."""
+    if view.op == "ask":
+        size = Counter(view.step.get("resources") or {})
+        for key in view.step.get("keys") or (view.step.get("key", ""),):
+            yield (view.step["appID"], key), size
+    elif view.op == "updateAllocation":
+        for ask in view.step["request"].get("asks", ()):
+            quantities = (ask.get("resourceAsk") or {}).get("resources") or {}
+            size = Counter({name: int(q.get("value", 0)) for name, q in quantities.items()})
+            yield (ask.get("applicationID", ""), ask.get("allocationKey", "")), size
 
 
 def _removals(view: View) -> list[str]:
@@ -81,7 +98,7 @@ def kept_asks(view: View, rule: str) -> None:
         for said, line in view.lines(kind, missing=False):
             if line[1:3] in kept:
                 if kind == "new":
-                    view.stop(rule, f"{line[1]}/{line[2]} is served here and unknown there")
+                    view.stop(rule, f"{line[1]}/{line[2]} is served here, unknown there", said)
                 view.allow_extra(rule, said)
     more: dict[Line, Counter[str]] = {}
     for app_id, key in kept:

@@ -16,9 +16,13 @@ __all__ = ["as_data", "lines_of", "ours", "summary"]
 def headline(verdict: Verdict) -> str:
     """One line: the scenario, how it came out, by which rules."""
     rules = " ".join(sorted(verdict.rules))
+    if verdict.alone and verdict.difference is None:
+        return f"{verdict.scenario.name}: played; nothing to compare with"
     if verdict.difference is not None:
         word = "BROKEN" if verdict.difference.problem else "DIFFERS"
         text = f"{word} at step {verdict.difference.at}"
+    elif verdict.too_little:
+        text = f"TOO LITTLE compared, {verdict.compared} of {len(verdict.scenario.steps)} steps"
     elif rules:
         text = f"agrees but for {rules}"
     else:
@@ -33,8 +37,6 @@ def headline(verdict: Verdict) -> str:
         notes.append(f"the reference ended after step {verdict.ended - 1}")
     if verdict.events:
         notes.append(f"{len(verdict.events)} event records differ")
-    if verdict.compared == 0 and verdict.difference is None:
-        notes.append("nothing to compare with")
     return f"{verdict.scenario.name}: {text}" + "".join(f"; {note}" for note in notes)
 
 
@@ -119,21 +121,35 @@ def _word(word: object) -> str:
 def summary(verdicts: list[Verdict]) -> str:
     """The closing line."""
     differ = [v for v in verdicts if not v.agrees]
-    plain = [v for v in verdicts if v.agrees and not v.rules]
+    alone = [v for v in verdicts if v.agrees and v.alone]
+    plain = [v for v in verdicts if v.agrees and not v.rules and not v.alone]
     steps = sum(v.compared for v in verdicts)
     total = sum(len(v.scenario.steps) for v in verdicts)
-    return (
+    text = (
         f"{len(verdicts)} scenarios: {len(plain)} agree, "
-        f"{len(verdicts) - len(plain) - len(differ)} agree but for deliberate differences, "
-        f"{len(differ)} differ; {steps} of {total} steps compared"
+        f"{len(verdicts) - len(plain) - len(differ) - len(alone)} agree but for deliberate "
+        f"differences, {len(differ)} differ"
     )
+    if alone:
+        text += f", {len(alone)} have nothing to compare with"
+    return f"{text}; {steps} of {total} steps compared"
+
+
+def _word_for(verdict: Verdict) -> str:
+    if verdict.difference is not None:
+        return "differs"
+    if verdict.alone:
+        return "played"
+    if verdict.too_little:
+        return "too little compared"
+    return "agrees but" if verdict.rules else "agrees"
 
 
 def as_data(verdict: Verdict) -> dict[str, Any]:
     """A verdict for programs."""
     data: dict[str, Any] = {
         "name": verdict.scenario.name,
-        "verdict": "differs" if verdict.difference else "agrees but" if verdict.rules else "agrees",
+        "verdict": _word_for(verdict),
         "version": verdict.version,
         "settings": {setting.name: setting.value for setting in verdict.settings},
         "rules": dict(sorted(verdict.rules.items())),

@@ -15,6 +15,7 @@ import pytest
 
 from tests.oracle.comparison import Verdict, compare, judge
 from tests.oracle.player import START, Player
+from tests.oracle.report import lines_of
 from tests.oracle.scenario import V15, V18, Answer, Callback, Scenario, Versions, scenarios
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 
@@ -200,9 +201,13 @@ def test_the_order_of_decisions_counts() -> None:
 
 def test_a_reference_that_ends_early_says_so() -> None:
     scenario, answers = played("timeout_running_soft")
-    verdict = judge(told(scenario, answers[:4]))
+    verdict = judge(told(scenario, answers[:-1]))
     assert verdict.agrees
-    assert (verdict.ended, verdict.compared) == (4, 4)
+    assert (verdict.ended, verdict.compared) == (len(answers) - 1, len(answers) - 1)
+    verdict = judge(told(scenario, answers[: len(answers) // 2 - 1]))
+    assert verdict.difference is None
+    assert verdict.too_little
+    assert not verdict.agrees
 
 
 def test_a_step_that_nobody_knows_is_reported() -> None:
@@ -371,6 +376,32 @@ def test_i17_the_same_key_again() -> None:
     verdict = explained(told(scenario, answers), "I17")
     assert verdict.stopped is not None
     assert verdict.stopped[0] == at
+    for wrong in (
+        new(0, "a", "k1", "node-1", memory=10, vcore=1000),
+        released(0, "a", "k1", "TIMEOUT"),
+        state(0, "b", "Running"),
+    ):
+        for where in (0, len(answers[at].callbacks)):
+            changed = copy.deepcopy(answers)
+            changed[at].callbacks.insert(where, wrong)
+            assert not judge(told(scenario, changed)).agrees, wrong
+
+
+def test_i17_totals_differ_by_what_was_asked_only() -> None:
+    """There the second allocation of the key takes the place of the first in the books."""
+    scenario, answers = played("same_key_again_allocated")
+    at = step_of(scenario, "dump", 1)
+    subjects = (("app", "a", "used"), ("queue", "root", "allocated"))
+    subjects += (("queue", "root.gang", "allocated"), ("node", "node-1", "allocated"))
+    for subject in subjects:
+        retell(answers[at], *subject, (("memory", 10), ("vcore", 1000)))
+    verdict = explained(told(scenario, answers), "I17")
+    assert verdict.stopped is not None
+    assert verdict.stopped[0] == at
+    for subject in subjects:
+        changed = copy.deepcopy(answers)
+        retell(changed[at], *subject, (("memory", 11), ("vcore", 1000)))
+        assert not judge(told(scenario, changed)).agrees
 
 
 def test_v5_a_gang_that_ended_gives_its_place_back() -> None:
@@ -436,15 +467,87 @@ def test_x33_a_draining_queue_takes_nobody() -> None:
     assert explained(told(scenario, answers, newer), "X33").version == V18
 
 
-def test_versions_that_part_are_compared_up_to_there() -> None:
+# -- when v1.8.0 is the reference --------------------------------------------------------------------
+
+
+def test_5_1_v18_is_the_reference_only_where_a_rule_parts_the_versions() -> None:
+    """Its agreement excuses no difference from v1.5.2 that no rule makes."""
+    for name in NAMES:
+        scenario, newer = played(name)
+        answers = copy.deepcopy(newer)
+        at = next(at for at, answer in enumerate(answers) if answer.callbacks)
+        answers[at].callbacks.clear()
+        assert not judge(told(scenario, answers, newer)).agrees, name
+        same = Versions(agree=True)
+        assert not judge(told(scenario, answers, newer, same)).agrees, name
+
+
+def test_x33_nothing_before_the_parting_of_the_versions_is_excused() -> None:
+    """The index names the step and the reason; the difference must be there, and for that reason."""
+    scenario, newer = played("draining_queue")
+    answers = copy.deepcopy(newer)
+    at = step_of(scenario, "addApp", 1)
+    answers[at].callbacks = [(0, "ApplicationResponse", {"accepted": [{"applicationID": "b"}]})]
+    reason = "application sent to a draining queue"
+    for first in (at, at - 1):
+        parted = Versions(agree=False, first_difference=first, reason=reason)
+        assert judge(told(scenario, answers, newer, parted)).version == V18
+    later = Versions(agree=False, first_difference=at + 1, reason=reason)
+    assert not judge(told(scenario, answers, newer, later)).agrees
+    answers[at - 1].callbacks.append(state(0, "a", "Failing"))
+    assert not judge(told(scenario, answers, newer, parted)).agrees
+
+
+def test_versions_that_part_excuse_nothing() -> None:
+    """Whatever follows the parting: nonsense is a difference."""
     scenario, ours = played("timeout_running_soft")
     answers, newer = copy.deepcopy(ours), copy.deepcopy(ours)
     at = step_of(scenario, "confirm")
     for each in (answers, newer):
         del each[at].callbacks[-1]
-    parted = Versions(agree=False, first_difference=at, reason="something arbitrary")
-    verdict = judge(told(scenario, answers, newer, parted))
-    assert verdict.agrees
-    assert verdict.stopped is not None
-    sooner = Versions(agree=False, first_difference=at + 1, reason="something arbitrary")
-    assert not judge(told(scenario, answers, newer, sooner)).agrees
+    for first in (0, at):
+        parted = Versions(agree=False, first_difference=first, reason="something arbitrary")
+        for told_by_both in (answers, newer):
+            verdict = judge(told(scenario, answers, told_by_both, parted))
+            assert verdict.difference is not None
+            assert verdict.difference.at == at
+
+
+def test_x13_x15_x19_v18_is_compared_to_the_end() -> None:
+    """What v1.8.0 was not told is not played beside it: no comparison with it stops for that."""
+    scenario, _ = played("draining_queue")
+    scenario.steps[1]["occupied"] = {"memory": 1}
+    scenario.steps[3]["max"] = 3
+    register, order = scenario.steps[0], "application.sort.policy: fifo"
+    register["config"] = register["config"].replace(order, order.replace("fifo", "stateaware"))
+    request = {"nodes": [{"nodeID": "node-2", "existingAllocations": [{"allocationKey": "e"}]}]}
+    scenario.steps.insert(2, {"op": "updateNode", "request": request})
+    player = Player(scenario.steps, version=V18)
+    newer = []
+    for step in scenario.steps:
+        if step["op"] == "updateNode":
+            newer.append(Answer([], {"op": "updateNode", "error": 'proto: unknown field "e"'}))
+        else:
+            newer.append(copy.deepcopy(player.play(step)))
+    verdict = compare(told(scenario, [], newer), V18)
+    assert verdict.whole, verdict.difference
+    assert verdict.compared == len(scenario.steps)
+    assert not verdict.rules
+    at = step_of(scenario, "releaseAlloc")
+    del newer[at].callbacks[-1]
+    assert not compare(told(scenario, [], newer), V18).agrees
+
+
+def test_5_8_a_comparison_that_ends_early_says_nothing() -> None:
+    """A rule may end it: what is left must be worth the name."""
+    scenario, answers = played("two_reservations_of_one_application")
+    at = step_of(scenario, "schedule", 4)
+    (allocation,) = answers[at].callbacks[-1][2]["new"]
+    allocation.update({"allocationKey": "a1", "nodeID": "node-2"})
+    steps = scenario.steps + [{"op": "schedule", "count": 1}] * (2 * len(scenario.steps))
+    longer = Scenario(scenario.name, scenario.folder, steps)
+    verdict = judge(told(longer, answers + [Answer([], {"op": "schedule"})] * 2 * len(answers)))
+    assert verdict.difference is None
+    assert verdict.too_little
+    assert not verdict.agrees
+    assert "TOO LITTLE compared" in lines_of(verdict)[0]

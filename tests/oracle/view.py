@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from tests.oracle.totals import Line
 
 __all__ = ["Facts", "Memory", "View"]
 
+#: steps in which decisions follow each other, or time passes
+_GOES_ON = ("schedule", "scheduleIdle", "multiStep", "advance", "sleep")
+
 Key = tuple[str, str]
 """An application id and an allocation key."""
 
@@ -29,6 +33,8 @@ class AskFacts:
     task_group: str
     required_node: str
     parked: bool
+    #: what one allocation of it needs
+    size: Line
 
 
 @dataclass(slots=True)
@@ -41,8 +47,8 @@ class Facts:
     #: placeholders that a replacement has asked back
     replaced: set[Key]
     placeholders: set[Key]
-    #: asks that have an allocation, of either kind
-    allocated: set[Key]
+    #: what is allocated of either kind, by its ask
+    allocated: dict[Key, list[Line]]
     #: queue paths from the leaf up, for every living application
     paths: dict[str, tuple[str, ...]]
     gangs: set[str]
@@ -54,8 +60,9 @@ class Facts:
 
     @classmethod
     def of(cls, core: Scheduler) -> Facts:
-        facts = cls({}, {}, set(), set(), set(), {}, set(), set(), set(), {})
+        facts = cls({}, {}, set(), set(), {}, {}, set(), set(), set(), {})
         for partition in core.partitions():
+            names = partition.registry.mapping
             for node in partition.nodes.values():
                 facts.nodes[node.node_id] = NODE.allows(node.state, node_life.SCHEDULE)
             for app in partition.applications.values():
@@ -70,16 +77,26 @@ class Facts:
                     facts.gathering.add(app_id)
                 for key, ask in app.asks.items():
                     facts.asks[app_id, key] = AskFacts(
-                        ask.placeholder, ask.task_group, ask.required_node, ask.planned is not None
+                        ask.placeholder,
+                        ask.task_group,
+                        ask.required_node,
+                        ask.planned is not None,
+                        tuple(names(ask.vector).items()),
                     )
-                held = (*app.allocations.values(), *app.placeholders.values())
-                facts.allocated |= {(app_id, each.ask.ask_key) for each in held}
+                for each in (*app.allocations.values(), *app.placeholders.values()):
+                    size = tuple(names(each.vector).items())
+                    facts.allocated.setdefault((app_id, each.ask.ask_key), []).append(size)
                 for placeholder in app.placeholders.values():
                     named = (app_id, placeholder.ask.ask_key)
                     facts.placeholders.add(named)
                     if placeholder.reason == allocation_life.REPLACEMENT:
                         facts.replaced.add(named)
         return facts
+
+    def sizes(self, named: Key) -> list[Counter[str]]:
+        """What an ask that is known under this key wants and has."""
+        found = [self.asks[named].size] if named in self.asks else []
+        return [Counter(dict(size)) for size in (*found, *self.allocated.get(named, ()))]
 
 
 @dataclass(slots=True)
@@ -96,8 +113,8 @@ class Memory:
     stuck: set[str] = field(default_factory=set)
     #: what ended applications still hold there, by node
     ghosts: dict[str, Counter[str]] = field(default_factory=dict)
-    #: keys of asks that were sent again while the first was not over
-    repeated: set[Key] = field(default_factory=set)
+    #: keys of asks that were sent again while the first was not over, and the quantities of each
+    repeated: dict[Key, list[Counter[str]]] = field(default_factory=dict)
     #: task groups of which the resource manager took back a pending placeholder ask
     shrunk: set[Key] = field(default_factory=set)
     #: queues in which a gang ended before it ran
@@ -137,6 +154,7 @@ class View:
         #: rules that explained something, in order
         self.used: list[str] = []
         self.stopped: tuple[str, str] | None = None
+        self._parting: Said | None = None
         self._allowed_theirs: Counter[Said] = Counter()
         self._allowed_ours: Counter[Said] = Counter()
 
@@ -158,10 +176,12 @@ class View:
         self._allowed_ours[said] += 1
         self._use(rule)
 
-    def stop(self, rule: str, why: str) -> None:
-        """From here on the histories are different ones."""
+    def stop(self, rule: str, why: str, parting: Said | None = None) -> None:
+        """From here on the histories are different ones. With the line by which they part, what
+        comes after it in the same step is of another history already."""
         if self.stopped is None:
             self.stopped = rule, why
+            self._parting = parting
             self._use(rule)
 
     def _use(self, rule: str) -> None:
@@ -177,6 +197,30 @@ class View:
             self.ours, self._allowed_ours
         )
 
+    @property
+    def agrees_up_to_the_parting(self) -> bool:
+        """Whether nothing is left to explain before the line by which the histories part."""
+        if self._parting is None or self.op not in _GOES_ON:
+            return False
+        theirs = self.theirs, self._allowed_theirs
+        ours = self.ours, self._allowed_ours
+        return all(
+            _without(said, other)[: len(before)] == before
+            for (lines, allowed), (said, other) in ((theirs, ours), (ours, theirs))
+            if self._parting in lines
+            for before in [_without(_up_to(lines, self._parting), allowed)]
+        )
+
+    def first_apart(self) -> tuple[Line | None, Line | None]:
+        """The first lines that differ and that no rule explains: (theirs, ours). Where one side
+        has no more to say it is ``None``."""
+        theirs = _without(self.theirs, self._allowed_theirs)
+        ours = _without(self.ours, self._allowed_ours)
+        for one, other in itertools.zip_longest(theirs, ours):
+            if one != other:
+                return one and one[1], other and other[1]
+        return None, None
+
     def lines(self, kind: str, *, missing: bool) -> Iterator[tuple[Said, Line]]:
         """The missing or extra lines of one kind."""
         for said in list(self.missing if missing else self.extra):
@@ -189,6 +233,14 @@ class View:
         for said in list(self.missing):
             if said[1][:-1] in ours and self.op == "dump":
                 yield said, ours[said[1][:-1]]
+
+
+def _up_to(said: list[Said], parting: Said) -> list[Said]:
+    """The lines before this one, and before the states that it brings: they are said first."""
+    at = said.index(parting)
+    while at and said[at - 1][1][:2] == ("state", parting[1][1]):
+        at -= 1
+    return said[:at]
 
 
 def _without(said: list[Said], allowed: Counter[Said]) -> list[Said]:
