@@ -21,8 +21,9 @@ NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-protobuf"]
 #: packages whose modules are compiled, but for ...
 COMPILED = ("fsm", "core")
 PLAIN = """
-    core/config core/placement core/views core/callbacks core/default_queues core/explain core/far
-    core/failures core/foreign core/health core/inbox core/invariants core/metering core/os_groups core/recovery
+    core/config core/placement core/views core/callbacks core/default_queues core/explain
+    core/explain_nodes core/explanation core/failures core/far core/foreign core/health core/inbox
+    core/invariants core/metering core/os_groups core/recovery
     core/registration core/service
 """.split()  # what is not done for every ask: read, shown, or heard from other threads
 PLAIN += """

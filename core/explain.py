@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core import gang
+from quadriga.core.explain_nodes import of_nodes
+from quadriga.core.explanation import HOLDERS, Check, Explanation, Holder
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.account import WILDCARD
 from quadriga.core.model.queue import LeafQueue
@@ -20,50 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node
-    from quadriga.core.resources import Book
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.resources import Book, Vector
 
-__all__ = ["Check", "Explanation", "explain"]
+__all__ = ["Check", "Explanation", "Holder", "explain"]
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One check: what it is about, whether it passes, and its numbers in words.
-
-    ``remedy`` is the smallest change that would make it pass, where one can be named. For those who
-    spell quantities themselves, a check of a quota or a limit says whose it is (``subject``), of
-    which resource ``type``, and has its ``numbers`` by name: limit, used, asked, headroom.
-    """
-
-    about: str
-    passed: bool
-    text: str
-    remedy: str = ""
-    subject: str = ""
-    type: str = ""
-    numbers: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """All checks of an ask. ``reasons`` are the texts of those that fail, in order."""
-
-    key: str
-    checks: tuple[Check, ...]
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        return tuple(check.text for check in self.checks if not check.passed)
-
-    @property
-    def remedies(self) -> tuple[str, ...]:
-        return tuple(check.remedy for check in self.checks if not check.passed and check.remedy)
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether no node could take it even if it were empty."""
-        return any(not c.passed and c.about == "node sizes" for c in self.checks)
+#: what others can make room for by going
+_PREEMPTION_HELPS: Final = ("quota", "nodes")
 
 
 def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
@@ -79,24 +46,56 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
         *_of_limits(ask),
         *_of_queues(ask),
     ]
-    checks.extend(_of_nodes(kernel, ask, shape, predicates))
-    checks.append(Check("preemption", *story_of(kernel, ask)))
+    checks.extend(of_nodes(kernel, ask, shape, predicates))
+    # who lacks neither quota nor a node needs nobody to go
+    lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
+    passed, story, remedy = story_of(kernel, ask)
+    checks.append(Check("preemption", passed or not lacks, story, remedy))
     # what passes needs no remedy
-    return Explanation(ask.key, tuple(replace(c, remedy="") if c.passed else c for c in checks))
+    told = tuple(replace(c, remedy="", verdict="") if c.passed else c for c in checks)
+    return Explanation(ask.key, told, _verdict(ask, told))
+
+
+def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
+    """What has to happen first. A node that is large enough has to come before anything else; room
+    that is being made is on its way; else it is the first check that fails."""
+    failing = [each for each in checks if not each.passed]
+    if not failing:
+        return "Nothing is in its way: it gets its place in the next round."
+    never = next((each for each in failing if each.about == "node sizes"), None)
+    if never is None and ask.preempted:
+        return "Others have been preempted for it: it gets its place when they are gone."
+    first = never or failing[0]
+    return first.verdict or f"{first.text[:1].upper()}{first.text[1:]}."
 
 
 def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
     app = ask.app
     rm = app.partition.rm
     connected = RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)
-    yield Check("resource manager", connected, f"resource manager {rm.rm_id} is {rm.state}")
+    yield Check(
+        "resource manager",
+        connected,
+        f"resource manager {rm.rm_id} is {rm.state}",
+        verdict=f"Resource manager {rm.rm_id} is {rm.state}: nothing is allocated for it.",
+    )
     asked = f" ({app.queue_asked!r} was asked for)" if app.queue_asked else ""
     yield Check("placement", True, f"queue {app.queue.path} by {app.placed_by}{asked}")
     served = app.state in life.SERVED
-    yield Check("application", served, f"application {app.app_id} is {app.state}")
+    yield Check(
+        "application",
+        served,
+        f"application {app.app_id} is {app.state}",
+        verdict=f"Application {app.app_id} is {app.state} and gets nothing in that state.",
+    )
     if app.backoff_until:
         left = (app.backoff_until - kernel.now) / SECOND
-        yield Check("backoff", False, f"too many asks found no place: left alone for {left:g} s")
+        yield Check(
+            "backoff",
+            False,
+            f"too many asks found no place: left alone for {left:g} s",
+            verdict=f"Too many asks of its application found no place: none is tried for {left:g} s.",
+        )
     leaf = app.queue
     if isinstance(leaf, LeafQueue) and leaf.stateaware and app.state in life.STATEAWARE_TURN:
         first = leaf.turn if leaf.turn is not None else app
@@ -104,6 +103,10 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
             "turn",
             first is app,
             f"stateaware queue {leaf.path} serves {first.app_id} before others start (2.9)",
+            verdict=f"Queue {leaf.path} lets applications start one by one, and serves "
+            f"{first.app_id} now.",
+            holders=(Holder(first.app_id),),
+            held=1,
         )
     if APPLICATION.allows(app.state, life.RUN) and app.state not in life.COUNTED:
         if app not in leaf.admitted:
@@ -143,6 +146,9 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             False,
             f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
             "whose release has yet to be confirmed (G29)",
+            verdict=f"It takes over placeholder {placeholder.uuid} as soon as the resource manager "
+            "has confirmed its release.",
+            node=placeholder.node.node_id,
         )
         return
     if app.placeholder_ask is None and ask.placeholder:
@@ -152,17 +158,16 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         if closed is None:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
         else:
-            queue, room, whole = closed
-            yield Check(
-                "gang",
-                False,
-                f"the whole gang needs {text(whole)}, queue {queue.path} has room for "
-                f"{_limits(ask, queue.limits, room)} (X16)",
-                f"raise max of {queue.path} or wait for it to empty",
-            )
+            queue, _, whole = closed
+            yield from _of_gate(app, queue, whole)
     elif app.placeholder_ask is not None and app.holding:
         have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
-        yield Check("gang", False, f"held until the gang is complete: has {have} of {need} (X9)")
+        yield Check(
+            "gang",
+            False,
+            f"held until the gang is complete: has {have} of {need} (X9)",
+            verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
+        )
     elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
         group = app.task_groups[ask.task_group]
         yield Check(
@@ -170,12 +175,59 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             bool(group.available),
             f"waits for a placeholder of task group {group.name}: {group.count} in all, "
             f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
+            verdict=f"It waits for a placeholder of task group {group.name} to take over.",
         )
 
 
-def _limits(ask: Ask, limits: tuple[tuple[int, int], ...], room: tuple[int, ...]) -> str:
-    names = ask.app.partition.registry.names
-    return " ".join(f"{names[at]}={left}" for (at, _), left in zip(limits, room, strict=True))
+def _of_gate(app: Application, queue: Queue, whole: Vector) -> Iterator[Check]:
+    """What the whole gang lacks in the queue that does not let it start, type by type."""
+    names = app.partition.registry.names
+    for place, limit in queue.limits:
+        asked = whole[place] if place < len(whole) else 0
+        used, kept = queue.allocated[place], queue.promised[place]
+        left = limit - used - kept
+        if not asked or asked <= max(0, left):
+            continue
+        name = names[place]
+        holders = [
+            Holder(each.app_id, amount=owed)
+            for each in _applications(queue)
+            if (owed := each.promised[place] if place < len(each.promised) else 0)
+        ]
+        shown = tuple(holders[:HOLDERS])
+        for_whom = "".join(
+            f", {name}={each.amount} kept for the gang {each.application}" for each in shown
+        )
+        if len(holders) > len(shown):
+            rest = kept - sum(each.amount for each in shown)
+            for_whom += f", {name}={rest} kept for {len(holders) - len(shown)} other gangs"
+        room = f"queue {queue.path} has room for {name}={max(0, left)}"
+        yield Check(
+            "gang",
+            False,
+            f"the whole gang needs {name}={asked}, {room}: limit {name}={limit}, "
+            f"used {name}={used}{for_whom} (X16)",
+            f"{name}={asked - left} more in {queue.path}",
+            f"queue {queue.path}",
+            name,
+            (
+                ("limit", limit),
+                ("used", used),
+                ("kept", kept),
+                ("asked", asked),
+                ("headroom", left),
+            ),
+            verdict=f"The whole gang has to fit before it starts: it needs {name}={asked}, and {room}.",
+            holders=shown,
+            held=len(holders),
+        )
+
+
+def _applications(queue: Queue) -> Iterator[Application]:
+    """Those of the queue and all below, in order of queues and submission."""
+    for each in queue.walk():
+        if isinstance(each, LeafQueue):
+            yield from sorted(each.apps.values(), key=lambda app: app.seq)
 
 
 def _of_limits(ask: Ask) -> Iterator[Check]:
@@ -214,54 +266,6 @@ def _amounts(
                 whose,
                 names[place],
                 (("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
+                verdict=f"The {about} of {whose} has {names[place]}={max(0, left)} left, and it asks "
+                f"for {names[place]}={asked}.",
             )
-
-
-def _of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
-    """Nodes grouped by why they refuse."""
-    partition = ask.app.partition
-    names = partition.registry.names
-    nodes = list(partition.nodes.values())
-    if ask.required_node:
-        nodes = [node for node in nodes if node.node_id == ask.required_node]
-    fitting = [node for node in nodes if shape.fits(node.total)]
-    text = partition.registry.text
-    if not fitting:
-        most = [max((node.total[place] for node in nodes), default=0) for place, _ in shape.need]
-        largest = " ".join(
-            f"{names[place]}={value}" for (place, _), value in zip(shape.need, most, strict=True)
-        )
-        which = f"required node {ask.required_node}" if ask.required_node else "no node"
-        yield Check(
-            "node sizes",
-            False,
-            f"{which} is large enough for {text(ask.vector)}: {len(nodes)} nodes, "
-            f"at most {largest or 'nothing'} among them, and none has all of it",
-            f"add a node with {text(ask.vector)}",
-        )
-        return
-    yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
-    refusals: dict[str, int] = {}
-    predicate = kernel.predicates.get(partition.rm.rm_id) if predicates else None
-    if not predicates and ask in partition.aside:
-        yield Check("predicates", False, "the resource manager refused it on every node (I36)")
-    for node in fitting:
-        reason = _refusal(node, ask, shape, names)
-        if not reason and predicate is not None:
-            reason = predicate(ask.ask_key, node.node_id, True) or ""
-        if not reason:
-            yield Check("nodes", True, f"node {node.node_id} has room")
-            return
-        refusals[reason] = refusals.get(reason, 0) + 1
-    for reason, count in sorted(refusals.items()):
-        yield Check("nodes", False, f"{count} nodes: {reason}")
-
-
-def _refusal(node: Node, ask: Ask, shape: Shape, names: list[str]) -> str:
-    if not node.open and not ask.required_node:
-        return "draining"
-    kept = (node.reservation, *node.also_reserved)
-    if node.reservation is not None and not any(each and each.ask is ask for each in kept):
-        return "reserved for another ask"
-    short = [names[place] for place, value in shape.need if node.available[place] < value]
-    return f"not enough free {', '.join(short)}" if short else ""

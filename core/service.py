@@ -336,17 +336,19 @@ class SchedulerService:
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
-    ) -> Future[tuple[str, str, tuple[str, ...]]]:
-        """The queue of an application, its state in the resource manager's dialect (X1), and why its
-        ask waits; without a key only the former. The future has ``KeyError`` for what is not known."""
+    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
+        """The queue of an application, its state in the resource manager's dialect (X1), why its ask
+        waits, and that in one sentence; without a key only the first two. The future has
+        ``KeyError`` for what is not known."""
 
-        def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...]]:
+        def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
+            verdict = ""
             if allocation_key:
                 told = scheduler.explain(application_id, allocation_key, partition, rm_id)
-                reasons = tuple(told.reasons)
-            return app.queue.path, app.partition.rm.dialect.state(app.state), reasons
+                reasons, verdict = told.reasons, told.verdict
+            return app.queue.path, app.partition.rm.dialect.state(app.state), reasons, verdict
 
         return self.read_later(look)
 

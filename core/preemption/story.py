@@ -30,8 +30,7 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     path = Snapshot().path(queue)
     text = ask.app.partition.registry.text
     if not path[0].guaranteed:
-        remedy = f"set guaranteed resources of {queue.path} or a queue above it"
-        return False, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", remedy
+        return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
     over = path[0].excess(ask.vector)
     if any(over):
         why = f"{queue.path} would be {text(over)} above what is guaranteed to it, so it may not"

@@ -47,14 +47,16 @@ class ExplainRequest(_message.Message):
     def __init__(self, rmID: _Optional[str] = ..., partition: _Optional[str] = ..., applicationID: _Optional[str] = ..., allocationKey: _Optional[str] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("queue", "state", "reasons")
+    __slots__ = ("queue", "state", "reasons", "verdict")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
     queue: str
     state: str
     reasons: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ...) -> None: ...
+    verdict: str
+    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., verdict: _Optional[str] = ...) -> None: ...
 
 class CallbackAnswer(_message.Message):
     __slots__ = ("hello", "predicates", "preemptionPredicates", "stateDump", "received")

@@ -75,7 +75,7 @@ class Served(Protocol):
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str
-    ) -> Future[tuple[str, str, tuple[str, ...]]]:
+    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
         """The queue and the state of an application, and why its ask waits; without a key only the
         former. ``KeyError`` for what is not known."""
         ...

@@ -55,7 +55,7 @@ class OneThread:
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str
-    ) -> Future[tuple[str, str, tuple[str, ...]]]:
+    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
         return self.call(
             lambda driver: driver.explain(rm_id, partition, application_id, allocation_key).result()
         )

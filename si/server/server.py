@@ -317,14 +317,14 @@ class Server:
         partition = request.partition or "default"
         app, key = request.applicationID, request.allocationKey
         try:
-            queue, state, reasons = await asyncio.wrap_future(
+            queue, state, reasons, verdict = await asyncio.wrap_future(
                 self._driver.explain(request.rmID, partition, app, key)
             )
         except KeyError as error:
             name = f"{app}/{key}" if key else app
             text = f"{name!r} in partition {partition!r} is not known: {error}"
             raise Ending(Code.NOT_FOUND, "Explain", text) from None
-        return ExplainResponse(queue=queue, state=state, reasons=reasons)
+        return ExplainResponse(queue=queue, state=state, reasons=reasons, verdict=verdict)
 
     def _registered(self, who: Principal, rm_id: str) -> Session:
         check_may(who, rm_id)

@@ -92,7 +92,7 @@ def test_i36_an_explanation_without_predicates_tells_what_they_said_last() -> No
     silent = script.scheduler.explain("app-1", "pod", predicates=False)
     assert asked == []
     assert silent.reasons == ("the resource manager refused it on every node (I36)",)
-    assert "1 nodes: taint" in script.scheduler.explain("app-1", "pod").reasons
+    assert "1 node: taint" in script.scheduler.explain("app-1", "pod").reasons
     assert asked == ["n1"]
 
 

@@ -258,7 +258,10 @@ def test_explain_x16_a_gang_behind_the_gate() -> None:
     script.app("gang", "root.q", gang={"vcore": 3000})
     script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
     (reason,) = explain(script, "gang", "p").reasons
-    assert reason == "the whole gang needs vcore=3000, queue root.q has room for vcore=2000 (X16)"
+    assert reason == (
+        "the whole gang needs vcore=3000, queue root.q has room for vcore=2000: "
+        "limit vcore=4000, used vcore=2000 (X16)"
+    )
 
 
 def test_explain_a_job_that_fits_no_node() -> None:
@@ -291,8 +294,8 @@ def test_explain_groups_nodes_by_their_reason() -> None:
     about = [(c.passed, c.text) for c in found.checks if c.about.startswith("node")]
     assert about == [
         (True, "5 of 6 nodes are large enough"),
+        (False, "3 nodes: not enough free vcore; node full0 comes nearest and lacks vcore=1000"),
         (False, "2 nodes: draining"),
-        (False, "3 nodes: not enough free vcore"),
     ]
     script.node("drained1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert script.scheduler.explain("app", "d").reasons == ()
@@ -311,7 +314,7 @@ def test_explain_a_reserved_node() -> None:
     script.schedule()
     script.ask("other", "u", "v", "w", vcore=800)
     found = explain(script, "other", "w")
-    assert "1 nodes: reserved for another ask" in found.reasons
+    assert "1 node has room but is reserved: n1 for ask a of app" in found.reasons
 
 
 def test_explain_maxapplications() -> None:

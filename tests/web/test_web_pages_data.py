@@ -298,7 +298,7 @@ async def test_one_application_has_its_history_asks_and_allocations(
         ("train-sun", "gang", "the whole gang needs"),
         ("train-resnet", "replacement", "takes over placeholder"),
         ("monster", "node sizes", "no node is large enough"),
-        ("simulation", "nodes", "1 nodes: draining"),
+        ("simulation", "nodes", "1 node: draining"),
         ("notebook-0", "limit", "user ada in root.research.notebooks (limit *): memory"),
     ],
 )
@@ -461,3 +461,36 @@ async def test_events_are_the_latest_that_fit(client: httpx.AsyncClient) -> None
     assert all("train-bert" in (row["object"], row["reference"]) for row in about["rows"])
     reserved = await get(client, "events", type="NODE", text="reservation")
     assert len(reserved["rows"]) >= 7
+
+
+def all_nodes_reserved(scene: Scene) -> None:
+    """Three nodes with room for ``late``, which ``holder`` has reserved."""
+
+    def build(script: Any) -> None:
+        for number in (1, 2, 3):
+            script.node(f"n{number}", vcore=2000)
+        script.app("other", "root.leaving")
+        script.ask("other", "x", "y", "z", vcore=1200)
+        script.schedule()
+        script.app("holder", "root.leaving")
+        script.ask("holder", "a", "b", "c", vcore=2000)
+        script.advance(3)
+        script.schedule()
+        script.app("late", "root.leaving")
+        script.ask("late", "w", vcore=800)
+
+    scene.do(build)
+
+
+async def test_why_an_ask_waits_has_a_sentence_first_and_names_who_holds_the_nodes() -> None:
+    with Scene(stage=all_nodes_reserved) as scene:
+        async with reaching(scene) as client:
+            found = await get(client, "waits", id="late")
+    assert found["verdict"] == "Each node with room for it is reserved for another ask."
+    (check,) = [each for each in found["checks"] if each["about"] == "nodes"]
+    assert check["holders"] == [
+        {"application": "holder", "ask": "a", "node": "n1", "amount": 0},
+        {"application": "holder", "ask": "b", "node": "n2", "amount": 0},
+        {"application": "holder", "ask": "c", "node": "n3", "amount": 0},
+    ]
+    assert check["held"] == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -143,7 +144,8 @@ def _limits(app: Application) -> list[dict[str, Any]]:
 
 
 def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[str, Any]:
-    """Why one ask waits: every check of a decision, in order, with its numbers.
+    """Why one ask waits: a sentence (``verdict``), and every check of a decision, in order, with its
+    numbers. ``holders`` are those who keep from it what it could have, ``held`` says how many.
 
     Without ``key`` it is the application's oldest ask. The resource manager's predicates are not
     asked. ``ask`` is empty where nothing is asked for.
@@ -163,6 +165,7 @@ def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[s
         "since": ask.created,
         "resource": amounts(home, ask.vector),
         "hopeless": found.hopeless,
+        "verdict": found.verdict,
         "checks": [
             {
                 "about": check.about,
@@ -172,6 +175,9 @@ def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[s
                 "subject": check.subject,
                 "type": check.type,
                 "numbers": dict(check.numbers),
+                "node": check.node,
+                "holders": [asdict(each) for each in check.holders],
+                "held": check.held,
             }
             for check in found.checks
         ],

@@ -84,12 +84,11 @@ function life(app, drawing) {
 
 function why(app, waits, context) {
   if (!waits || !waits.ask) return null;
-  const failing = waits.checks.filter((check) => !check.passed);
-  const intro = failing.length
-    ? `${failing.length === 1 ? "One check stands" : `${failing.length} checks stand`} in its way.`
-    : "Nothing stands in its way: it is decided in the next round.";
+  const failing = waits.checks.filter((check) => !check.passed).length;
+  const rest = failing > 1 ? ` ${failing} checks fail.` : "";
   return panel("Why it waits", { class: "why", aside: h("span", {}, "ask ", h("b", {}, waits.ask), ", ", waits.state, ", for ", since(waits.since)) },
-    h("p", {}, `Asks for ${amounts(waits.resource) || "nothing"}. ${intro}`, waits.hopeless ? h("b", {}, " No node could take it even if it were empty.") : null),
+    h("p", { class: "first" }, plain(waits.verdict)),
+    h("p", {}, `It asks for ${amounts(waits.resource) || "nothing"}.${rest}`),
     h("ol", { class: "checks" }, waits.checks.map((check, place) => h("li", { key: `${place} ${check.about} ${check.subject} ${check.type}`, class: check.passed ? "pass" : "fail" },
       h("span", { class: "verdict", role: "img", "aria-label": check.passed ? "passes" : "fails" }, check.passed ? "\u2713" : "\u2717"),
       h("span", { class: "about" }, check.about),
@@ -97,13 +96,49 @@ function why(app, waits, context) {
 }
 
 function told(check) {
-  if (!check.type) return [h("span", {}, plain(check.text)), remedy(check.remedy && plain(check.remedy))];
+  if (check.numbers.kept !== undefined) return gate(check);
+  if (!check.type) return [linked(check), remedy(check.remedy && plain(check.remedy))];
   const { limit, used, asked, headroom } = check.numbers;
   return [
     h("span", {}, `${check.subject}: asks for ${called(check.type, asked)}, ${headroom > 0 ? amount(check.type, headroom) : "nothing"} is left of ${amount(check.type, limit)}`),
     check.passed ? null : bar({ type: check.type, used, max: limit, pending: asked }),
     remedy(check.passed ? "" : `${called(check.type, asked - headroom)} more ${check.about === "limit" ? "for" : "in"} ${check.subject}`),
   ];
+}
+
+/** The room for a whole gang: what the quota is, what is taken off it, and for whom. */
+function gate(check) {
+  const { limit, used, kept, asked, headroom } = check.numbers;
+  const named = check.holders.reduce((sum, each) => sum + each.amount, 0);
+  return [
+    h("span", {}, `the whole gang needs ${called(check.type, asked)}, ${check.subject} has room for ${headroom > 0 ? called(check.type, headroom) : "nothing"}: `,
+      `quota ${amount(check.type, limit)}, used ${amount(check.type, used)}`,
+      check.holders.map((each) => [`, ${amount(check.type, each.amount)} kept for the gang `, to("application", { id: each.application }, each.application)]),
+      kept > named ? `, ${amount(check.type, kept - named)} kept for ${number(check.held - check.holders.length)} other gangs` : ""),
+    bar({ type: check.type, used: used + kept, max: limit, pending: asked }),
+    remedy(`${called(check.type, asked - headroom)} more in ${check.subject}`),
+  ];
+}
+
+/** The text of a check, in which the node that it names and those who hold what the ask lacks are
+ * links. They are found in their order, so that a name that is a piece of another is not taken for it. */
+function linked(check) {
+  const names = check.holders.length ? check.holders.flatMap((each) => [
+    each.node && [each.node, to("node", { id: each.node }, each.node)],
+    each.ask && [each.ask, h("b", {}, each.ask)],
+    [each.application, to("application", { id: each.application, ask: each.ask }, each.application)],
+  ].filter(Boolean)) : [];
+  if (check.node) names.unshift([check.node, to("node", { id: check.node }, check.node)]);
+  const parts = [];
+  let text = check.text;
+  for (const [name, link] of names) {
+    const place = text.search(new RegExp(`(^|\\s)${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?=$|[\\s,;:])`));
+    if (place < 0) continue;
+    const start = text.indexOf(name, place);
+    parts.push(plain(text.slice(0, start)), link);
+    text = text.slice(start + name.length);
+  }
+  return h("span", {}, parts, plain(text));
 }
 
 const remedy = (text) => (text ? h("p", { class: "remedy" }, "Smallest change: ", h("b", {}, text)) : null);

@@ -58,8 +58,7 @@ const phrase = (pairs, between) => amounts(Object.fromEntries(pairs.trim().split
 /** Texts of the scheduler have `memory=1024 vcore=100`, those of events `map[memory:1024 vcore:100]`. */
 export const plain = (text) => text
   .replace(/map\[((?:[^\s\]]+:\d+ ?)*)\]/g, (_, pairs) => phrase(pairs, ":"))
-  .replace(/[A-Za-z][\w./-]*=\d+(?: [A-Za-z][\w./-]*=\d+)*/g, (pairs) => phrase(pairs, "="))
-  .replace(/^1 nodes:/, "1 node:");
+  .replace(/[A-Za-z][\w./-]*=\d+(?: [A-Za-z][\w./-]*=\d+)*/g, (pairs) => phrase(pairs, "="));
 
 export const percent = (part, whole) => (whole > 0 ? (100 * part) / whole : part > 0 ? 100 : 0);
 

@@ -1,0 +1,272 @@
+"""What an explanation says first, whom it names, and what it does not blame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadriga.core import Check, Explanation
+from quadriga.si import NodeInfo
+from quadriga.sim.script import Script
+
+from .preemption_side import ask as ask_in
+from .preemption_side import filled
+
+REQUIRED = "yunikorn.apache.org/requiredNode"
+
+
+def tree(queues: str) -> str:
+    return (
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
+        + queues
+        + "]}]}]"
+    )
+
+
+def explained(script: Script, app: str, key: str) -> Explanation:
+    found: Explanation = script.scheduler.explain(app, key)
+    return found
+
+
+def about(found: Explanation, *names: str) -> list[Check]:
+    return [check for check in found.checks if check.about in names]
+
+
+def three_reserved() -> Script:
+    """Three nodes, each with 800 left and reserved for an ask of 2000."""
+    script = Script()
+    for number in (1, 2, 3):
+        script.node(f"n{number}", vcore=2000)
+    script.app("other")
+    script.ask("other", "x", "y", "z", vcore=1200)
+    script.schedule()
+    script.app("holder")
+    script.ask("holder", "a", "b", "c", vcore=2000)
+    script.advance(3)
+    script.schedule()
+    script.app("late")
+    return script
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def test_explain_checks_fit_before_reservation() -> None:
+    script = three_reserved()
+    script.ask("late", "w", vcore=900)
+    found = explained(script, "late", "w")
+    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    assert check.text == (
+        "3 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=100, "
+        "and is reserved for ask a of holder"
+    )
+    assert check.remedy == "vcore=100 more free on node n1"
+    assert check.node == "n1"
+    assert not any("have room" in text for text in found.reasons)
+
+
+def test_explain_names_who_holds_the_nodes_with_room() -> None:
+    script = three_reserved()
+    script.ask("late", "w", vcore=800)
+    found = explained(script, "late", "w")
+    (check,) = [each for each in about(found, "nodes") if not each.passed]
+    assert check.text == (
+        "3 nodes have room but are reserved: n1 for ask a of holder, n2 for ask b of holder, "
+        "n3 for ask c of holder"
+    )
+    named = [(each.node, each.application, each.ask) for each in check.holders]
+    assert named == [("n1", "holder", "a"), ("n2", "holder", "b"), ("n3", "holder", "c")]
+    assert check.held == 3
+    assert found.verdict == "Each node with room for it is reserved for another ask."
+
+
+def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
+    script = Script()
+    for number in range(7):
+        script.node(f"n{number}", vcore=2000)
+    script.app("other")
+    script.ask("other", *(f"x{number}" for number in range(7)), vcore=1200)
+    script.schedule()
+    script.app("holder")
+    script.ask("holder", *(f"a{number}" for number in range(7)), vcore=2000)
+    script.advance(3)
+    script.schedule()
+    script.app("late")
+    script.ask("late", "w", vcore=800)
+    (check,) = [each for each in about(explained(script, "late", "w"), "nodes") if not each.passed]
+    assert check.text.startswith("7 nodes have room but are reserved: n0 for ask a0 of holder, ")
+    assert check.text.endswith("n4 for ask a4 of holder and 2 more")
+    assert (len(check.holders), check.held) == (5, 7)
+
+
+def test_explain_names_the_node_that_comes_nearest() -> None:
+    script = Script()
+    for number, held in enumerate((700, 300, 900)):
+        script.node(f"n{number}", vcore=1000, memory=100)
+        script.app(f"on-{number}")
+        tags = {REQUIRED: f"n{number}"}
+        script.ask(f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
+        script.schedule()
+    script.app("app")
+    script.ask("app", "a", vcore=1000, memory=50)
+    found = explained(script, "app", "a")
+    assert [each.text for each in about(found, "nodes")] == [
+        "2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=300",
+        "1 node: not enough free memory, vcore",
+    ]
+    assert found.verdict == (
+        "No node has enough free room: node n1 comes nearest and lacks vcore=300."
+    )
+
+
+def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -> None:
+    script = Script()
+    for number in (1, 2, 3):
+        script.node(f"n{number}", vcore=4000)
+    script.app("other")
+    script.ask("other", "x", "y", tags={REQUIRED: "n1"}, vcore=1000)
+    script.schedule()
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    found = explained(script, "app", "a")
+    (check,) = about(found, "nodes")
+    assert (check.passed, check.node) == (True, "n2")
+    assert found.verdict == "Nothing is in its way: it gets its place in the next round."
+    script.schedule()
+    (held,) = script.scheduler.application("app").allocations.values()
+    assert held.node.node_id == check.node
+
+
+def test_explain_says_which_node_is_reserved_for_the_ask_itself() -> None:
+    script = three_reserved()
+    (check,) = about(explained(script, "holder", "b"), "reservation")
+    assert (check.passed, check.text, check.node) == (True, "node n2 is reserved for it", "n2")
+    assert not about(explained(script, "holder", "b"), "reservation")[0].holders
+
+
+def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
+    script = Script()
+    script.node("small", vcore=500)
+    script.node("large", vcore=9000)
+    script.app("app")
+    script.ask("app", "a", tags={REQUIRED: "small"}, vcore=1000)
+    script.ask("app", "b", tags={REQUIRED: "gone"}, vcore=1000)
+    too_small, missing = explained(script, "app", "a"), explained(script, "app", "b")
+    assert too_small.verdict == "Node small, which it requires, is too small for it."
+    assert too_small.reasons[0] == (
+        "required node small is too small for vcore=1000: it has vcore=500"
+    )
+    assert missing.verdict == "Node gone, which it requires, is not there."
+    assert missing.hopeless
+
+
+# -- what a queue has room for ---------------------------------------------------------------------
+
+
+def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
+    script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
+    script.node("n1", vcore=34_000)
+    script.app("plain", "root.q")
+    script.ask("plain", "x", vcore=24_000)
+    script.schedule()
+    script.app("app-7", "root.q", gang={"vcore": 12_000})
+    script.ask("app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
+    script.schedule()  # the node has room for one of the two: 6000 are kept for the other
+    script.app("big", "root.q", gang={"vcore": 8_000})
+    script.ask("big", "p", group="g", placeholder=True, vcore=4_000)
+    found = explained(script, "big", "p")
+    (gate,) = about(found, "gang")
+    assert gate.text == (
+        "the whole gang needs vcore=8000, queue root.q has room for vcore=4000: limit vcore=40000, "
+        "used vcore=30000, vcore=6000 kept for the gang app-7 (X16)"
+    )
+    assert dict(gate.numbers) == {
+        "limit": 40_000,
+        "used": 30_000,
+        "kept": 6_000,
+        "asked": 8_000,
+        "headroom": 4_000,
+    }
+    assert [(each.application, each.amount) for each in gate.holders] == [("app-7", 6_000)]
+    assert gate.remedy == "vcore=4000 more in root.q"
+    quota = next(each for each in about(found, "quota") if each.subject == "queue root.q")
+    assert dict(quota.numbers)["headroom"] == 10_000  # what is kept for gangs bounds gangs only
+    assert found.verdict == (
+        "The whole gang has to fit before it starts: it needs vcore=8000, and queue root.q has "
+        "room for vcore=4000."
+    )
+
+
+# -- preemption ------------------------------------------------------------------------------------
+
+
+def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.schedule()
+    script.ask("app", "b", preempt=(True, True), vcore=1000)
+    found = explained(script, "app", "b")
+    (check,) = about(found, "preemption")
+    assert check.passed
+    assert check.text == "nothing is guaranteed to root.default, so it may not preempt (5.9)"
+    assert [each.about for each in found.checks if not each.passed] == ["quota", "nodes"]
+
+
+def test_5_9_explain_does_not_list_preemption_where_there_is_room() -> None:
+    script = filled(size=8)
+    ask_in(script, "high", "h", vcore=6)  # more than is guaranteed to its queue
+    (check,) = about(explained(script, "high", "h"), "preemption")
+    assert not check.passed
+    assert "above what is guaranteed" in check.text
+    script.node("n9", vcore=16)
+    assert explained(script, "high", "h").reasons == ()
+
+
+# -- the verdict -----------------------------------------------------------------------------------
+
+
+def verdict(script: Script, app: str, key: str) -> str:
+    return explained(script, app, key).verdict
+
+
+def test_explain_has_one_sentence_that_comes_first() -> None:
+    script = Script(tree("{name: q, maxapplications: 1, resources: {max: {vcore: 3}}}"))
+    script.node("n1", vcore=9000)
+    for app in ("one", "two"):
+        script.app(app, "root.q")
+        script.ask(app, "a", "b", vcore=2000)
+    script.schedule()
+    assert verdict(script, "one", "b") == (
+        "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."
+    )
+    assert verdict(script, "two", "a") == "Queue root.q runs 1 of 1 applications."
+    script.ask("one", "huge", vcore=90_000)
+    assert verdict(script, "one", "huge") == (
+        "No node is large enough for it: it needs vcore=90000 on one node."
+    )
+
+
+def test_explain_says_that_others_have_been_preempted_for_it() -> None:
+    script = filled()
+    ask_in(script, "high", "h", vcore=1)
+    script.advance(1)
+    script.schedule()
+    assert verdict(script, "high", "h") == (
+        "Others have been preempted for it: it gets its place when they are gone."
+    )
+
+
+def test_explain_draining_nodes_come_last() -> None:
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.node("n2", NodeInfo.CREATE_DRAIN, vcore=1000)
+    script.app("app")
+    script.ask("app", "a", vcore=1000)
+    script.schedule()
+    script.ask("app", "b", vcore=1000)
+    texts: list[Any] = [each.text for each in about(explained(script, "app", "b"), "nodes")]
+    assert texts == [
+        "1 node: not enough free vcore; node n1 comes nearest and lacks vcore=1000",
+        "1 node: draining",
+    ]
