@@ -97,6 +97,12 @@ def _add_scheduler(parser: ArgumentParser) -> None:
         "--reservations", action=BooleanOptionalAction, default=True, help="of nodes: on"
     )
     group.add_argument("--message-order", choices=("design", "k8shim"), default="design")
+    group.add_argument(
+        "--ask-form",
+        choices=("ask", "allocation"),
+        default="ask",
+        help="how asks are sent: ask; since SI 1.6 they are allocations without a node",
+    )
 
 
 def _add_manager(parser: ArgumentParser) -> None:
@@ -197,6 +203,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             gang_style=arguments.gang_style,
             placeholder_timeout_s=arguments.placeholder_timeout,
             message_order=arguments.message_order,
+            ask_form=arguments.ask_form,
             reservations=arguments.reservations,
             lose=arguments.lose,
             repeat=arguments.repeat,

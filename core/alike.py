@@ -19,13 +19,15 @@ from quadriga.fsm import ask as life
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
-    from quadriga.si import AllocationRequest
 
-__all__ = ["Spelled", "take_row"]
+__all__ = ["ALLOCATIONS", "ASKS", "Spelled", "take_row"]
 
-#: a text or a message that is field 1, as ``asks`` is in the request and ``allocationKey`` in an ask,
-#: is this byte, the length in one byte or more, and the bytes of the content
+#: a text or a message that is field 1, as ``allocationKey`` is in an ask and in an allocation, is this
+#: byte, the length in one byte or more, and the bytes of the content
 _FIELD_1: Final = b"\n"[0]
+#: so begins each of the request's ``asks``, which is field 1, and of its ``allocations``, field 4
+ASKS: Final = _FIELD_1
+ALLOCATIONS: Final = b'"'[0]
 #: lengths below this are spelled in one byte
 _SHORT: Final = 128
 #: so many bytes stand before a short key: the ask's field and length, and its own
@@ -33,12 +35,14 @@ _HEAD: Final = 4
 
 
 class Spelled:
-    """The asks of a request as they are spelled; ``at`` is where the next one begins."""
+    """The asks of a request as they are spelled: in ``field``, which comes first in it; ``at`` is where
+    the next one begins."""
 
-    __slots__ = ("at", "wire")
+    __slots__ = ("at", "field", "wire")
 
-    def __init__(self, request: AllocationRequest) -> None:
-        self.wire = request.SerializeToString() + bytes(_HEAD)  # so that one may look ahead
+    def __init__(self, wire: bytes, field: int) -> None:
+        self.wire = wire + bytes(_HEAD)  # so that one may look ahead
+        self.field = field
         self.at = 0
 
     def read(self) -> bytes:
@@ -67,14 +71,15 @@ def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
     seq = partition.arrivals
-    wire, at = spelled.wire, spelled.at
+    wire, at, field = spelled.wire, spelled.at, spelled.field
+    by_key, given = first.terms.by_key, app.serial
     width, head = 0, b""
     asks = []
     for _ in range(most):
         begin = at + _HEAD
         if wire[at:begin] != head:  # a key of another length than the last one
             width = wire[begin - 1]
-            head = _head_of(width, len(rest))
+            head = _head_of(field, width, len(rest))
             if wire[at:begin] != head:
                 break
         tail = begin + width
@@ -82,7 +87,7 @@ def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int
         if wire[tail:end] != rest:
             break
         key = wire[begin:tail].decode()
-        if key in known:
+        if key in known or (by_key and key in given):
             break
         seq += 1
         at = end
@@ -102,11 +107,11 @@ def _without_key(spelled: bytes) -> bytes | None:
     return spelled[at + length :]
 
 
-def _head_of(key: int, rest: int) -> bytes:
+def _head_of(field: int, key: int, rest: int) -> bytes:
     """What stands before a key of this length, if so much follows it; empty where lengths are spelled in
     more than a byte."""
     length = 2 + key + rest
-    return bytes((_FIELD_1, length, _FIELD_1, key)) if length < _SHORT else b""
+    return bytes((field, length, _FIELD_1, key)) if length < _SHORT else b""
 
 
 def _is_plain(ask: Ask) -> bool:

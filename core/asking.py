@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import books, gang, reservation
-from quadriga.core.alike import Spelled, take_row
+from quadriga.core.alike import ASKS, Spelled, take_row
 from quadriga.core.ending import Removed, drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
-from quadriga.core.model.ask import PLAIN, Ask, Terms
+from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, Terms
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
 from quadriga.core.tags import tag
@@ -41,7 +41,14 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["add_asks", "check_ask_releases", "read_resource", "read_terms", "release_asks"]
+__all__ = [
+    "add_asks",
+    "check_ask_releases",
+    "read_resource",
+    "read_terms",
+    "release_asks",
+    "take_up",
+]
 
 #: what the resource manager may say to take asks back; other types confirm what the core did (R2)
 _TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
@@ -53,14 +60,14 @@ _READ_LIMIT: Final = 10_000
 def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
-    spelled = Spelled(request) if len(messages) > 1 else None
+    spelled = Spelled(request.SerializeToString(), ASKS) if len(messages) > 1 else None
     rejected = []
     while at < len(messages):
         message = messages[at]
         own = spelled.read() if spelled is not None else b""
         at += 1
         try:
-            ask = _take_up(kernel, rm, message)
+            ask = take_up(kernel, rm, message)
         except Refused as refused:
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
@@ -78,8 +85,10 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
         kernel.outbox.rejected_asks(rm, rejected)
 
 
-def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask | None:
-    """The ask, if it is a new one."""
+def take_up(
+    kernel: Kernel, rm: ResourceManager, message: AllocationAsk, *, by_key: bool = False
+) -> Ask | None:
+    """The ask, if it is a new one. ``by_key``: it came as an Allocation (X45). Raises ``Refused``."""
     key, app_id = message.allocationKey, message.applicationID
     if not app_id:
         raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
@@ -93,7 +102,7 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask
     if app is None:
         text = f"failed to find application {app_id}, for allocation ask {key}"
         raise Refused(text, "application")
-    vector = read_resource(partition, message)
+    vector = read_resource(partition, message, "resourcePerAlloc" if by_key else "resourceAsk")
     if message.maxAllocations <= 0:
         raise Refused(
             f"invalid ask added to app {app_id} with key {key}: "
@@ -103,11 +112,11 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask
         raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
     known = app.asks.get(key)
     if known is not None:
-        _change(kernel, known, message, vector)
+        _change(kernel, known, message, vector, by_key)
         return None
     partition.arrivals += 1
     ask = Ask(app, key, vector, partition.arrivals, kernel.now)
-    _fill_in(ask, message)
+    _fill_in(ask, message, by_key)
     app.asks[key] = ask
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
@@ -117,8 +126,9 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationAsk) -> Ask
     return ask
 
 
-def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
-    """The vector asked for. Raises ``Refused`` for nothing, zero or negative quantities.
+def read_resource(partition: Partition, message: AllocationAsk, field: str) -> Vector:
+    """The vector asked for, which came in ``field``. Raises ``Refused`` for nothing, zero or negative
+    quantities.
 
     Most asks of a partition look like one that was read before: those are recognised as they came.
     """
@@ -126,7 +136,8 @@ def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
     known = partition.read.get(wire)
     if known is not None:
         return known
-    problem = _wrong_resource({n: q.value for n, q in message.resourceAsk.resources.items()})
+    quantities = {name: each.value for name, each in message.resourceAsk.resources.items()}
+    problem = _wrong_resource(quantities, field)
     if problem:
         raise Refused(
             f"invalid ask added to app {message.applicationID} with key "
@@ -139,20 +150,21 @@ def read_resource(partition: Partition, message: AllocationAsk) -> Vector:
     return vector
 
 
-def _wrong_resource(quantities: dict[str, int]) -> str:
+def _wrong_resource(quantities: dict[str, int], field: str) -> str:
     for name, value in sorted(quantities.items()):
         if value < 0:
-            return f"resourceAsk[{name}] is negative ({value})"
-    return "" if any(quantities.values()) else "resourceAsk asks for nothing"
+            return f"{field}[{name}] is negative ({value})"
+    return "" if any(quantities.values()) else f"{field} asks for nothing"
 
 
-def _fill_in(ask: Ask, message: AllocationAsk) -> None:
+def _fill_in(ask: Ask, message: AllocationAsk, by_key: bool) -> None:
     ask.pending = message.maxAllocations
     ask.priority = message.priority
     ask.task_group = message.taskGroupName
     ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
     limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
-    ask.terms = terms = read_terms(message.tags, message, message.Originator, limit)
+    terms = read_terms(message.tags, message, message.Originator, limit, by_key)
+    ask.terms = terms
     ask.required_node = required_node(terms)
 
 
@@ -161,6 +173,7 @@ def read_terms(
     message: AllocationAsk | Allocation,
     originator: bool,
     run_limit: int = 0,
+    by_key: bool = False,
 ) -> Terms:
     """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
     may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
@@ -172,8 +185,8 @@ def read_terms(
     elif tags:
         itself = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION).lower() != "false"
     if itself and not (tags or originator or run_limit or others):
-        return PLAIN
-    return Terms(tags, originator, run_limit, itself, others)
+        return PLAIN_BY_KEY if by_key else PLAIN
+    return Terms(tags, originator, run_limit, itself, others, by_key)
 
 
 def required_node(terms: Terms) -> str:
@@ -194,7 +207,7 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     reservation.wait_again(kernel, ask)
 
 
-def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) -> None:
+def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by_key: bool) -> None:
     """The same key again: what is still to be allocated is now this (I17).
 
     A replacement in flight keeps its size and stays one of the pending.
@@ -219,7 +232,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector) ->
         group.count -= ask.pending
         group.pending -= ask.pending
     ask.vector = vector
-    _fill_in(ask, message)
+    _fill_in(ask, message, by_key)
     ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
     if (log := partition.rm.events) is not None:
         happenings.asks_added(log, (ask,))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from quadriga.core import asking, inventory, recovery, releases, submission
+from quadriga.core import asking, inventory, recovery, releases, submission, unified
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.refusal import Refused
@@ -32,11 +32,12 @@ Request = ApplicationRequest | AllocationRequest | NodeRequest
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One part of a message: the items of ``field``, handled together by ``handle``, which gets the
-    ``whole`` message where it says so.
+    """One part of a message: the items of ``field``, or those of them that are ``of`` this part, handled
+    together by ``handle``, which gets the ``whole`` message where it says so.
 
-    ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``response`` what the
-    resource manager hears. ``check`` refuses the whole request before anything is applied.
+    ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``also`` a second one
+    that an item may concern, ``response`` what the resource manager hears. ``check`` refuses the whole
+    request before anything is applied.
     """
 
     message: type[Request]
@@ -47,13 +48,15 @@ class Route:
     handle: Callable[[Kernel, ResourceManager, Any], None]
     check: Callable[[ResourceManager, Any], None] | None = None
     whole: bool = False
+    of: Callable[[Any], bool] | None = None
+    also: tuple[str, tuple[str, ...]] | None = None
 
     def items(self, message: Request) -> Any:
-        """The repeated field, which may sit in a message of its own (``releases.x``)."""
+        """What is in the repeated field, which may sit in a message of its own (``releases.x``)."""
         part: Any = message
         for name in self.field.split("."):
             part = getattr(part, name)
-        return part
+        return [item for item in part if self.of(item)] if self.of is not None and part else part
 
 
 def _remove_applications(kernel: Kernel, rm: ResourceManager, removals: Any) -> None:
@@ -131,13 +134,15 @@ ROUTES = (
     Route(ApplicationRequest, "remove",      "application", _REMOVAL,                                    "released, updated",
           _remove_applications),
     Route(AllocationRequest,  "allocations", "allocation",  (allocation.ALLOCATE,),                      "new, rejectedAllocations",
-          recovery.recover_allocations),
+          recovery.recover_allocations, of=unified.is_report),
     Route(AllocationRequest,  "asks",        "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejected",
           asking.add_asks, whole=True),
+    Route(AllocationRequest,  "allocations", "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejectedAllocations",
+          unified.add_asks, of=unified.is_ask),
     Route(AllocationRequest,  _ASKS,         "ask",         (ask.REJECT,),                               "releasedAsks",
           asking.release_asks, asking.check_ask_releases),
     Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation.COMPLETE, allocation.CONFIRM),   "released, new",
-          releases.release_allocations, releases.check_releases),
+          releases.release_allocations, releases.check_releases, also=("ask", (ask.REJECT,))),
     Route(NodeRequest,        "nodes",       "node",        _NODE,                                       "accepted, rejected",
           _act_on_nodes),
 )

@@ -59,7 +59,11 @@ def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> No
     asks = [a for a in app.asks.values() if a.placeholder or not effect.placeholders_only]
     for ask in asks:
         drop_ask(kernel, ask, timed_out=True)
-    kernel.outbox.released_asks(asks, TerminationType.TIMEOUT, effect.message)
+    outbox, kind = kernel.outbox, TerminationType.TIMEOUT
+    outbox.released_asks([a for a in asks if not a.terms.by_key], kind, effect.message)
+    for ask in asks:
+        if ask.terms.by_key:
+            outbox.released_by_key(ask, kind, effect.message)
 
 
 def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePlaceholders) -> None:

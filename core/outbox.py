@@ -160,6 +160,19 @@ class Outbox:
         message.terminationType = kind
         message.message = text
 
+    def released_by_key(self, ask: Ask, kind: TerminationType, text: str) -> None:
+        """The same of an ask that came as an allocation: its key says which (X45)."""
+        app = ask.app
+        self._response(app.partition.rm, "released").released.append(
+            AllocationRelease(
+                partitionName=app.partition.name,
+                applicationID=app.app_id,
+                allocationKey=ask.ask_key,
+                terminationType=kind,
+                message=text,
+            )
+        )
+
     def released_foreign(self, gone: ForeignAllocation, kind: TerminationType, text: str) -> None:
         """The confirmation that a foreign allocation is gone; it has no application (X19, R3)."""
         partition = gone.node.partition

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.resources import Vector
 
-__all__ = ["problem_of", "recover_allocations", "recover_on"]
+__all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
 
 
 # -- with a new node -------------------------------------------------------------------------------
@@ -97,6 +97,8 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
         return f"names the unknown partition {message.partitionName!r}"
     node = partition.nodes.get(message.nodeID)
     if node is None:
+        if not message.nodeID:  # else it would be an ask (X45)
+            return "is foreign and names no node"
         return f"names the unknown node {message.nodeID!r}"
     if foreign.is_foreign(message):
         problem = foreign.problem_of(message)
@@ -108,7 +110,11 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
         return problem
     known = _known(partition, message)
     if known is not None:
-        return _update(kernel, known, node, message)
+        if known.node is not node:
+            return f"runs on node {known.node.node_id}"
+        if known.ask.ask_key != message.allocationKey:
+            return f"is known already with the allocationKey {known.ask.ask_key!r}"
+        return resize(kernel, known, message)
     allocation = _recover(kernel, node, message)
     kernel.outbox.allocated((allocation,))
     _give_back_leftover(kernel, allocation)
@@ -116,6 +122,13 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
 
 
 # -- checks ----------------------------------------------------------------------------------------
+
+_UNUSABLE = "has no usable resourcePerAlloc"
+
+
+def _is_unusable(message: AllocationMessage) -> bool:
+    quantities = [each.value for each in message.resourcePerAlloc.resources.values()]
+    return any(value < 0 for value in quantities) or not any(quantities)
 
 
 def _uuid(message: AllocationMessage) -> str:
@@ -138,9 +151,8 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
         return "belongs to an unknown application"
     if not APPLICATION.allows(app.state, app_life.ASK):
         return f"belongs to an application that is {app.state}"
-    quantities = [q.value for q in message.resourcePerAlloc.resources.values()]
-    if any(value < 0 for value in quantities) or not any(quantities):
-        return "has no usable resourcePerAlloc"
+    if _is_unusable(message):
+        return _UNUSABLE
     uuid = _uuid(message)
     parked = app.asks.get(uuid.rpartition("-")[0])
     if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
@@ -160,10 +172,8 @@ def _known(partition: Partition, message: AllocationMessage) -> Allocation | Non
     uuid = _uuid(message)
     found = app.allocations.get(uuid) or app.placeholders.get(uuid)
     if found is None and not (message.UUID or message.allocationID):
-        if message.allocationKey in app.serial:
-            held = [*app.allocations.values(), *app.placeholders.values()]
-            same = [each for each in held if each.ask.ask_key == message.allocationKey]
-            found = same[0] if len(same) == 1 else None
+        same = app.held_of(message.allocationKey)
+        found = same[0] if len(same) == 1 else None
     return found
 
 
@@ -225,7 +235,8 @@ def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector
     ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
     ask.priority = message.priority
     ask.placeholder, ask.task_group = _role(message)
-    terms = asking.read_terms(message.allocationTags, message, message.originator)
+    by_key = not (message.UUID or message.allocationID)  # as resource managers of SI 1.6 have it
+    terms = asking.read_terms(message.allocationTags, message, message.originator, by_key=by_key)
     ask.terms, ask.required_node = terms, asking.required_node(terms)
     ask.created = tags.created(terms.tags, kernel.now)
     app.submitted = min(app.submitted, ask.created)
@@ -240,6 +251,10 @@ def _free_uuid(app: Application, message: AllocationMessage) -> str:
     key, _, number = uuid.rpartition("-")
     if number.isdecimal() and len(number) < 19:
         app.serial[key] = max(app.serial.get(key, 0), int(number) + 1)
+        if uuid != f"{message.allocationKey}-{int(number)}":
+            app.odd_uuids = True
+    else:
+        app.odd_uuids = True
     app.serial.setdefault(message.allocationKey, 0)
     return uuid
 
@@ -254,15 +269,13 @@ def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
 # -- what is known ---------------------------------------------------------------------------------
 
 
-def _update(kernel: Kernel, known: Allocation, node: Node, message: AllocationMessage) -> str:
+def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str:
     """The allocation has this size now, or why that cannot be (2.20)."""
-    if known.node is not node:
-        return f"runs on node {known.node.node_id}"
-    if known.ask.ask_key != message.allocationKey:
-        return f"is known already with the allocationKey {known.ask.ask_key!r}"
     if (known.ask.placeholder, known.ask.task_group) != _role(message):
         return "is known already with another part in the gang"
-    registry = node.partition.registry
+    if _is_unusable(message):
+        return _UNUSABLE
+    registry = known.node.partition.registry
     vector = registry.read(message.resourcePerAlloc)
     if registry.mapping(vector) == registry.mapping(known.vector):
         return ""

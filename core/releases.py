@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core import foreign, gang
-from quadriga.core.ending import Removed, end_allocation
+from quadriga.core.ending import Removed, drop_ask, end_allocation
 from quadriga.core.kernel import Kernel
 from quadriga.core.outbox import TERMINATION
 from quadriga.fsm import allocation as life
@@ -15,6 +15,7 @@ from quadriga.si import AllocationRelease, RequestError, TerminationType
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = ["check_releases", "release_allocations", "tell_released"]
@@ -23,6 +24,7 @@ __all__ = ["check_releases", "release_allocations", "tell_released"]
 _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 
 _TEXT = "allocation remove as per RM request"
+_ASK_TEXT = "ask released as per RM request"
 
 #: what the resource manager creates; every other type confirms a release by the core (R2, X30)
 _STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
@@ -45,18 +47,29 @@ def release_allocations(
 
     Confirmed are only the releases that the resource manager created (R3, R4). A confirmation
     nobody asked for means that the pod is gone, and is treated like a stop without an answer (X32).
+
+    A key alone means every allocation of the ask (X12), and takes the ask itself back while it is
+    pending if it came as an Allocation (X45). Other asks have a release of their own (R7).
     """
     stopped: list[Allocation] = []
+    taken_back: list[Ask] = []
     replaced: dict[Allocation, None] = {}  # each once
     removed = Removed()
     for release in releases:
         if not release.applicationID:
             foreign.release(kernel, rm, release)
             continue
-        named = _named(rm, release)
-        if not named:
+        app = _application(rm, release)
+        uuid = release.UUID or release.allocationID
+        named = _named(app, uuid, release)
+        ask = None if uuid or app is None else app.asks.get(release.allocationKey)
+        if ask is not None and ask.terms.by_key and release.terminationType in _STOPPED:  # X45
+            drop_ask(kernel, ask, timed_out=False)
+            removed.ask(ask)
+            taken_back.append(ask)
+        elif not named:
             kernel.note(
-                f"release of unknown allocation {release.UUID or release.allocationKey!r} of "
+                f"release of unknown allocation {uuid or release.allocationKey!r} of "
                 f"application {release.applicationID!r} ignored (X32)"
             )
         for allocation in named:
@@ -72,7 +85,7 @@ def release_allocations(
             else:
                 end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)
             removed.allocation(allocation)
-    tell_released(kernel, rm, stopped, _TEXT, removed)
+    tell_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
         if placeholder.state == life.RELEASING:
             gang.confirm_replacement(kernel, placeholder)
@@ -86,32 +99,34 @@ def tell_released(
     allocations: list[Allocation],
     text: str,
     removed: Removed,
+    asks: Iterable[Ask] = (),
 ) -> None:
-    """Say that allocations are released, and let their applications go on: which comes first is
-    the resource manager's choice (X8)."""
+    """Say that allocations are released, after ``asks`` that their keys have taken back, and let their
+    applications go on: which comes first is the resource manager's choice (X8)."""
     if not rm.design_order:
         removed.settle(kernel)
+    for ask in asks:
+        kernel.outbox.released_by_key(ask, _STOPPED_BY_RM, _ASK_TEXT)
     for allocation in allocations:
         kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
 
 
-def _named(rm: ResourceManager, release: AllocationRelease) -> list[Allocation]:
-    """The allocations that the release is about (R6, X12)."""
+def _application(rm: ResourceManager, release: AllocationRelease) -> Application | None:
     partition = rm.partitions.get(release.partitionName or "default")
-    app = partition.applications.get(release.applicationID) if partition is not None else None
+    return partition.applications.get(release.applicationID) if partition is not None else None
+
+
+def _named(app: Application | None, uuid: str, release: AllocationRelease) -> list[Allocation]:
+    """The allocations that the release is about (R6, X12)."""
     if app is None:
         return []
-    uuid = release.UUID or release.allocationID
     if uuid:
         named = app.allocations.get(uuid) or app.placeholders.get(uuid)
         return [named] if named is not None else []
-    found = _held(app)
     if release.allocationKey:
-        found = [a for a in found if a.ask.ask_key == release.allocationKey]
+        found = app.held_of(release.allocationKey)
+    else:
+        found = [*app.allocations.values(), *app.placeholders.values()]
     # a confirmation that names no single one is of those that were asked back, where there are any
     confirmed = [a for a in found if TERMINATION.get(a.reason or "") == release.terminationType]
     return confirmed or found
-
-
-def _held(app: Application) -> list[Allocation]:
-    return [*app.allocations.values(), *app.placeholders.values()]

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from quadriga.core import Output
 from quadriga.si import (
+    Allocation,
     AllocationAsk,
     AllocationRequest,
     ApplicationRequest,
@@ -85,8 +86,9 @@ def _request_lines(message: object) -> list[str]:
     if isinstance(message, AllocationRequest):
         return [
             *(_ask_line(ask) for ask in message.asks),
+            *(_ask_line(ask) for ask in message.allocations if not ask.nodeID),
             *(
-                f"release {gone.applicationID}/{gone.UUID} "
+                f"release {gone.applicationID}/{gone.UUID or gone.allocationKey} "
                 f"{TerminationType.Name(gone.terminationType)}"
                 for gone in message.releases.allocationsToRelease
             ),
@@ -99,7 +101,7 @@ def _style(app: object) -> str:
     return f" ({style} gang)" if style else ""
 
 
-def _ask_line(ask: AllocationAsk) -> str:
+def _ask_line(ask: AllocationAsk | Allocation) -> str:
     what = f"ask {ask.applicationID}/{ask.allocationKey}"
     if ask.placeholder:
         return f"{what} placeholder of {ask.taskGroupName}"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MESSAGE_ORDERS", "NODE_SORTS", "POLICIES", "STYLES", "SimulationOptions"]
+__all__ = ["ASK_FORMS", "MESSAGE_ORDERS", "NODE_SORTS", "POLICIES", "STYLES", "SimulationOptions"]
 
 POLICIES = ("fifo", "fair", "stateaware")
 NODE_SORTS = ("fair", "binpacking")
 STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
+ASK_FORMS = ("ask", "allocation")
 
 #: A latency or timeout beyond a year of virtual time is a slip of the pen.
 _LONGEST_S = 366 * 86_400
@@ -27,8 +28,10 @@ class SimulationOptions:
     (``name`` or ``name:group,group``). `start_s` passes between an allocation and its pod running,
     `release_s` between the wish to stop a pod and its end, `confirm_s` between the end of a pod and
     the message that says so. A `placeholder_timeout_s` of 0 is the scheduler's own default, less
-    than 0 is never (X17). `lose` and `repeat` are the shares of confirmations that get lost or
-    arrive twice, drawn with `seed`. `check` looks for violated invariants after every step.
+    than 0 is never (X17). With the `ask_form` ``allocation`` the resource manager speaks as one of SI
+    1.6 does: an ask is an Allocation without a node, and only keys name anything (X45). `lose` and
+    `repeat` are the shares of confirmations that get lost or arrive twice, drawn with `seed`. `check`
+    looks for violated invariants after every step.
     """
 
     config: str | None = None
@@ -43,6 +46,7 @@ class SimulationOptions:
     gang_style: str = "Soft"
     placeholder_timeout_s: float = 0.0
     message_order: str = "design"
+    ask_form: str = "ask"
     reservations: bool = True
     lose: float = 0.0
     repeat: float = 0.0
@@ -55,6 +59,7 @@ class SimulationOptions:
             ("node_sort", self.node_sort, NODE_SORTS),
             ("gang_style", self.gang_style, STYLES),
             ("message_order", self.message_order, MESSAGE_ORDERS),
+            ("ask_form", self.ask_form, ASK_FORMS),
         ):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, not one of {', '.join(known)}")

@@ -41,6 +41,7 @@ class Outbox:
         self._new_applications = False
         self._new_allocations = False
         self._prototypes: dict[tuple[tuple[str, int], ...], si.AllocationAsk] = {}
+        self._by_key = options.ask_form == "allocation"
 
     def requests(self) -> list[Request]:
         """What is to be sent now, applications first; the outbox is then empty."""
@@ -57,6 +58,7 @@ class Outbox:
             self._count(
                 "AllocationRequest",
                 asks=allocations.asks,
+                allocations=allocations.allocations,
                 releases=allocations.releases.allocationsToRelease,
                 askReleases=allocations.releases.allocationAsksToRelease,
             )
@@ -125,7 +127,7 @@ class Outbox:
         run = pod.run
         return si.Allocation(
             allocationKey=pod.key,
-            UUID=pod.uuid,
+            UUID="" if self._by_key else pod.uuid,
             applicationID=run.key,
             partitionName=self._partition,
             nodeID=pod.node,
@@ -171,22 +173,30 @@ class Outbox:
             if self._destinations.preempts:  # as the shim, unless a priority class forbids it
                 prototype.preemptionPolicy.allowPreemptSelf = True
                 prototype.preemptionPolicy.allowPreemptOther = True
-        ask = self._allocations.asks.add()
-        ask.CopyFrom(prototype)
+        self._new_allocations = True
         run = pod.run
+        ask: si.AllocationAsk | si.Allocation
+        if self._by_key:
+            ask = self._allocations.allocations.add(
+                partitionName=self._partition, resourcePerAlloc=prototype.resourceAsk
+            )
+            if prototype.HasField("preemptionPolicy"):
+                ask.preemptionPolicy.CopyFrom(prototype.preemptionPolicy)
+        else:
+            ask = self._allocations.asks.add()
+            ask.CopyFrom(prototype)
         ask.allocationKey = pod.key
         ask.applicationID = run.key
         if run.gang:
             ask.taskGroupName = group_name(pod.group)
             ask.placeholder = pod.placeholder
-        self._new_allocations = True
 
     def release(self, pod: Pod, kind: si.TerminationType) -> None:
         """Say that the pod is gone: its own end, or a confirmation with the same type (R3)."""
         self._allocations.releases.allocationsToRelease.add(
             partitionName=self._partition,
             applicationID=pod.run.key,
-            UUID=pod.uuid,
+            UUID="" if self._by_key else pod.uuid,
             allocationKey=pod.key,
             terminationType=kind,
         )
@@ -194,6 +204,9 @@ class Outbox:
 
     def release_ask(self, pod: Pod, kind: si.TerminationType) -> None:
         """Take an ask back, or confirm that it is taken back."""
+        if self._by_key:
+            self.release(pod, kind)
+            return
         self._allocations.releases.allocationAsksToRelease.add(
             partitionName=self._partition,
             applicationID=pod.run.key,

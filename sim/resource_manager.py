@@ -82,6 +82,7 @@ class ResourceManager:
         #: jobs that have started and not ended
         self.running = 0
         self._ready: list[Run] = []
+        self._by_key = options.ask_form == "allocation"
         self._start = nanoseconds(options.start_s)
         self._release = nanoseconds(options.release_s)
         self._confirmation = nanoseconds(options.confirm_s)
@@ -157,6 +158,10 @@ class ResourceManager:
         for refusal in response.rejected:
             count["AllocationResponse.rejected"] += 1
             self._refused(refusal)
+        for refused in response.rejectedAllocations:
+            count["AllocationResponse.rejectedAllocations"] += 1
+            if self._by_key:
+                self._refused(refused)
         for release in response.released:
             count[f"AllocationResponse.released.{_name(release.terminationType)}"] += 1
             self._released(release)
@@ -269,7 +274,7 @@ class ResourceManager:
             _task(pod, life.SUBMIT)
             self.outbox.ask(pod)
 
-    def _refused(self, refusal: si.RejectedAllocationAsk) -> None:
+    def _refused(self, refusal: si.RejectedAllocationAsk | si.RejectedAllocation) -> None:
         run = self.runs.get(refusal.applicationID)
         if run is None or run.state not in (life.RESERVING, life.RUNNING):
             return
@@ -286,7 +291,8 @@ class ResourceManager:
                 f"allocation {allocation.UUID} of application {allocation.applicationID}"
                 " belongs to no pod"
             )
-        if pod.uuid == allocation.UUID and pod.state in life.ON_NODE:
+        if pod.state in life.ON_NODE and (pod.uuid == allocation.UUID or self._by_key):
+            pod.uuid = allocation.UUID
             return  # the echo of what it reported after a restart
         pod.uuid = allocation.UUID
         pod.node = allocation.nodeID
@@ -341,6 +347,9 @@ class ResourceManager:
         if kind in _STOPPED:
             self._lost(pod, release.message or "it lost a pod")
             return
+        if self._by_key and pod.state == life.SCHEDULING:
+            self._ask_released(release)
+            return
         _application(run, life.RELEASE_ALLOCATION)
         if pod.state in (life.ALLOCATED, life.BOUND):
             pod.kind = kind
@@ -379,7 +388,7 @@ class ResourceManager:
         if run.state == life.RESERVING:
             self._ask(run.placeholders)
 
-    def _ask_released(self, release: si.AllocationAskRelease) -> None:
+    def _ask_released(self, release: si.AllocationAskRelease | si.AllocationRelease) -> None:
         run = self.runs.get(release.applicationID)
         kind = release.terminationType
         if run is None or kind in _STOPPED:

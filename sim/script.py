@@ -19,6 +19,7 @@ from typing import Final
 from quadriga.core import Options, Output, Scheduler
 from quadriga.si import (
     AddApplicationRequest,
+    Allocation,
     AllocationAsk,
     AllocationAskRelease,
     AllocationRelease,
@@ -204,12 +205,34 @@ class Script:
         originator: bool = False,
         preempt: tuple[bool, bool] | None = None,
         partition: str = "",
+        by_key: bool = False,
         **quantities: int,
     ) -> list[str]:
         """One AllocationRequest with an ask for each key, alike otherwise.
 
         ``preempt`` is the PreemptionPolicy: whether it may be preempted, and may preempt others.
+        ``by_key``: as Allocations without a node, which have no ``repeat`` and no ``timeout_ms`` (X45).
         """
+        policy = None
+        if preempt is not None:
+            policy = PreemptionPolicy(allowPreemptSelf=preempt[0], allowPreemptOther=preempt[1])
+        if by_key:
+            allocations = [
+                Allocation(
+                    allocationKey=key,
+                    applicationID=app_id,
+                    partitionName=partition,
+                    resourcePerAlloc=resource(quantities),
+                    priority=priority,
+                    allocationTags=tags or {},
+                    taskGroupName=group,
+                    placeholder=placeholder,
+                    originator=originator,
+                    preemptionPolicy=policy,
+                )
+                for key in keys
+            ]
+            return self.send(AllocationRequest(rmID=self.rm_id, allocations=allocations))
         asks = [
             AllocationAsk(
                 allocationKey=key,
@@ -223,9 +246,7 @@ class Script:
                 taskGroupName=group,
                 placeholder=placeholder,
                 Originator=originator,
-                preemptionPolicy=None
-                if preempt is None
-                else PreemptionPolicy(allowPreemptSelf=preempt[0], allowPreemptOther=preempt[1]),
+                preemptionPolicy=policy,
             )
             for key in keys
         ]
@@ -338,7 +359,7 @@ def _of_allocations(message: AllocationResponse) -> list[str]:
         )
     for gone in message.released:
         kind = TerminationType.Name(gone.terminationType)
-        found.append(f"released {gone.applicationID}/{gone.UUID} {kind}")
+        found.append(f"released {gone.applicationID}/{gone.UUID or gone.allocationKey} {kind}")
     for over in message.releasedAsks:
         kind = TerminationType.Name(over.terminationType)
         found.append(f"released ask {over.applicationID}/{over.allocationKey} {kind}")

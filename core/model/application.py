@@ -55,6 +55,7 @@ class Application(Level):
         "lost",
         "most",
         "more_books",
+        "odd_uuids",
         "partition",
         "pending",
         "placed_by",
@@ -139,6 +140,8 @@ class Application(Level):
         self.released = 0
         #: number of the next allocation of each key (X12)
         self.serial: dict[str, int] = {}
+        #: it has, or had, an allocation whose UUID is not made of its key and such a number
+        self.odd_uuids = False
         self.priority: int | None = None
         self.allocated: Book = partition.registry.zeros()
         self.allocated_placeholder: Book = partition.registry.zeros()
@@ -181,6 +184,18 @@ class Application(Level):
         """When it first ran (ns), also where that was before a restart (2.11); 0: not yet."""
         here = next((when for when, state in self.history if state in life.COUNTED), 0)
         return min(here, self.ran_since) if self.ran_since else here
+
+    def held_of(self, key: str) -> list[Allocation]:
+        """Its allocations of this key, placeholders too; not searched for among all others, as a
+        resource manager of SI 1.6 names each of them so."""
+        allocations, placeholders = self.allocations, self.placeholders
+        numbers = self.serial.get(key, 0)
+        if self.odd_uuids or numbers > len(allocations) + len(placeholders):
+            held = [*allocations.values(), *placeholders.values()]
+            return [each for each in held if each.ask.ask_key == key]
+        uuids = [f"{key}-{number}" for number in range(numbers)]
+        found = [allocations.get(uuid) or placeholders.get(uuid) for uuid in uuids]
+        return [each for each in found if each is not None]
 
     # -- facts for the lifecycle ---------------------------------------------------------------
 

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.turns import Turns
     from quadriga.core.timers import Timer
 
-__all__ = ["PLAIN", "Ask", "AskGroup", "Terms"]
+__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "Terms"]
 
 
 @dataclass(slots=True)
 class Terms:
     """What an ask says that no choice of a node looks at. They never change; many asks share them.
 
-    Each of its allocations may last ``run_limit`` ns, 0 is for ever (X17).
+    Each of its allocations may last ``run_limit`` ns, 0 is for ever (X17). ``by_key``: it came as an
+    Allocation without a node, so its key alone names it and its allocation (X45).
     """
 
     tags: dict[str, str] = field(default_factory=dict)
@@ -33,10 +34,12 @@ class Terms:
     run_limit: int = 0
     allow_preempt_self: bool = True
     allow_preempt_other: bool = False
+    by_key: bool = False
 
 
-#: of an ask that says nothing of the kind
+#: of an ask that says nothing of the kind; in either form
 PLAIN: Final = Terms()
+PLAIN_BY_KEY: Final = Terms(by_key=True)
 
 
 class Ask:

@@ -264,7 +264,13 @@ class Stream:
             for node in message.nodes:
                 asking.node_changed(node.nodeID)
         elif self.kind == ALLOCATION:
-            for changed in (*message.asks, *message.releases.allocationAsksToRelease):
+            releases = message.releases
+            for changed in (
+                *message.asks,
+                *message.allocations,
+                *releases.allocationAsksToRelease,
+                *(each for each in releases.allocationsToRelease if not each.UUID),
+            ):
                 asking.ask_changed(changed.allocationKey)
 
     async def _hear(self, message: Any) -> None:

@@ -59,6 +59,7 @@ def test_the_seed_makes_a_difference(quadriga: Any) -> None:
         ("--gang-style", "Hard", "--placeholder-timeout", "30"),
         ("--placeholder-timeout", "-1"),
         ("--message-order", "k8shim"),
+        ("--ask-form", "allocation"),
         ("--latency-start", "0", "--latency-release", "0", "--latency-confirm", "0"),
         ("--lose", "0.2", "--repeat", "0.2"),
         ("--days", "1"),

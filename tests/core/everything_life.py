@@ -358,6 +358,7 @@ class Life(Watched):
             preempt=(True, True) if self.crowded and rng.random() < 0.8 else rng.choice(POLICIES),
             tags={TAG_REQUIRED_NODE: rng.choice(place.nodes or ["n0"])} if required else None,
             partition=place.name,
+            by_key=rng.random() < 0.3,
             **({"vcore": size} if placeholder else amounts),
         )
 
@@ -366,6 +367,11 @@ class Life(Watched):
         if place.keys:
             app, key = rng.choice(place.keys)
             app, key = rng.choice(((app, key),) * 4 + ((app, ""), ("", key)))
+            if (
+                app and key and rng.random() < 0.4
+            ):  # as since SI 1.6: an ask, its allocations, or both
+                place.voice.release(app, "", rng.choice(KINDS), key=key, partition=place.name)
+                return
             place.voice.release_ask(app, key, rng.choice(KINDS), partition=place.name)
 
     def remove_app(self) -> None:

@@ -21,6 +21,7 @@ from quadriga.si import (
     RequestError,
     TerminationType,
 )
+from quadriga.si.constants import TAG_FOREIGN
 from quadriga.sim.script import Script, resource
 
 REQUESTS = (ApplicationRequest, AllocationRequest, NodeRequest)
@@ -45,9 +46,10 @@ def watching() -> Iterator[Fired]:
             stop()
 
 
-def route(message: type, field: str) -> Route:
-    (found,) = [r for r in ROUTES if r.message is message and r.field == field]
-    return found
+def route(message: type, field: str, entity: str = "") -> Route:
+    found = [r for r in ROUTES if r.message is message and r.field == field]
+    (one,) = [r for r in found if entity in ("", r.entity)]
+    return one
 
 
 def ready() -> Script:
@@ -74,18 +76,28 @@ def ready() -> Script:
 # -- the table itself ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("each", ROUTES, ids=lambda r: f"{r.message.__name__}.{r.field}")
+def name_of(each: Route) -> str:
+    return f"{each.message.__name__}.{each.field}" + (f"-{each.entity}" if each.of else "")
+
+
+def concerns(each: Route) -> dict[str, tuple[str, ...]]:
+    """The lifecycles that the route's items concern, with what may be fired at them."""
+    return {each.entity: each.triggers, **dict([each.also] if each.also else [])}
+
+
+@pytest.mark.parametrize("each", ROUTES, ids=name_of)
 def test_m1_a_route_names_a_part_of_its_message_and_triggers_of_its_lifecycle(each: Route) -> None:
     assert each.message in REQUESTS
     descriptor = each.message.DESCRIPTOR
     for name in each.field.split("."):
         descriptor = descriptor.fields_by_name[name].message_type
     assert not list(each.items(each.message()))
-    assert each.triggers
-    assert set(each.triggers) <= set(LIFECYCLES[each.entity].triggers())
+    for entity, triggers in concerns(each).items():
+        assert triggers
+        assert set(triggers) <= set(LIFECYCLES[entity].triggers())
 
 
-@pytest.mark.parametrize("each", ROUTES, ids=lambda r: f"{r.message.__name__}.{r.field}")
+@pytest.mark.parametrize("each", ROUTES, ids=name_of)
 def test_m1_what_a_route_answers_are_fields_of_a_response(each: Route) -> None:
     fields = {
         name
@@ -95,7 +107,8 @@ def test_m1_what_a_route_answers_are_fields_of_a_response(each: Route) -> None:
     assert set(each.response.split(", ")) <= fields
 
 
-def test_m1_every_repeated_part_of_every_request_has_one_route() -> None:
+def test_m1_x45_every_repeated_part_of_every_request_has_one_route() -> None:
+    """``allocations`` has two, between which its items are divided."""
     found = []
     for message in REQUESTS:
         for field in message.DESCRIPTOR.fields:
@@ -106,9 +119,22 @@ def test_m1_every_repeated_part_of_every_request_has_one_route() -> None:
                 found.extend((message, f"{field.name}.{f.name}") for f in inside.fields)
             else:
                 found.append((message, field.name))
+    found.append((AllocationRequest, "allocations"))
     assert sorted((m.__name__, f) for m, f in found) == sorted(
         (r.message.__name__, r.field) for r in ROUTES
     )
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+@pytest.mark.parametrize("tags", [{}, {TAG_FOREIGN: "default"}], ids=["ours", "foreign"])
+def test_x45_each_item_of_allocations_goes_to_one_of_its_routes(
+    node: str, tags: dict[str, str]
+) -> None:
+    item = Allocation(allocationKey="x", nodeID=node, allocationTags=tags)
+    message = AllocationRequest(allocations=[item])
+    taken = {each.entity: list(each.items(message)) for each in (ALLOCATIONS, NODELESS)}
+    ours = not (node or tags)
+    assert taken == {"ask": [item] * ours, "allocation": [item] * (not ours)}
 
 
 def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
@@ -118,6 +144,7 @@ def test_m2_m5_parts_are_handled_in_the_protocols_order() -> None:
         ("ApplicationRequest", "remove"),
         ("AllocationRequest", "allocations"),
         ("AllocationRequest", "asks"),
+        ("AllocationRequest", "allocations"),
         ("AllocationRequest", "releases.allocationAsksToRelease"),
         ("AllocationRequest", "releases.allocationsToRelease"),
         ("NodeRequest", "nodes"),
@@ -133,7 +160,9 @@ def test_x7_every_action_has_a_route() -> None:
 # -- row by row ------------------------------------------------------------------------------------
 
 NEW, REMOVE = route(ApplicationRequest, "new"), route(ApplicationRequest, "remove")
-ALLOCATIONS, ASKS = route(AllocationRequest, "allocations"), route(AllocationRequest, "asks")
+ASKS = route(AllocationRequest, "asks")
+ALLOCATIONS = route(AllocationRequest, "allocations", "allocation")
+NODELESS = route(AllocationRequest, "allocations", "ask")
 ASK_RELEASES = route(AllocationRequest, "releases.allocationAsksToRelease")
 RELEASES = route(AllocationRequest, "releases.allocationsToRelease")
 
@@ -157,13 +186,23 @@ ROWS = [
                                                                           "a/r-0",    ["allocate"]),
     (ASKS,         lambda s: s.ask("a", "z", memory=1),                   "a/z",      ["submit"]),
     (ASKS,         lambda s: s.ask("a", "y", memory=1),                   "a/y",      ["update"]),
+    (NODELESS,     lambda s: s.ask("a", "z", memory=1, by_key=True),      "a/z",      ["submit"]),
+    (NODELESS,     lambda s: s.ask("a", "y", memory=1, by_key=True),      "a/y",      ["update"]),
     (ASK_RELEASES, lambda s: s.release_ask("a", "y"),                     "a/y",      ["reject"]),
     (ASK_RELEASES, lambda s: s.release_ask("g", "m"),                     "g/m",      ["reject"]),
     (RELEASES,     lambda s: s.release("a", "x-0"),                       "a/x-0",    ["complete"]),
     (RELEASES,     lambda s: s.release("a", "x-0", REPLACED),             "a/x-0",    ["complete"]),
     (RELEASES,     lambda s: s.release("g", "p-0", REPLACED),             "g/p-0",    ["confirm"]),
+    (RELEASES,     lambda s: (s.ask("a", "z", memory=100, by_key=True), s.release("a", key="z")),
+                                                                          "a/z",      ["submit", "reject"]),
 ]
 # fmt: on
+
+
+def entity_of(each: Route, expected: list[str]) -> str:
+    """Which of those that the route concerns the row is about."""
+    (found,) = [e for e, triggers in concerns(each).items() if expected[-1] in triggers]
+    return found
 
 
 @pytest.mark.parametrize(("each", "send", "key", "expected"), ROWS)
@@ -173,11 +212,11 @@ def test_m1_a_message_reaches_its_entity(
     script = ready()
     with watching() as fired:
         send(script)
+    entity = entity_of(each, expected)
     # what follows from it at other entities of the same kind comes after it
-    at_it = [trigger for name, trigger in fired if name == each.entity]
+    at_it = [trigger for name, trigger in fired if name == entity]
     assert at_it[: len(expected)] == expected
-    assert set(expected) <= set(each.triggers)
-    last = script.scheduler.story(f"{each.entity}/{key}")[-1]
+    last = script.scheduler.story(f"{entity}/{key}")[-1]
     if expected != ["update"]:  # which changes no state and is in no journal
         assert (last.trigger, last.cause) == (
             expected[-1],
@@ -186,12 +225,15 @@ def test_m1_a_message_reaches_its_entity(
 
 
 def test_m1_every_trigger_of_every_route_is_seen_in_a_row() -> None:
-    seen: dict[str, set[str]] = {}
+    seen: dict[tuple[str, str], set[str]] = {}
     for each, _, _, expected in ROWS:
-        seen.setdefault(each.field, set()).update(expected)
+        entity = entity_of(each, expected)
+        known = seen.setdefault((name_of(each), entity), set())
+        known.update(set(expected) & set(concerns(each)[entity]))
     for each in ROUTES:
         if each.entity != "node":
-            assert seen[each.field] == set(each.triggers), each.field
+            for entity, triggers in concerns(each).items():
+                assert seen[name_of(each), entity] == set(triggers), each.field
 
 
 def test_m5_an_accepted_application_is_new_and_nothing_is_fired() -> None:

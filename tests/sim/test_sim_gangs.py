@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from quadriga.sim import Simulation, SimulationOptions
+
 REPLACED = "AllocationResponse.released.PLACEHOLDER_REPLACED"
 TIMEOUT = "AllocationResponse.released.TIMEOUT"
 
@@ -148,3 +150,37 @@ def test_stateaware_gangs(job: Any, workload: Any, simulate: Any, order: str) ->
     jobs = [job(str(n), n, 50, (2, 2)) for n in range(4)]
     report = simulate(workload((4, 4), *jobs), policy="stateaware", message_order=order)
     assert counts(report) == {"total": 4, "completed": 4}
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_x45_both_forms_of_asks_lead_to_the_same_decisions(
+    job: Any, workload: Any, order: str, style: str
+) -> None:
+    """Gangs that wait for one another, that time out, and that lose confirmations."""
+    jobs = (
+        job("a", 0, 100, (3, 4)),
+        job("b", 0, 100, (3, 4)),
+        job("big", 5, 10, (4, 4)),
+        job("late", 900, 50, (1, 2), (2, 1)),
+        job("single", 20, 30, (2, 1)),
+    )
+    told = []
+    for form in ("ask", "allocation"):
+        simulation = Simulation(
+            workload((4, 4, 4), *jobs),
+            SimulationOptions(
+                check=True,
+                journal=True,
+                message_order=order,
+                placeholder_timeout_s=60,
+                gang_style=style,
+                lose=0.3,
+                repeat=0.3,
+                ask_form=form,
+            ),
+        )
+        report = simulation.run()
+        journal = [record[:-1] for record in simulation.scheduler.journal]  # which part said it
+        told.append((report.data["jobs"], report.data["gangs"], report.data["decisions"], journal))
+    assert told[0] == told[1]
+    assert told[0][1][f"{style.lower()}_timeouts"] > 0

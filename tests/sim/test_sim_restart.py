@@ -132,6 +132,20 @@ def test_g45_i7_i8_a_gang_that_times_out_hard(job: Make, workload: Cluster, orde
     )
 
 
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_x45_i7_i8_a_manager_that_knows_nothing_but_keys(
+    job: Make, workload: Cluster, order: str, style: str
+) -> None:
+    """It asks and reports with allocations, and names none of them by its UUID."""
+    at_every_step(
+        crowded(job, workload),
+        message_order=order,
+        placeholder_timeout_s=30,
+        gang_style=style,
+        ask_form="allocation",
+    )
+
+
 def test_s4_i8_restarts_while_confirmations_get_lost_or_come_twice(
     job: Make, workload: Cluster
 ) -> None:
