@@ -358,7 +358,7 @@ class Life(Watched):
             preempt=(True, True) if self.crowded and rng.random() < 0.8 else rng.choice(POLICIES),
             tags={TAG_REQUIRED_NODE: rng.choice(place.nodes or ["n0"])} if required else None,
             partition=place.name,
-            by_key=rng.random() < 0.3,
+            by_key=place.names % 3 == 0,  # every third in the form of SI 1.6
             **({"vcore": size} if placeholder else amounts),
         )
 
@@ -367,12 +367,11 @@ class Life(Watched):
         if place.keys:
             app, key = rng.choice(place.keys)
             app, key = rng.choice(((app, key),) * 4 + ((app, ""), ("", key)))
-            if (
-                app and key and rng.random() < 0.4
-            ):  # as since SI 1.6: an ask, its allocations, or both
-                place.voice.release(app, "", rng.choice(KINDS), key=key, partition=place.name)
-                return
-            place.voice.release_ask(app, key, rng.choice(KINDS), partition=place.name)
+            kind = rng.choice(KINDS)
+            if app and key and place.names % 3 == 0:  # an ask, its allocation, or both (X45)
+                place.confirm(app, "", key, kind)
+            else:
+                place.voice.release_ask(app, key, kind, partition=place.name)
 
     def remove_app(self) -> None:
         rng, place = self.rng, self.place

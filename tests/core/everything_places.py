@@ -129,7 +129,7 @@ class Place:
             self.here[identity] = new.allocationKey
             self.announced += 1
         for gone in message.released:
-            if not gone.applicationID:  # of a foreign one, as it was asked for
+            if not gone.applicationID or not gone.UUID:  # of a foreign one, or a pending ask (X45)
                 continue
             identity = (gone.applicationID, gone.UUID)
             assert identity in self.here, f"{identity} released, and is not there"

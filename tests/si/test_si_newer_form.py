@@ -153,7 +153,7 @@ async def test_x45_the_life_of_a_pod_by_a_client_of_si_1_7() -> None:
             pod("nobody", "lost"),
         )
         await rm.hears("rejected lost", "new pod-1 on n1", "new pod-2 on n1")
-        first, second = (message.new[0] for message in rm.pods.got if message.new)
+        first, second = rm.allocations
         assert (dict(first.allocationTags), first.priority) == (tags, 5)
         assert first.applicationID == "app"
         assert second.originator
@@ -176,7 +176,7 @@ async def test_x45_a_gang_of_a_client_of_si_1_7_confirms_by_key() -> None:
         member = {"taskGroupName": "tg"}
         await rm.ask(*(pod("gang", key, placeholder=True, **member) for key in ("p1", "p2")))
         await rm.hears("new p1 on n1", "new p2 on n1")
-        assert rm.pods.got[0].new[0].placeholder
+        assert rm.allocations[0].placeholder
         await rm.ask(pod("gang", "real", **member))
         await rm.hears(*rm.told()[:2], f"released p1 {REPLACED}")
         await rm.release("gang", "p1", kind=REPLACED)
