@@ -23,6 +23,10 @@ LIMITS = (
     ("--max-items", 10_000, "N", "asks, nodes, applications ... in one gRPC message"),
     ("--max-rate", 20_000, "N", "requests of one resource manager in a second, in the long run"),
     ("--max-backlog", 64, "MIB", "what may wait for one resource manager that reads slowly"),
+    ("--max-ended", 20_000, "N", "ended applications that are kept for each resource manager"),
+    ("--max-ended-size", 32, "MIB", "of these together"),
+    ("--max-rejected", 5_000, "N", "rejected applications that are kept for each resource manager"),
+    ("--max-rejected-size", 8, "MIB", "of these together"),
     ("--max-connections", 1000, "N", "HTTP connections at a time"),
 )
 

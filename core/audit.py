@@ -284,7 +284,7 @@ class _Ledger:
                 yield from invariants.waiting_violations(app)
                 self._take_application(app, _of_application(app))
             else:
-                if app in partition.ended:
+                if app.state in life.ENDED:
                     yield from invariants.ended_violations(app)
                 self._take_application(app, _NO_APPLICATION)
         for ledger in ledgers:

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core import books, gang, limits, queue_tree, registration, usage
+from quadriga.core import books, ending, gang, limits, queue_tree, registration, usage
 from quadriga.core.ending import drop_ask
 from quadriga.core.events import happenings
 from quadriga.core.inventory import empty_node
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
+from quadriga.core.model.ended import EndedApplication
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.outbox import TERMINATION
@@ -39,8 +40,8 @@ def start_timer(kernel: Kernel, entity: Application | Allocation, effect: fx.Sta
 
 
 def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
-    if isinstance(entity, Application):
-        entity.partition.ended.pop(entity, None)
+    if isinstance(entity, EndedApplication):
+        ending.forget(entity)
     elif isinstance(entity, Queue) and entity.parent is not None:
         entity.parent.children.pop(entity.name)
 
@@ -48,7 +49,7 @@ def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
 # -- applications ----------------------------------------------------------------------------------
 
 
-def update(kernel: Kernel, app: Application, effect: fx.Update) -> None:
+def update(kernel: Kernel, app: Application | EndedApplication, effect: fx.Update) -> None:
     living = app.partition.applications.get(app.app_id)
     if living is not None and living is not app:
         return  # its id is in use again (G55): the news would be taken for the new one's
@@ -96,7 +97,6 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
     assert isinstance(leaf, LeafQueue)
     del leaf.apps[app.app_id]
     del app.partition.applications[app.app_id]
-    app.partition.ended[app] = None
     app.finished = kernel.now
     usage.summarise(kernel, app)
     if (log := app.partition.rm.events) is not None:
@@ -108,6 +108,7 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
         queue.gated.pop(app, None)
         queue.released += app.released
     limits.release(app)
+    ending.hand_over(kernel, app)
     queue_tree.left(kernel, leaf)
 
 
@@ -119,8 +120,12 @@ def _is_idle(app: Application) -> bool:
     return app.state in app_life.IDLE
 
 
-def application_entered(kernel: Kernel, app: Application) -> None:
+def application_entered(kernel: Kernel, app: Application | EndedApplication) -> None:
     """It entered a state: who serves it, and how it counts, may have changed."""
+    if isinstance(app, EndedApplication):
+        if app.partition.rm.events is not None:
+            happenings.application_entered(app.partition.rm.events, app, kernel.reason)
+        return
     app.history.append((kernel.now, app.state))
     if (log := app.partition.rm.events) is not None:
         happenings.application_entered(log, app, kernel.reason)

@@ -6,11 +6,12 @@ group counts, and then the application looks at what is left of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core import books, gang, reservation, usage
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
+from quadriga.core.model.ended import EndedApplication, remains_of
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as life
@@ -22,7 +23,16 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
 
-__all__ = ["Removed", "after_removal", "drop_ask", "end_allocation", "remove_application"]
+__all__ = [
+    "Removed",
+    "after_removal",
+    "drop_ask",
+    "end_allocation",
+    "forget",
+    "hand_over",
+    "remove_application",
+    "turn_away",
+]
 
 
 def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
@@ -180,3 +190,57 @@ def finish_removal(kernel: Kernel, app: Application) -> None:
     for trigger in _REMOVAL[app.state]:
         kernel.fire(APPLICATION, app, trigger, reason="application removed")
     kernel.settle()
+
+
+# -- what is remembered of applications that have ended --------------------------------------------
+
+
+def hand_over(kernel: Kernel, app: Application) -> None:
+    """The application has ended: a record of it goes on in its state, with its timer."""
+    ended = _record(app)
+    ended.state, ended.entries, ended.finished = app.state, app.entries, app.finished
+    timer = kernel.limit
+    assert timer is not None and timer.entity is app
+    timer.entity = ended
+    _remember(kernel, ended, remains_of(app))
+    app.tags = {}  # the journal may refer to it for long
+
+
+def turn_away(kernel: Kernel, app: Application) -> None:
+    """It was refused a queue: all that there ever is of it is a record."""
+    ended = _record(app)
+    kernel.fire(APPLICATION, ended, life.REJECT)
+    ended.finished = kernel.now
+    app.history.append((kernel.now, ended.state))
+    _remember(kernel, ended, remains_of(app))
+
+
+def _record(app: Application) -> EndedApplication:
+    ended = EndedApplication(app.app_id, app.partition, app.queue, app.seq, app.submitted, app.user)
+    ended.rejected_message = app.rejected_message
+    return ended
+
+
+def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) -> None:
+    """Keep it until it expires. The oldest expire at once where there are too many."""
+    ended.pack(remains)
+    ended.partition.ended[ended] = None
+    rm, options = ended.partition.rm, kernel.options
+    shelf = rm.shelf(ended.state)
+    shelf.add(ended)
+    if shelf is rm.rejected:
+        kind, most, most_bytes = "rejected", options.keep_rejected, options.keep_rejected_bytes
+    else:
+        kind, most, most_bytes = "ended", options.keep_ended, options.keep_ended_bytes
+    for oldest in shelf.take_over(most, most_bytes):
+        kernel.tally.forgotten[kind] += 1
+        kernel.queue.append((APPLICATION, oldest, life.EXPIRE))
+
+
+def forget(ended: EndedApplication) -> None:
+    """It has expired."""
+    partition = ended.partition
+    partition.ended.pop(ended, None)
+    partition.rm.ended.discard(ended)
+    partition.rm.rejected.discard(ended)
+    ended.forget()

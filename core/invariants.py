@@ -45,8 +45,7 @@ def violations(partition: Partition) -> list[str]:
         found.extend(node_violations(node, size))
     for app in partition.applications.values():
         found.extend(application_violations(app, size))
-    for app in partition.ended:
-        found.extend(ended_violations(app))
+    found.extend(_shelves(partition))
     return [f"{partition.key}: {text}" for text in found]
 
 
@@ -278,6 +277,23 @@ def ended_violations(app: Application) -> Iterator[str]:
         yield f"V8 application {app.app_id} is {app.state} and holds something"
     if any(app.allocated) or any(app.allocated_placeholder) or any(app.pending):
         yield f"V8 application {app.app_id} is {app.state} and has usage"
+
+
+def _shelves(partition: Partition) -> Iterator[str]:
+    """V8: what is kept has ended, and the bounds count just that."""
+    rm = partition.rm
+    for app in partition.ended:
+        if app.state not in life.ENDED:
+            yield f"V8 application {app.app_id} is {app.state} and counts as ended"
+    for shelf in (rm.ended, rm.rejected):
+        count, size = shelf.counted()
+        if (shelf.count, shelf.bytes) != (count, size):
+            yield (
+                f"V8 {shelf.count} ended applications of {shelf.bytes} bytes are counted; there are "
+                f"{count} of {size}"
+            )
+    if len(partition.ended) > rm.ended.count + rm.rejected.count:
+        yield f"V8 {len(partition.ended)} ended applications are known, and fewer are counted"
 
 
 def _waiting(partition: Partition) -> Iterator[str]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import Events
 from quadriga.core.journal import Journal, Taken
+from quadriga.core.model.ended import shortened
 from quadriga.core.outbox import Outbox
 from quadriga.core.tally import Tally
-from quadriga.core.timers import Timers
+from quadriga.core.timers import Timer, Timers
 from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.firing import Step
@@ -52,6 +53,12 @@ class Options:
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: so many ended applications, and rejected ones, are kept for each resource manager until they
+    #: expire, and so many bytes of them; the oldest expire before their time. ``None``: any number
+    keep_ended: int | None = 20_000
+    keep_ended_bytes: int | None = 32 << 20
+    keep_rejected: int | None = 5_000
+    keep_rejected_bytes: int | None = 8 << 20
     #: prepare ``Scheduler.audit``, which looks at everything after so many steps; 0 is not at all
     audit_every: int = 0
 
@@ -67,6 +74,7 @@ class Kernel:
         "events",
         "groups_of",
         "journal",
+        "limit",
         "measure",
         "notes",
         "now",
@@ -93,6 +101,8 @@ class Kernel:
         self.timers = Timers()
         #: the name of its timer and its time limit, by lifecycle and state
         self._lasts: dict[tuple[str, str], tuple[str, int]] = {}
+        #: the timer of the state that was entered last, of those that may not last for ever
+        self.limit: Timer | None = None
         self.outbox = Outbox(options.batch)
         self.events = Events(self)
         self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
@@ -117,7 +127,7 @@ class Kernel:
 
     def note(self, text: str) -> None:
         """Remember something odd that needed no answer, such as a release of nothing known."""
-        self.notes.append((self.now, text))
+        self.notes.append((self.now, shortened(text)))
 
     def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
         """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
@@ -193,7 +203,7 @@ class Kernel:
         name, lasts = known
         if name in _OWN_LIMITS and (own := _OWN_LIMITS[name](entity)) is not None:
             lasts = own
-        self.timers.start(self.now, lasts, name, entity, entity.entries)
+        self.limit = self.timers.start(self.now, lasts, name, entity, entity.entries)
 
 
 def _update_first(entity: Any) -> bool:

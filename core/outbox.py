@@ -33,6 +33,7 @@ from quadriga.si import (
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
@@ -209,7 +210,7 @@ class Outbox:
 
     # -- applications ----------------------------------------------------------------------------
 
-    def updated(self, app: Application, state: str, text: str, now: int) -> None:
+    def updated(self, app: Application | EndedApplication, state: str, text: str, now: int) -> None:
         """A state change, in the resource manager's dialect (X1, X34)."""
         rm = app.partition.rm
         self.add(

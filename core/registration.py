@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quadriga.core import queue_tree, reservation
 from quadriga.core.config import (
@@ -138,11 +138,21 @@ def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
     rm.reservations = extra.get("scheduler.disableReservation", "false").lower() != "true"
 
 
+def is_dropped(entity: Any) -> bool:
+    """Whether it belongs to a partition that nobody has any more."""
+    entity = getattr(entity, "ask", entity)  # of an allocation
+    entity = getattr(entity, "app", entity)  # of an ask
+    partition = getattr(entity, "partition", entity)
+    return isinstance(partition, Partition) and partition.dropped
+
+
 def drop_state(kernel: Kernel, rm: ResourceManager) -> None:
     """Forget everything of the resource manager (I6, I7). It reports its state again or is gone."""
     for partition in rm.partitions.values():
         partition.dropped = True
     rm.partitions = {}
+    rm.forget_ended()
+    kernel.timers.clear_out(is_dropped)
     rm.configuration = ""
     kernel.events.forget(rm)
 

@@ -31,6 +31,7 @@ from quadriga.core.journal import Journal, Record
 from quadriga.core.kernel import Kernel, Measure, Options
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
+from quadriga.core.model.ended import EndedApplication
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.outbox import Output
@@ -289,8 +290,9 @@ class Scheduler:
 
     def application(
         self, app_id: str, partition: str = "default", rm_id: str | None = None
-    ) -> Application:
-        """The living application of this id, else the last that ended. Raises ``KeyError``."""
+    ) -> Application | EndedApplication:
+        """The living application of this id, else what is kept of the last one that ended. Raises
+        ``KeyError``."""
         found = self.partition(partition, rm_id)
         living = found.applications.get(app_id)
         if living is not None:

@@ -348,7 +348,7 @@ class SchedulerService:
             if allocation_key:
                 told = scheduler.explain(application_id, allocation_key, partition, rm_id)
                 reasons, verdict = told.reasons, told.verdict
-            return app.queue.path, app.partition.rm.dialect.state(app.state), reasons, verdict
+            return app.queue_path, app.partition.rm.dialect.state(app.state), reasons, verdict
 
         return self.read_later(look)
 

@@ -9,14 +9,13 @@ from quadriga.core import ending, limits, queue_tree
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
+from quadriga.core.model.ended import shortened
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.placement import Placed, Submission
 from quadriga.core.placement.quota_tags import read_quota_tags
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
-from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as life
 from quadriga.fsm import queue as queue_life
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
@@ -50,11 +49,12 @@ def add_applications(
         try:
             _add(kernel, rm, request)
         except Refused as refused:
+            reason = shortened(str(refused))
             kernel.tally.applications_rejected += 1
             kernel.tally.rejected["application", refused.kind] += 1
             if rm.events is not None:
-                happenings.application_rejected(rm.events, app_id, str(refused))
-            response.rejected.append(RejectedApplication(applicationID=app_id, reason=str(refused)))
+                happenings.application_rejected(rm.events, shortened(app_id), reason)
+            response.rejected.append(RejectedApplication(applicationID=app_id, reason=reason))
         else:
             kernel.tally.applications_accepted += 1
             response.accepted.append(AcceptedApplication(applicationID=app_id))
@@ -78,10 +78,8 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
         placed, leaf, whole = _admit(kernel, partition, request, submission)
     except Refused as refused:
         app = _new(kernel, partition, partition.root, request, submission)
-        app.rejected_message = str(refused)
-        app.finished = kernel.now
-        partition.ended[app] = None
-        kernel.fire(APPLICATION, app, life.REJECT)
+        app.rejected_message = shortened(str(refused))
+        ending.turn_away(kernel, app)
         raise
     app = _new(kernel, partition, leaf, request, submission)
     app.placed_by = placed.by

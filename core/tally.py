@@ -14,6 +14,7 @@ class Tally:
         "applications_accepted",
         "applications_rejected",
         "asks_rejected",
+        "forgotten",
         "nodes_removed",
         "rejected",
         "reservations",
@@ -26,6 +27,8 @@ class Tally:
         self.applications_rejected = 0
         #: asks, and allocations that could not be recovered
         self.asks_rejected = 0
+        #: ended and rejected applications that expired before their time, as there were too many
+        self.forgotten: Counter[str] = Counter()
         self.nodes_removed = 0
         #: what was rejected on arrival, by what it is and the kind of reason (``refusal.Refused``)
         self.rejected: Counter[tuple[str, str]] = Counter()

@@ -7,8 +7,9 @@ one instant fire in the order in which they were started.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
-from typing import Any
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
 
 __all__ = ["Timer", "Timers"]
 
@@ -36,21 +37,38 @@ class Timer:
         return entity is None or (self.entries >= 0 and entity.entries != self.entries)
 
 
-class Timers:
-    """All timers of a scheduler."""
+#: below this size it costs nothing to keep dead timers until they surface
+_SMALL: Final = 1024
 
-    __slots__ = ("_count", "_heap")
+
+class Timers:
+    """All timers of a scheduler. At most half of them, but for a few, are dead."""
+
+    __slots__ = ("_count", "_full", "_heap")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._count = 0
+        #: at this size the dead ones are looked for and taken out
+        self._full = _SMALL
 
     def start(self, now: int, delay: int, name: str, entity: Any, entries: int = -1) -> Timer:
         """Have ``name`` happen to the entity after ``delay`` ns."""
         timer = Timer(now + delay, name, entity, delay, entries)
         self._count += 1
         heappush(self._heap, (timer.when, self._count, timer))
+        if len(self._heap) >= self._full:
+            self.clear_out(lambda entity: False)
         return timer
+
+    def clear_out(self, nobodys: Callable[[Any], bool]) -> None:
+        """Take out those that will never fire, and those of entities that are nobody's any more."""
+        living = [
+            entry for entry in self._heap if not entry[2].dead and not nobodys(entry[2].entity)
+        ]
+        heapify(living)  # the instants and numbers are as they were, and with them the order
+        self._heap = living
+        self._full = max(_SMALL, 2 * len(living))
 
     def next(self) -> int | None:
         """The instant of the earliest living timer, or ``None``."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.model.application import Application
 from quadriga.core.resources import Book
 from quadriga.fsm.allocation import PREEMPTION
 from quadriga.fsm.table import SECOND
@@ -18,7 +19,7 @@ from quadriga.si.constants import INSTANCE_TYPE
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
 
 __all__ = [
     "UNKNOWN_INSTANCE",
@@ -131,9 +132,11 @@ def ended(allocation: Allocation, now: int) -> None:
     app.spent.count(allocation, now, allocation.reason)
 
 
-def live(app: Application, now: int) -> ResourceHistory:
+def live(app: Application | EndedApplication, now: int) -> ResourceHistory:
     """The account as it stands at ``now`` (ns), with what runs as if it ended then; of an
     application that has ended, the one in its summary."""
+    if not isinstance(app, Application):
+        return app.account
     if app.summary is not None:
         return app.summary.usage
     held = (*app.allocations.values(), *app.placeholders.values())

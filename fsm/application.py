@@ -92,6 +92,8 @@ GIVES_BACK_ON_TIMEOUT: Final = COUNTED | {WAITING}
 GIVES_BACK: Final = frozenset({RESUMING})
 #: states after its end, in which it holds nothing (V8)
 ENDED: Final = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+#: states of those that were never in a queue
+TURNED_AWAY: Final = frozenset({REJECTED})
 #: states in which it has nothing left to do, whatever placeholders are left over
 IDLE: Final = ENDED | {WAITING}
 

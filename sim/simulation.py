@@ -141,6 +141,10 @@ class Simulation:
         return Scheduler(
             Options(
                 journal_size=None if self.options.journal else _RING,
+                keep_ended=None,  # what a log leads to does not depend on how long it is
+                keep_ended_bytes=None,
+                keep_rejected=None,
+                keep_rejected_bytes=None,
                 audit_every=_AUDIT_EVERY if self.options.check else 0,
             )
         )
@@ -227,7 +231,7 @@ class Simulation:
 
     def _placed(self, key: str) -> str:
         """The queue in which the application was put."""
-        return self.scheduler.application(key, self.destinations.partition, RM_ID).queue.path
+        return self.scheduler.application(key, self.destinations.partition, RM_ID).queue_path
 
     def _send(self, requests: Iterable[Any]) -> None:
         for request in requests:

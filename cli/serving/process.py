@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -132,6 +133,13 @@ class _Process:
             from quadriga.sim.demo import OPTIONS
 
             options = OPTIONS
+        options = replace(
+            options,
+            keep_ended=self._settings.max_ended,
+            keep_ended_bytes=self._settings.max_ended_bytes,
+            keep_rejected=self._settings.max_rejected,
+            keep_rejected_bytes=self._settings.max_rejected_bytes,
+        )
         # the client's time begins at 0, whatever the clock here says
         clock = (lambda: 0) if self._settings.client_clock else time.time_ns
         return SchedulerService(options, manual=self._settings.client_clock, clock=clock)

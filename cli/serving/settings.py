@@ -80,6 +80,10 @@ class Settings:
     max_items: int
     max_rate: int
     max_backlog_bytes: int
+    max_ended: int
+    max_ended_bytes: int
+    max_rejected: int
+    max_rejected_bytes: int
     max_connections: int
 
 
@@ -110,6 +114,10 @@ def settings_of(arguments: Namespace) -> Settings:
         max_items=arguments.max_items,
         max_rate=arguments.max_rate,
         max_backlog_bytes=arguments.max_backlog * _MIB,
+        max_ended=arguments.max_ended,
+        max_ended_bytes=arguments.max_ended_size * _MIB,
+        max_rejected=arguments.max_rejected,
+        max_rejected_bytes=arguments.max_rejected_size * _MIB,
         max_connections=arguments.max_connections,
     )
     _check(settings)
@@ -131,6 +139,10 @@ def _check(settings: Settings) -> None:
         ("--max-items", 1, 1_000_000, settings.max_items),
         ("--max-rate", 1, 10_000_000, settings.max_rate),
         ("--max-backlog", 1, 4096, settings.max_backlog_bytes // _MIB),
+        ("--max-ended", 0, 10_000_000, settings.max_ended),
+        ("--max-ended-size", 1, 65_536, settings.max_ended_bytes // _MIB),
+        ("--max-rejected", 0, 10_000_000, settings.max_rejected),
+        ("--max-rejected-size", 1, 65_536, settings.max_rejected_bytes // _MIB),
         ("--max-connections", 1, 100_000, settings.max_connections),
     ):
         if not low <= value <= high:  # written so that NaN fails too

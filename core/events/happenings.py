@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.account import Account
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
@@ -92,7 +93,7 @@ def application_rejected(log: EventLog, app_id: str, reason: str) -> None:
     )
 
 
-def application_entered(log: EventLog, app: Application, reason: str) -> None:
+def application_entered(log: EventLog, app: Application | EndedApplication, reason: str) -> None:
     """It entered a state; ``reason`` is the one given, or empty."""
     detail = _ENTERED.get(app.state)
     if detail is not None:
@@ -120,7 +121,11 @@ def application_within_limits(log: EventLog, app: Application, within: bool) -> 
 
 
 def _of_app(
-    log: EventLog, app: Application, change: int, detail: int = PLAIN, text: str = ""
+    log: EventLog,
+    app: Application | EndedApplication,
+    change: int,
+    detail: int = PLAIN,
+    text: str = "",
 ) -> Record:
     """With what it holds now, placeholders apart."""
     held, registry = tuple(app.allocated), app.partition.registry

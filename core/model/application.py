@@ -180,6 +180,10 @@ class Application(Level):
         return self.app_id
 
     @property
+    def queue_path(self) -> str:
+        return self.queue.path
+
+    @property
     def start_time(self) -> int:
         """When it first ran (ns), also where that was before a restart (2.11); 0: not yet."""
         here = next((when for when, state in self.history if state in life.COUNTED), 0)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from quadriga.core.events.notices import Notices
     from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.resource_manager import ResourceManager
@@ -106,7 +107,7 @@ class Partition:
         self.foreign: dict[str, ForeignAllocation] = {}
         self.applications: dict[str, Application] = {}
         #: ended applications until they expire, in the order of their end
-        self.ended: dict[Application, None] = {}
+        self.ended: dict[EndedApplication, None] = {}
         self.shapes = Shapes()
         self.board = NodeBoard(self.shapes, config.node_sort_policy, ())
         #: the sum of all nodes' capacities

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.dialect import Dialect
+from quadriga.core.model.ended import Shelf
+from quadriga.fsm import application as app_life
 from quadriga.fsm import resource_manager as life
 
 if TYPE_CHECKING:
@@ -22,12 +24,14 @@ class ResourceManager:
         "configuration",
         "design_order",
         "dialect",
+        "ended",
         "entries",
         "events",
         "extra",
         "partitions",
         "pause_timeout",
         "policy_group",
+        "rejected",
         "resend",
         "reservations",
         "rm_id",
@@ -55,6 +59,17 @@ class ResourceManager:
         self.pause_timeout: int | None = None
         self.resend: int | None = None
         self.partitions: dict[str, Partition] = {}
+        self.forget_ended()
+
+    def forget_ended(self) -> None:
+        """No application of it has ended, as far as anybody remembers."""
+        #: applications that have run, and those that never got a queue, until they expire
+        self.ended = Shelf((app_life.COMPLETED, app_life.KILLED))
+        self.rejected = Shelf((app_life.REJECTED,))
+
+    def shelf(self, state: str) -> Shelf:
+        """Where applications are kept that have ended in this state."""
+        return self.rejected if state in app_life.TURNED_AWAY else self.ended
 
     @property
     def key(self) -> str:

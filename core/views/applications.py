@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.core import usage
 from quadriga.core.dialect import Dialect
+from quadriga.core.model.ended import EndedApplication
 from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
 from quadriga.core.views.asks import AskSeen, ask_objects, see_asks
+from quadriga.core.views.ended import NO_PRIORITY, EndedSeen, see_ended, show_ended
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import application as life
 
@@ -20,16 +22,12 @@ if TYPE_CHECKING:
         StateEntry,
     )
 
-__all__ = ["NO_PRIORITY", "ApplicationSeen", "see_application", "show_application"]
-
-#: the priority of what asks for nothing (5.4)
-NO_PRIORITY = -(2**31)
+__all__ = ["NO_PRIORITY", "ApplicationSeen", "EndedSeen", "see_application", "show_application"]
 
 
 class ApplicationSeen(NamedTuple):
-    """An application as it was at ``now`` (ns). ``told`` is everything but its asks, its allocations and
-    what it has used, which are told later; ``spent`` is what it had used when it was last counted, ``closed``
-    the account of one that has ended."""
+    """A living application as it was at ``now`` (ns). ``told`` is everything but its asks, its allocations
+    and what it has used, which are told later; ``spent`` is what it had used when it was last counted."""
 
     app: Application
     now: int
@@ -37,11 +35,14 @@ class ApplicationSeen(NamedTuple):
     asks: tuple[AskSeen, ...]
     allocations: tuple[AllocationSeen, ...]
     spent: usage.Usage | None
-    closed: usage.ResourceHistory | None
 
 
-def see_application(app: Application, now: int, dialect: Dialect) -> ApplicationSeen:
+def see_application(
+    app: Application | EndedApplication, now: int, dialect: Dialect
+) -> ApplicationSeen | EndedSeen:
     """The application as it is at ``now`` (ns), its states in the dialect's names (X1)."""
+    if isinstance(app, EndedApplication):
+        return see_ended(app, dialect)
     partition = app.partition
     found: ApplicationObject = {
         "applicationID": app.app_id,
@@ -49,14 +50,14 @@ def see_application(app: Application, now: int, dialect: Dialect) -> Application
         "maxUsedResource": amounts(partition, app.max_allocated),
         "pendingResource": amounts(partition, app.pending),
         "partition": partition.name,
-        "queueName": _queue_name(app),
+        "queueName": app.queue_path,
         "submissionTime": app.submitted,
         "requests": [],
         "allocations": [],
         "applicationState": dialect.state(app.state),
         "user": app.user,
         "groups": list(app.groups_of_user),
-        "rejectedMessage": app.rejected_message,
+        "rejectedMessage": "",
         "stateLog": _state_log(app, dialect),
         "placeholderData": _placeholder_data(app),
         "hasReserved": bool(app.reservations),
@@ -70,30 +71,26 @@ def see_application(app: Application, now: int, dialect: Dialect) -> Application
     }
     if started := app.start_time:
         found["startTime"] = started
-    if app.state in life.ENDED:
-        found["finishedTime"] = app.finished
     if app.backoff_until > now:
         found["backoffDeadline"] = app.backoff_until
     asks = see_asks(app, now) if app.asks else ()
     held = see_allocations([*app.allocations.values(), *app.placeholders.values()])
     spent = app.spent.copy() if app.spent is not None else None
-    closed = app.summary.usage if app.summary is not None else None
-    return ApplicationSeen(app, now, found, asks, held, spent, closed)
+    return ApplicationSeen(app, now, found, asks, held, spent)
 
 
-def show_application(seen: ApplicationSeen, *, allocations: bool = True) -> ApplicationObject:
+def show_application(
+    seen: ApplicationSeen | EndedSeen, *, allocations: bool = True
+) -> ApplicationObject:
     """What was seen; the list of allocations is left empty without ``allocations``."""
+    if isinstance(seen, EndedSeen):
+        return show_ended(seen)
     return {
         **seen.told,
         "requests": ask_objects(seen.asks, seen.now),
         "allocations": allocation_objects(seen.allocations) if allocations else [],
         "resourceHistory": _resource_history(seen),
     }
-
-
-def _queue_name(app: Application) -> str:
-    """Where it is or was; what it asked for, if it never got a queue."""
-    return app.queue_asked if app.rejected_message else app.queue.path
 
 
 def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
@@ -107,10 +104,8 @@ def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
 
 def _resource_history(seen: ApplicationSeen) -> ResourceHistory:
     """What it had used by then, allocations that ran at the time included (2.18)."""
-    spent = seen.closed
-    if spent is None:
-        held = [(allocation, reason) for allocation, reason, *_ in seen.allocations]
-        spent = usage.account(seen.app, seen.spent, held, seen.now)
+    held = [(allocation, reason) for allocation, reason, *_ in seen.allocations]
+    spent = usage.account(seen.app, seen.spent, held, seen.now)
     return {
         "resourceUsage": {on: sorted_amounts(each) for on, each in spent.used.items()},
         "preemptedResource": {on: sorted_amounts(each) for on, each in spent.preempted.items()},

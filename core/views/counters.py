@@ -14,7 +14,7 @@ from quadriga.fsm import node as node_life
 from quadriga.si.constants import NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler
@@ -131,16 +131,16 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
 
 def queue_counters(partition: Partition) -> list[QueueCounters]:
     """Every queue, parents first, children by name. Ended applications count in their queue."""
-    ended: dict[str, list[Application]] = {}
+    ended: dict[str, list[EndedApplication]] = {}
     for app in partition.ended:
-        ended.setdefault(app.queue.path, []).append(app)
+        ended.setdefault(app.queue_path, []).append(app)
     found: list[QueueCounters] = []
     _queue_counters(partition.root, ended, found)
     return found
 
 
 def _queue_counters(
-    queue: Queue, ended: dict[str, list[Application]], found: list[QueueCounters]
+    queue: Queue, ended: dict[str, list[EndedApplication]], found: list[QueueCounters]
 ) -> tuple[Counter[str], int, int]:
     """Add the queue and all below to ``found``; its applications by state, and how many
     allocations its living ones hold and have given back."""

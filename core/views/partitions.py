@@ -11,6 +11,7 @@ from quadriga.core.views.quantities import amounts, percentages, provided
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.views.objects import ClusterObject, PartitionObject
@@ -65,7 +66,7 @@ def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
     }
 
 
-def applications_of(partition: Partition) -> list[Application]:
+def applications_of(partition: Partition) -> list[Application | EndedApplication]:
     """All that are known: those that live, in order of submission, then those that ended."""
     return [*sorted(partition.applications.values(), key=lambda app: app.seq), *partition.ended]
 

@@ -15,7 +15,12 @@ from quadriga.core.dialect import Dialect
 from quadriga.core.failures import FailureLog
 from quadriga.core.health import check_health
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.views.applications import ApplicationSeen, see_application, show_application
+from quadriga.core.views.applications import (
+    ApplicationSeen,
+    EndedSeen,
+    see_application,
+    show_application,
+)
 from quadriga.core.views.configuration import configuration_object
 from quadriga.core.views.counters import (
     PartitionCounters,
@@ -50,6 +55,7 @@ from quadriga.fsm import application as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler
@@ -135,7 +141,7 @@ class Views:
             raise BadRequest("Missing parameters")
         for app in (found.applications.get(application_id), *reversed(found.ended)):
             if app is not None and app.app_id == application_id:
-                if named is None or app.queue is named:
+                if named is None or app.queue_path == named.path:
                     return show_application(self._see(app))
         raise NotFound("Application not found")
 
@@ -155,7 +161,7 @@ class Views:
 
     def see_applications(
         self, partition: str, state: str, status: str = ""
-    ) -> list[ApplicationSeen]:
+    ) -> list[ApplicationSeen | EndedSeen]:
         """``applications`` as they are now, to be told later (``show_application``)."""
         found = self._partition(partition)
         kind = state.lower()
@@ -170,7 +176,7 @@ class Views:
 
     def see_queue_applications(
         self, partition: str, queue: str, state: str = "active", status: str = ""
-    ) -> list[ApplicationSeen]:
+    ) -> list[ApplicationSeen | EndedSeen]:
         """``queue_applications`` as they are now, to be told later."""
         found = self._queue(self._partition(partition), queue)
         if state.lower() != "active":
@@ -178,7 +184,9 @@ class Views:
         apps = found.apps.values() if isinstance(found, LeafQueue) else ()
         return self._active(apps, status)
 
-    def _active(self, apps: Iterable[Application], status: str) -> list[ApplicationSeen]:
+    def _active(
+        self, apps: Iterable[Application], status: str
+    ) -> list[ApplicationSeen | EndedSeen]:
         if status and status.lower() not in _STATUS:
             allowed = ", ".join(self.dialect.state(each).lower() for each in _STATUSES)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
@@ -186,7 +194,7 @@ class Views:
         chosen = (app for app in apps if wanted in (None, app.state))
         return [self._see(a) for a in sorted(chosen, key=lambda app: app.seq)]
 
-    def _see(self, app: Application) -> ApplicationSeen:
+    def _see(self, app: Application | EndedApplication) -> ApplicationSeen | EndedSeen:
         return see_application(app, self.scheduler.now, self.dialect)
 
     # -- nodes -------------------------------------------------------------------------------------

@@ -259,18 +259,21 @@ def test_what_was_dropped_is_not_remembered() -> None:
     assert not lives.waits
 
 
-def test_a_partition_that_is_removed_takes_everything_along() -> None:
+def test_what_has_ended_or_is_removed_is_not_remembered() -> None:
     two = "partitions: [{name: default, queues: [{name: root}]}, {name: other, queues: [{name: root}]}]"
     script = Script(two, check=False)
-    script.app("app", "root.default", partition="other")  # rejected, and known for three days
+    script.app("app", "root.default", partition="other")  # rejected: the record knows since when
     lives = Lives()
     lives.follow(script.scheduler.journal)
-    before = lives.remembered
+    assert lives.remembered == 1  # the resource manager
     script.configure("partitions: [{name: default, queues: [{name: root}]}]")
     script.advance(20)
     assert [partition.name for partition in script.scheduler.partitions()] == ["default"]
     lives.follow(script.scheduler.journal)
-    assert lives.remembered < before
+    assert lives.remembered == 1
+    script.advance(72 * 3600)
+    lives.follow(script.scheduler.journal)
+    assert lives.lasted["application", "Rejected"].count == 1
 
 
 def test_numbers_that_go_wrong_do_not_stop_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:

@@ -40,6 +40,7 @@ _BEGAN: Final = {
     ("ask", ask_life.PENDING): "created",
     ("allocation", allocation_life.ALLOCATED): "created",
     ("application", app_life.NEW): "submitted",
+    **{("application", state): "finished" for state in app_life.ENDED},
 }
 
 #: causes that do not place anything here: an allocation is made by a decision, or when the
@@ -62,7 +63,8 @@ class _Edge:
         self.lasted: list[int] = []
         self.began = _BEGAN.get((lifecycle, source))
         #: when it was entered has to be remembered until the state is left
-        self.enters = target not in table.final and (
+        ended = lifecycle == "application" and target in app_life.ENDED
+        self.enters = not (ended or target in table.final) and (
             source != table.initial or (lifecycle, target) not in _BEGAN
         )
         if lifecycle == "resource_manager" or (lifecycle == "queue" and target in table.final):

@@ -69,6 +69,14 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
         rejected.add(count, item=what, reason=reason)
     yield rejected
 
+    forgotten = Family(
+        "quadriga_applications_forgotten_total",
+        "counter",
+        "Ended applications that expired early, as there were too many.",
+    )
+    forgotten.add_all("kind", seen.forgotten)
+    yield forgotten
+
 
 def gang_families(seen: Snapshot) -> Iterator[Family]:
     """Gangs, reservations and asks of each partition."""

@@ -72,6 +72,7 @@ class Snapshot:
     releases: dict[str, int]
     placeholders: dict[str, int]
     rejected: dict[tuple[str, str], int]
+    forgotten: dict[str, int]
     watchdog: dict[tuple[str, str], int]
     reservations: int
     rounds: int
@@ -105,6 +106,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
         releases=dict(sorted(lives.releases.items())),
         placeholders=dict(sorted(lives.placeholders.items())),
         rejected=dict(sorted(tally.rejected.items())),
+        forgotten={kind: tally.forgotten[kind] for kind in ("ended", "rejected")},
         watchdog=dict(sorted(tally.watchdog.items())),
         reservations=tally.reservations,
         rounds=tally.rounds,

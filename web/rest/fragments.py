@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.core.views.allocations import AllocationSeen, in_order, show_allocation
-from quadriga.core.views.applications import ApplicationSeen, show_application
+from quadriga.core.views.applications import ApplicationSeen, EndedSeen, show_application
 from quadriga.core.views.nodes import NodeSeen, show_node
 from quadriga.web.answers import spell
 
@@ -45,7 +45,7 @@ class Fragments:
         self._tidy(sum(len(each[6]) for each in seen), len(seen))
         return text
 
-    def applications(self, seen: Sequence[ApplicationSeen]) -> bytes:
+    def applications(self, seen: Sequence[ApplicationSeen | EndedSeen]) -> bytes:
         """A JSON array of applications."""
         text = _array(map(self._application, _gently(seen)), b",")
         self._tidy(sum(len(each.allocations) for each in seen), len(self._nodes))
@@ -72,7 +72,7 @@ class Fragments:
 
     # -- members -----------------------------------------------------------------------------------
 
-    def _application(self, seen: ApplicationSeen) -> bytes:
+    def _application(self, seen: ApplicationSeen | EndedSeen) -> bytes:
         return self._whole(show_application(seen, allocations=False), seen.allocations)
 
     def _node(self, seen: NodeSeen) -> bytes:

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.model.ended import EndedApplication
 from quadriga.core.views import NotFound
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
+from quadriga.web.pages.data.ended import ended_application
 from quadriga.web.pages.data.finding import application_of
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ def application(scheduler: Scheduler, partition: str, app_id: str) -> dict[str, 
     ``allocations`` and ``placeholders`` of ``row`` say how many there are.
     """
     app = application_of(scheduler, partition, app_id)
+    if isinstance(app, EndedApplication):
+        return ended_application(app)
     kinds = _kinds(app)
     held = [*app.placeholders.values(), *app.allocations.values()]
     return {
@@ -151,7 +155,7 @@ def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[s
     asked. ``ask`` is empty where nothing is asked for.
     """
     app = application_of(scheduler, partition, app_id)
-    if not app.asks:
+    if isinstance(app, EndedApplication) or not app.asks:
         return {"application": app_id, "ask": "", "checks": []}
     ask = app.asks.get(key) if key else min(app.asks.values(), key=lambda each: each.seq)
     if ask is None:

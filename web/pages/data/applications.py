@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.model.application import Application
+from quadriga.core.model.ended import EndedApplication
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as life
+from quadriga.web.pages.data.ended import ended_queue, ended_row
 from quadriga.web.pages.data.finding import partition_of
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
-    from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
 
 __all__ = ["CHOICES", "application_rows", "row"]
+
+Known = Application | EndedApplication
 
 #: which applications may be asked for: of one state, all living ones, all that ended, or any
 CHOICES: Final = ("", "living", "ended", *APPLICATION.states)
@@ -58,10 +62,10 @@ def application_rows(
     }
 
 
-def _from_newest(partition: Partition, state: str) -> Iterator[Application]:
+def _from_newest(partition: Partition, state: str) -> Iterator[Known]:
     """Living ones from the last submitted on, then those that ended, the last one first."""
-    living: Iterable[Application] = reversed(partition.applications.values())
-    ended: Iterable[Application] = reversed(partition.ended)
+    living: Iterable[Known] = reversed(partition.applications.values())
+    ended: Iterable[Known] = reversed(partition.ended)
     return chain(
         () if state == "ended" or state in life.ENDED else living,
         () if state == "living" else ended,
@@ -75,7 +79,7 @@ def _number(partition: Partition, state: str) -> int:
 
 def _filters(
     partition: Partition, queue: str, user: str, state: str, text: str
-) -> Iterator[Callable[[Application], bool]]:
+) -> Iterator[Callable[[Known], bool]]:
     if queue:
         path, below = queue.lower(), queue.lower() + "."
         if partition.queue(path) is not None:
@@ -95,13 +99,15 @@ def _filters(
         yield lambda app: piece in app.app_id.casefold()
 
 
-def _queue_of(app: Application) -> str:
+def _queue_of(app: Known) -> str:
     """Where it is or was; what it asked for, if it never got a queue."""
-    return app.queue_asked.lower() if app.rejected_message else app.queue.path
+    return ended_queue(app) if isinstance(app, EndedApplication) else app.queue_path
 
 
-def row(app: Application) -> dict[str, Any]:
+def row(app: Known) -> dict[str, Any]:
     """One application in a list. ``gang`` is there for gangs only."""
+    if isinstance(app, EndedApplication):
+        return ended_row(app)
     partition = app.partition
     found: dict[str, Any] = {
         "id": app.app_id,
@@ -110,7 +116,7 @@ def row(app: Application) -> dict[str, Any]:
         "state": app.state,
         "submitted": app.submitted,
         "started": app.start_time,
-        "finished": app.finished,
+        "finished": 0,
         "priority": app.priority,
         "asks": len(app.asks),
         "allocations": len(app.allocations),
@@ -118,7 +124,7 @@ def row(app: Application) -> dict[str, Any]:
         "reservations": len(app.reservations),
         "allocated": amounts(partition, app.allocated),
         "pending": amounts(partition, app.pending),
-        "message": app.rejected_message,
+        "message": "",
     }
     if app.is_gang:
         groups = app.task_groups.values()

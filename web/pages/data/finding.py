@@ -9,6 +9,7 @@ from quadriga.core.views import NotFound
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
@@ -24,8 +25,10 @@ def partition_of(scheduler: Scheduler, name: str) -> Partition:
     raise NotFound("Partition not found" if name else "No resource manager has registered yet")
 
 
-def application_of(scheduler: Scheduler, partition: str, app_id: str) -> Application:
-    """The living application of this id, else the last that ended."""
+def application_of(
+    scheduler: Scheduler, partition: str, app_id: str
+) -> Application | EndedApplication:
+    """The living application of this id, else what is kept of the last one that ended."""
     found = partition_of(scheduler, partition)
     try:
         return scheduler.application(app_id, found.name, found.rm.rm_id)

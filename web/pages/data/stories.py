@@ -31,14 +31,20 @@ class TakenStory(NamedTuple):
 
 def application_story(scheduler: Scheduler, partition: str, app_id: str) -> TakenStory:
     """Of the application, its asks and its allocations."""
-    app = application_of(scheduler, partition, app_id)
+    found = application_of(scheduler, partition, app_id)
+    home, seq = found.partition, found.seq
 
     def chosen(lifecycle: str, entity: Any) -> bool:
         if lifecycle == ALLOCATION.name:
-            return entity.ask.app is app
-        if lifecycle == ASK.name:
-            return entity.app is app
-        return lifecycle == APPLICATION.name and entity is app
+            app = entity.ask.app
+        elif lifecycle == ASK.name:
+            app = entity.app
+        elif lifecycle == APPLICATION.name:
+            app = entity
+        else:
+            return False
+        # after its end a record stands for it
+        return app.seq == seq and app.partition is home
 
     return TakenStory(scheduler.journal.copy(), chosen)
 

@@ -1,0 +1,230 @@
+"""What is kept of an application that has ended, and how much of that is kept."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.resources import Book
+from quadriga.core.usage import ResourceHistory
+from quadriga.fsm import application as life
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+
+__all__ = ["EndedApplication", "Shelf", "shortened"]
+
+#: longer texts are cut to so many characters
+LONGEST: Final = 1024
+#: of states, tags, groups and task groups, so many are kept of each
+_MOST: Final = 100
+#: bytes that a record takes beside its texts: the object, its timer, its places in tables
+_FIXED: Final = 800
+
+_NOTHING: Final = b""
+
+
+def shortened(text: str) -> str:
+    """The text, cut where it is too long to be kept: a request may carry megabytes."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class EndedApplication:
+    """An application after its end: what REST, pages and stories show of it, in few bytes.
+
+    It takes the place of the ``Application`` in the same lifecycle and lives from the end until it
+    expires. What is only read when somebody asks for the application is packed into one text.
+    """
+
+    __slots__ = (
+        "app_id",
+        "entries",
+        "finished",
+        "packed",
+        "partition",
+        "queue_path",
+        "rejected_message",
+        "seq",
+        "size",
+        "state",
+        "submitted",
+        "user",
+    )
+
+    def __init__(
+        self,
+        app_id: str,
+        partition: Partition,
+        queue: Queue,
+        seq: int,
+        submitted: int,
+        user: str,
+    ) -> None:
+        self.app_id = shortened(app_id)
+        self.partition = partition
+        self.queue_path = queue.path
+        self.seq = seq
+        self.submitted = submitted
+        self.finished = 0
+        self.state: str = life.NEW
+        self.entries = 0
+        self.user = shortened(user)
+        self.rejected_message = ""
+        self.packed = _NOTHING
+        #: bytes, as the bounds count them
+        self.size = _FIXED
+
+    @property
+    def key(self) -> str:
+        return self.app_id
+
+    def pack(self, remains: dict[str, Any]) -> None:
+        """Keep this beside what has a place of its own."""
+        self.packed = json.dumps(remains, separators=(",", ":")).encode()
+        texts = (self.app_id, self.user, self.queue_path, self.rejected_message)
+        self.size = _FIXED + len(self.packed) + sum(map(_bytes_of, texts))
+
+    def forget(self) -> None:
+        """It has expired: whoever still refers to it, as the journal does, needs only its id."""
+        self.packed = _NOTHING
+        self.rejected_message = ""
+
+    @property
+    def remains(self) -> dict[str, Any]:
+        """What is packed."""
+        return json.loads(self.packed) if self.packed else {}
+
+    # -- what a living application is asked as well ------------------------------------------------
+
+    @property
+    def allocated(self) -> Book:
+        return []
+
+    @property
+    def start_time(self) -> int:
+        """When it first ran (ns); 0: never."""
+        return self.remains.get("started", 0)  # type: ignore[no-any-return]
+
+    @property
+    def history(self) -> list[tuple[int, str]]:
+        """The states that it entered, with the time (ns), from the first one on."""
+        return [(when, state) for when, state in self.remains.get("history", ())]
+
+    @property
+    def groups_of_user(self) -> tuple[str, ...]:
+        return tuple(self.remains.get("groups", ()))
+
+    @property
+    def queue_asked(self) -> str:
+        """The queue that the request named."""
+        return self.remains.get("queueAsked", "")  # type: ignore[no-any-return]
+
+    @property
+    def account(self) -> ResourceHistory:
+        """What it has used (2.18)."""
+        return ResourceHistory(*self.remains.get("usage", ({}, {}, {})))
+
+
+def remains_of(app: Application) -> dict[str, Any]:
+    """What is packed of an application that has ended. Asks and allocations are gone by now."""
+    summary = app.summary
+    spent = summary.usage if summary is not None else None
+    named = app.partition.registry.mapping
+    remains: dict[str, Any] = {
+        "history": _history(app.history),
+        "started": app.start_time,
+        "groups": _short(app.groups_of_user),
+        "tags": _short_mapping(app.tags),
+        "queueAsked": shortened(app.queue_asked),
+        "placedBy": shortened(app.placed_by),
+        "most": named(app.max_allocated),
+        "released": app.released,
+    }
+    if spent is not None:
+        remains["usage"] = [spent.used, spent.preempted, spent.placeholder]
+    if app.placeholder_ask is not None:
+        remains["gang"] = {
+            "whole": app.started or app.has_its_gang,
+            "style": "Hard" if app.hard else "Soft",
+            "timeout": app.placeholder_timeout,
+            "ask": named(app.placeholder_ask),
+        }
+    if app.task_groups:
+        groups = sorted(app.task_groups.items())
+        remains["taskGroups"] = [
+            [shortened(name), g.count, g.replaced, g.timed_out, named(g.min_resource)]
+            for name, g in groups[:_MOST]
+        ]
+    return remains
+
+
+def _history(history: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Where it began, and the last states."""
+    return [*history[:1], *history[1:][-_MOST:]]
+
+
+def _short(texts: Iterable[str]) -> list[str]:
+    return [shortened(text) for text in texts][:_MOST]
+
+
+def _short_mapping(texts: dict[str, str]) -> dict[str, str]:
+    return {shortened(k): shortened(v) for k, v in sorted(texts.items())[:_MOST]}
+
+
+def _bytes_of(text: str) -> int:
+    """How much a text takes at most; the same with every build of Python."""
+    return len(text) if text.isascii() else 4 * len(text)
+
+
+class Shelf:
+    """Ended applications of one resource manager, oldest first, with a bound in number and bytes.
+
+    Each state that one can end in lasts equally long for all, so the one that expires next in a
+    state is always the one that ended first.
+    """
+
+    __slots__ = ("_lanes", "bytes", "count")
+
+    def __init__(self, states: Iterable[str]) -> None:
+        self._lanes: dict[str, deque[EndedApplication]] = {state: deque() for state in states}
+        self.count = 0
+        self.bytes = 0
+
+    def add(self, app: EndedApplication) -> None:
+        self._lanes[app.state].append(app)
+        self.count += 1
+        self.bytes += app.size
+
+    def take_over(self, most: int | None, most_bytes: int | None) -> list[EndedApplication]:
+        """Those that have to go, oldest first; they are taken out."""
+        taken = []
+        while self.count and (
+            (most is not None and self.count > most)
+            or (most_bytes is not None and self.bytes > most_bytes)
+        ):
+            heads = [lane for lane in self._lanes.values() if lane]
+            oldest = min(heads, key=lambda lane: (lane[0].finished, lane[0].seq))
+            taken.append(self._take(oldest))
+        return taken
+
+    def discard(self, app: EndedApplication) -> None:
+        """It has expired. If it was taken out before, nothing is to be done."""
+        for lane in self._lanes.values():
+            if lane and lane[0] is app:
+                self._take(lane)
+
+    def counted(self) -> tuple[int, int]:
+        """How many there are, and their bytes, counted anew."""
+        sizes = [app.size for lane in self._lanes.values() for app in lane]
+        return len(sizes), sum(sizes)
+
+    def _take(self, lane: deque[EndedApplication]) -> EndedApplication:
+        app = lane.popleft()
+        self.count -= 1
+        self.bytes -= app.size
+        return app

@@ -1,0 +1,239 @@
+"""What is kept of applications after their end, and how much of it."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from quadriga.core import Options
+from quadriga.core.model.ended import LONGEST, EndedApplication
+from quadriga.core.views import Views
+from quadriga.si import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    RegisterResourceManagerRequest,
+    RemoveApplicationRequest,
+    UserGroupInformation,
+)
+from quadriga.sim.script import Script
+
+QUEUES = """
+partitions:
+  - name: default
+    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
+  - name: other
+    queues: [{name: root, submitacl: '*', queues: [{name: a}]}]
+"""
+
+
+def cluster(*, check: bool = True, **options: int | None) -> Script:
+    script = Script(QUEUES, options=Options(**options), check=check)  # type: ignore[arg-type]
+    script.node("n1", vcore=100_000)
+    return script
+
+
+def send(
+    script: Script, come: Iterable[str], go: Iterable[str], queue: str = "root.a"
+) -> list[str]:
+    """One message with applications that come, and one with some that go."""
+    ugi = UserGroupInformation(user="user")
+    new = [AddApplicationRequest(applicationID=each, queueName=queue, ugi=ugi) for each in come]
+    removals = [RemoveApplicationRequest(applicationID=each) for each in go]
+    return [
+        *script.send(ApplicationRequest(rmID=script.rm_id, new=new)),
+        *script.send(ApplicationRequest(rmID=script.rm_id, remove=removals)),
+    ]
+
+
+def run(script: Script, app_id: str, partition: str = "default") -> None:
+    """It comes and goes."""
+    script.app(app_id, "root.a", partition=partition)
+    removal = RemoveApplicationRequest(applicationID=app_id, partitionName=partition)
+    script.send(ApplicationRequest(rmID=script.rm_id, remove=[removal]))
+
+
+def timers(script: Script) -> int:
+    """How many are kept, dead ones among them."""
+    return len(script.scheduler._kernel.timers)
+
+
+def known(script: Script, partition: str = "default") -> list[str]:
+    return [app.app_id for app in script.scheduler.partition(partition).ended]
+
+
+def test_v8_the_oldest_expire_where_too_many_have_ended() -> None:
+    script = cluster(keep_ended=3, keep_rejected=2)
+    for number in range(5):
+        run(script, f"ran-{number}")
+        script.app(f"lost-{number}", "root.nowhere")
+        script.advance(1)
+    assert known(script) == ["ran-2", "ran-3", "lost-3", "ran-4", "lost-4"]
+    assert script.scheduler.tally.forgotten == Counter(rejected=3, ended=2)
+    with pytest.raises(KeyError):
+        script.scheduler.application("ran-1")
+
+
+def test_v8_what_is_forgotten_early_leaves_through_the_table() -> None:
+    script = cluster(keep_ended=1)
+    run(script, "first")
+    script.app("second", "root.a")
+    said = script.remove_app("second")
+    assert said[-1] == "first Expired (expire)"
+    story = [(r.trigger, r.target) for r in script.scheduler.story("application/first")]
+    assert story[-1] == ("expire", "Expired")
+    script.advance(72 * 3600)  # its timer is nobody's
+    assert known(script) == []
+    assert len(script.scheduler.story("application/first")) == len(story)
+
+
+def test_v8_the_bound_is_for_all_partitions_of_a_resource_manager() -> None:
+    script = cluster(keep_ended=2)
+    run(script, "here")
+    run(script, "there", "other")
+    run(script, "here-too")
+    assert (known(script), known(script, "other")) == (["here-too"], ["there"])
+    run(script, "there-too", "other")
+    assert (known(script), known(script, "other")) == (["here-too"], ["there-too"])
+
+
+def test_v8_one_message_with_many_rejected_applications_leaves_few() -> None:
+    script = cluster(keep_rejected=10)
+    send(script, [f"app-{number}" for number in range(100)], [], "root.nowhere")
+    assert len(known(script)) == 10
+    assert known(script)[-1] == "app-99"
+
+
+def test_v8_bytes_are_bounded_however_long_the_texts_of_a_request_are() -> None:
+    script = cluster(check=False, keep_rejected_bytes=100_000)
+    long = "x" * 100_000
+    for number in range(50):
+        script.app(f"{number}-{long}", f"root.{long}", user=long, tags={long: long})
+    shelf = script.scheduler.resource_managers()[0].rejected
+    assert 0 < shelf.bytes <= 100_000
+    (last,) = list(script.scheduler.partition().ended)[-1:]
+    assert last.app_id == f"49-{long}"[: LONGEST - 1] + "…"
+    assert max(map(len, (last.user, last.queue_asked, last.rejected_message))) == LONGEST
+    texts = [text for _, text in script.scheduler.notes]
+    assert all(len(text) <= LONGEST for text in texts)
+
+
+def test_v8_a_record_is_counted_for_at_least_what_it_takes() -> None:
+    """Measured without what is shared: states, the queue's path, the partition."""
+    script = cluster(journal_size=0)
+    script.app("app", "root.a", user="büro", tags={"note": "für später"})
+    script.ask("app", "pod", vcore=100)
+    script.schedule()
+    script.advance(60)
+    script.remove_app("app")
+    (ended,) = script.scheduler.partition().ended
+    own = (ended, ended.app_id, ended.user, ended.packed, ended.submitted, ended.finished)
+    timer_and_places = 400
+    assert sum(map(sys.getsizeof, own)) + timer_and_places <= ended.size
+
+
+def test_v8_an_ended_application_takes_less_than_1500_bytes() -> None:
+    script = cluster(check=False, journal_size=0)
+    script.configure(QUEUES, extra={"event.trackingEnabled": "false"})
+
+    def live_and_end(first: int, last: int) -> None:
+        for number in range(first, last):
+            app_id = f"application-{number:08}"
+            script.app(
+                app_id, "root.a", user="alice", groups=["developers"], tags={"kind": "batch"}
+            )
+            script.ask(app_id, "pod", vcore=100)
+            script.schedule()
+            script.advance(60)
+            script.remove_app(app_id)
+            script.scheduler.take_summaries()
+            script.log.clear()
+            script.messages.clear()
+
+    tracemalloc.start()
+    live_and_end(0, 50)
+    before = tracemalloc.get_traced_memory()[0]
+    live_and_end(50, 450)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert len(known(script)) == 450
+    assert 500 < taken / 400 < 1_500
+
+
+def test_v8_a_steady_load_reaches_a_plateau() -> None:
+    """14 applications end in a second. Timers of those that are gone do not pile up either."""
+    script = cluster(check=False, journal_size=1_000, keep_ended=500)
+    for second in range(150):
+        names = [f"app-{second}-{number}" for number in range(14)]
+        send(script, names, names)
+        script.advance(1)
+        script.log.clear()
+        script.messages.clear()
+    assert len(known(script)) == 500
+    assert script.scheduler.tally.forgotten["ended"] == 14 * 150 - 500
+    assert timers(script) < 3 * 500  # and not 2,100
+
+
+def test_i7_a_resource_manager_that_registers_anew_takes_its_ended_ones_along() -> None:
+    script = cluster()
+    for number in range(10):
+        run(script, f"app-{number}")
+    before = timers(script)
+    script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=QUEUES))
+    assert known(script) == []
+    assert timers(script) <= before - 10
+    shelf = script.scheduler.resource_managers()[0].ended
+    assert (shelf.count, shelf.bytes) == (0, 0)
+
+
+def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> None:
+    script = cluster(keep_ended=1)
+    run(script, "app")
+    script.app("app", "root.a")
+    said = [script.app("other", "root.a"), script.remove_app("other")]
+    assert not any("app Expired" in line for lines in said for line in lines)
+    assert script.scheduler.application("app").state == "New"
+
+
+def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
+    script = cluster()
+    script.app("g", "root.a", gang={"vcore": 200}, style="Hard", groups=["dev"], tags={"a": "b"})
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=100)
+    script.schedule()
+    views = Views(script.scheduler)
+    before = views.application("default", "g")
+    script.advance(10)
+    script.remove_app("g")
+    after = views.application("default", "g")
+    assert isinstance(script.scheduler.application("g"), EndedApplication)
+    assert set(after) == {*before, "finishedTime"}
+    changed = {name for name in before if before[name] != after[name]}  # type: ignore[literal-required]
+    assert changed <= {
+        "usedResource",
+        "maxUsedResource",
+        "requests",
+        "allocations",
+        "applicationState",
+        "stateLog",
+        "placeholderData",
+        "resourceHistory",
+        "maxRequestPriority",
+        "startTime",
+    }
+    assert after["finishedTime"] == script.now
+    assert after["resourceHistory"]["placeholderResource"] == {"UNKNOWN": {"vcore": 2_000}}
+    assert [each["applicationState"] for each in after["stateLog"]][-1] == "Completed"
+
+
+def test_v8_without_a_bound_all_stay_for_72_hours() -> None:
+    script = cluster(keep_ended=None, keep_ended_bytes=None)
+    for number in range(30):
+        run(script, f"app-{number}")
+    assert len(known(script)) == 30
+    script.advance(72 * 3600 - 1)
+    assert len(known(script)) == 30
+    script.advance(1)
+    assert known(script) == []

@@ -1,0 +1,96 @@
+"""Applications that have ended, from what is kept of them, in the shape of those that live."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.views.quantities import sorted_amounts
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ended import EndedApplication
+
+__all__ = ["ended_application", "ended_queue", "ended_row"]
+
+#: task groups in one answer
+_GROUPS: Final = 50
+
+
+def ended_queue(app: EndedApplication) -> str:
+    """Where it was; what it asked for, if it never got a queue."""
+    if app.rejected_message:
+        return app.queue_asked.lower()
+    return app.queue_path
+
+
+def ended_row(app: EndedApplication) -> dict[str, Any]:
+    """One application in a list. ``gang`` is there for gangs only."""
+    kept = app.remains
+    found: dict[str, Any] = {
+        "id": app.app_id,
+        "queue": ended_queue(app),
+        "user": app.user,
+        "state": app.state,
+        "submitted": app.submitted,
+        "started": kept.get("started", 0),
+        "finished": app.finished,
+        "priority": None,
+        "asks": 0,
+        "allocations": 0,
+        "placeholders": 0,
+        "reservations": 0,
+        "allocated": {},
+        "pending": {},
+        "message": app.rejected_message,
+    }
+    if gang := kept.get("gang"):
+        groups = kept.get("taskGroups", ())
+        found["gang"] = {
+            "groups": len(groups),
+            "count": sum(count for _, count, *_ in groups),
+            "pending": 0,
+            "placed": 0,
+            "replaced": sum(replaced for _, _, replaced, *_ in groups),
+            "given up": sum(timed_out for _, _, _, timed_out, _ in groups),
+            "whole": gang["whole"],
+        }
+    return found
+
+
+def ended_application(app: EndedApplication) -> dict[str, Any]:
+    """Everything about it but its story."""
+    kept = app.remains
+    gang = kept.get("gang", {})
+    return {
+        "partition": app.partition.key,
+        "row": ended_row(app),
+        "born": app.submitted,
+        "history": kept.get("history", []),
+        "groups": kept.get("groups", []),
+        "queueAsked": kept.get("queueAsked", ""),
+        "placedBy": kept.get("placedBy", ""),
+        "tags": dict(sorted(kept.get("tags", {}).items())),
+        "released": kept.get("released", 0),
+        "backoffUntil": 0,
+        "style": gang.get("style", ""),
+        "placeholderTimeout": gang.get("timeout", 0),
+        "placeholderAsk": sorted_amounts(gang.get("ask")),
+        "taskGroups": [
+            {
+                "name": name,
+                "count": count,
+                "pending": 0,
+                "placed": 0,
+                "replaced": replaced,
+                "given up": timed_out,
+                "resource": sorted_amounts(resource),
+            }
+            for name, count, replaced, timed_out, resource in islice(
+                kept.get("taskGroups", ()), _GROUPS
+            )
+        ],
+        "asks": [],
+        "kindsOfAsks": 0,
+        "held": [],
+        "limits": [],
+    }
