@@ -13,7 +13,9 @@ from quadriga.fsm import application as life
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
@@ -104,6 +106,18 @@ class EndedApplication:
     @property
     def allocated(self) -> Book:
         return []
+
+    @property
+    def asks(self) -> dict[str, Ask]:
+        return {}
+
+    @property
+    def allocations(self) -> dict[str, Allocation]:
+        return {}
+
+    @property
+    def placeholders(self) -> dict[str, Allocation]:
+        return {}
 
     @property
     def start_time(self) -> int:
