@@ -51,8 +51,8 @@ RULES: tuple[Rule, ...] = (
          "played"),
     Rule("X8", "a state update comes before the releases that belong to it",
          "after them, in the order `design`", "played"),
-    Rule("X12", "an allocation is known by its allocationID, or by its key", "by its UUID",
-         "played"),
+    Rule("X12", "an allocation is known by its allocationID; in v1.8.0 by its key, and asks are "
+         "allocations without a node", "by its UUID, or as beside v1.8.0 (X45)", "played"),
     Rule("X15", "v1.5.2: every application passes Starting; v1.8.0: none", "only in stateaware "
          "queues", "played"),
     Rule("X13, X19", "v1.8.0 has no repeated asks, occupied resources and recovered allocations",
@@ -90,6 +90,8 @@ RULES: tuple[Rule, ...] = (
          "lines", explain=explain.placeholder_without_group),
     Rule("X30", "the release of an ask by the RM is not answered", "it is confirmed", "lines",
          explain=explain.answered_ask_release),
+    Rule("X45", "v1.8.0: a release by key that takes a pending ask back is not answered",
+         "it is confirmed, with the key", "lines", explain=explain.answered_release_by_key),
     Rule("X31", "a removed application is Completing for ever, or forgotten",
          "it ends in the same step", "lines", explain=explain.removed_application),
     Rule("G31", "a replacement is two steps: an application whose last placeholder goes is "

@@ -15,6 +15,7 @@ from tests.oracle.view import View
 
 __all__ = [
     "answered_ask_release",
+    "answered_release_by_key",
     "ask_sent_again",
     "leaked_place",
     "hint_after_a_vain_round",
@@ -37,6 +38,19 @@ def answered_ask_release(view: View) -> None:
     for said, line in view.lines("released ask", missing=False):
         if line[1:3] in named and line[3] == "STOPPED_BY_RM":
             view.allow_extra("X30", said)
+
+
+def answered_release_by_key(view: View) -> None:
+    """X45: beside v1.8.0 a release names a key, and takes the ask back that is pending under it. That is
+    confirmed; there it is not (X30)."""
+    if view.version != V18 or view.op != "releaseAlloc":
+        return
+    named = (view.step["appID"], view.step.get("allocationID", "").removesuffix("-0"))
+    if named not in view.facts.asks or named in view.facts.allocated:
+        return
+    for said, line in view.lines("released", missing=False):
+        if line[1:3] == named and line[3] == "STOPPED_BY_RM":
+            view.allow_extra("X45", said)
 
 
 def removed_application(view: View) -> None:

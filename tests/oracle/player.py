@@ -155,7 +155,7 @@ class Player(Requests):
         settings: tuple[Setting, ...] = (),
         version: str = V15,
     ) -> None:
-        super().__init__()
+        super().__init__(by_key=version == V18)
         self._told = _as_told_to_v18 if version == V18 else dict[str, Any]
         self.now = 0
         #: releases by the core that have not been confirmed, oldest first

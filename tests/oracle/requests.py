@@ -10,6 +10,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from quadriga.core.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
+    Allocation,
     AllocationAsk,
     AllocationAskRelease,
     AllocationRelease,
@@ -37,8 +38,10 @@ class Requests:
 
     _service: SchedulerService
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_key: bool = False) -> None:
         self.rm_id = "rm:123"
+        #: speaks as since SI 1.6: asks are allocations without a node, and keys name them (X45)
+        self._by_key = by_key
 
     def _updateNode(self, request: dict[str, Any]) -> None:
         self._service.update_node(self._parsed(request, NodeRequest()))
@@ -154,7 +157,12 @@ class Requests:
                     )
                 )
             asks.append(ask)
-        self._service.update_allocation(AllocationRequest(rmID=self.rm_id, asks=asks))
+        request = AllocationRequest(rmID=self.rm_id)
+        if self._by_key:
+            request.allocations.extend(map(_as_allocation, asks))
+        else:
+            request.asks.extend(asks)
+        self._service.update_allocation(request)
 
     def _releaseAlloc(
         self,
@@ -193,8 +201,28 @@ class Requests:
         self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
 
     def _release(self, release: AllocationRelease) -> None:
+        if self._by_key:
+            release.allocationKey = release.allocationKey or release.UUID.removesuffix("-0")
+            release.UUID = ""
         releases = AllocationReleasesRequest(allocationsToRelease=[release])
         self._service.update_allocation(AllocationRequest(rmID=self.rm_id, releases=releases))
+
+
+def _as_allocation(ask: AllocationAsk) -> Allocation:
+    allocation = Allocation(
+        allocationKey=ask.allocationKey,
+        applicationID=ask.applicationID,
+        partitionName=ask.partitionName,
+        resourcePerAlloc=ask.resourceAsk,
+        placeholder=ask.placeholder,
+        taskGroupName=ask.taskGroupName,
+        priority=ask.priority,
+        allocationTags=ask.tags,
+        originator=ask.Originator,
+    )
+    if ask.HasField("preemptionPolicy"):
+        allocation.preemptionPolicy.CopyFrom(ask.preemptionPolicy)
+    return allocation
 
 
 def termination(name: str) -> Any:

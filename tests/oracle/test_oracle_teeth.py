@@ -551,3 +551,55 @@ def test_5_8_a_comparison_that_ends_early_says_nothing() -> None:
     assert verdict.too_little
     assert not verdict.agrees
     assert "TOO LITTLE compared" in lines_of(verdict)[0]
+
+
+def _beside_v18(name: str) -> tuple[Scenario, list[Answer]]:
+    """What ours says to a scenario in the form of v1.8.0."""
+    (scenario,) = scenarios([FOLDER / name])
+    player = Player(scenario.steps, version=V18)
+    return scenario, [copy.deepcopy(player.play(step)) for step in scenario.steps]
+
+
+def test_x45_a_release_by_key_that_meets_a_pending_ask_is_confirmed() -> None:
+    """There the ask is gone as well, and nothing is said."""
+    scenario, answers = _beside_v18("released_while_it_waits")
+    at = step_of(scenario, "releaseAlloc")
+    assert lines_said(answers[at]) == ["released waits STOPPED_BY_RM"]
+    drop(answers[at], allocationKey="waits")
+    verdict = compare(told(scenario, [], answers), V18)
+    assert verdict.agrees, verdict.difference
+    assert dict(verdict.rules) == {"X45": 1}
+    assert verdict.whole
+
+
+@pytest.mark.parametrize("nth", [0, 1])
+def test_x45_no_other_release_by_key_goes_unanswered(nth: int) -> None:
+    """Neither that of an allocation, nor one more."""
+    scenario, answers = _beside_v18("released_while_it_waits")
+    at = step_of(scenario, "releaseAlloc", nth)
+    if nth:
+        drop(answers[at], allocationKey="runs")
+    else:
+        answers[at].callbacks.append(released(0, "app", "runs", "STOPPED_BY_RM"))
+    assert not compare(told(scenario, [], answers), V18).agrees
+
+
+def test_x12_a_release_by_uuid_leaves_the_pending_ask_on_both_sides() -> None:
+    """Beside v1.5.2 nothing excuses that the ask is gone."""
+    scenario, answers = played("released_while_it_waits")
+    at = step_of(scenario, "schedule", 1)
+    assert [line for line in lines_said(answers[at]) if line.startswith("new")] == ["new waits"]
+    drop(answers[at], allocationKey="waits")
+    assert not judge(told(scenario, answers)).agrees
+
+
+def lines_said(answer: Answer) -> list[str]:
+    """What an answer says of allocations, in short."""
+    return [
+        " ".join(
+            [part, each["allocationKey"], *([each["terminationType"]] if part != "new" else [])]
+        )
+        for _, _, message in answer.callbacks
+        for part in ("new", "released", "releasedAsks")
+        for each in message.get(part, ())
+    ]
