@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from quadriga.core.config import ConfigError, QueueConfig, load
@@ -84,12 +85,16 @@ def _queues(scenario: Scenario) -> Iterator[QueueConfig]:
 
 def _with_lineage(scenario: Scenario) -> Iterator[tuple[QueueConfig, tuple[QueueConfig, ...]]]:
     for text in scenario.configurations:
-        try:
-            configuration = load(text)
-        except ConfigError:
-            continue
-        for partition in configuration.partitions:
-            yield from _walk(partition.root, ())
+        yield from _queues_of(text)
+
+
+@lru_cache(maxsize=100)
+def _queues_of(text: str) -> list[tuple[QueueConfig, tuple[QueueConfig, ...]]]:
+    try:
+        configuration = load(text)
+    except ConfigError:
+        return []
+    return [each for partition in configuration.partitions for each in _walk(partition.root, ())]
 
 
 def _walk(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,8 @@ __all__ = [
     "play",
 ]
 
+
+Compare = Callable[[Scenario, str, tuple[Setting, ...]], "Verdict"]
 
 #: the least share of the steps that must be compared where a comparison ends early
 ENOUGH = 0.5
@@ -58,6 +61,8 @@ class Verdict:
     settings: tuple[Setting, ...] = ()
     #: the rules that explained something, and how many steps each
     rules: Counter[str] = field(default_factory=Counter)
+    #: the same by step
+    explained: dict[int, tuple[str, ...]] = field(default_factory=dict)
     #: steps that were compared, and parts of the scenario that were not
     compared: int = 0
     not_compared: Counter[str] = field(default_factory=Counter)
@@ -86,20 +91,24 @@ class Verdict:
         return self.difference is None and not self.too_little
 
 
-def judge(scenario: Scenario, version: str | None = None) -> Verdict:
+def judge(
+    scenario: Scenario, version: str | None = None, *, compared: Compare | None = None
+) -> Verdict:
     """The verdict that counts: against v1.5.2, or with the settings that give the Go core's
     behaviour. Where the difference is one that a rule of v1.8.0 makes, all of the scenario may
-    agree with v1.8.0 instead. ``version`` asks for one of them."""
+    agree with v1.8.0 instead. ``version`` asks for one of them. ``compared`` compares in another
+    way than ``compare``."""
+    compared = compared or compare
     verdicts = []
     for settings in ((), *possible_settings(scenario)):
-        verdict = compare(scenario, version or V15, settings)
+        verdict = compared(scenario, version or V15, settings)
         verdict.rules.update(setting.rule for setting in settings)
         if verdict.whole:
             return verdict
         verdicts.append(verdict)
         rules = _newer(verdict) if version is None else None
         if rules is not None and scenario.answers(V18) is not None:
-            newer = compare(scenario, V18, settings)
+            newer = compared(scenario, V18, settings)
             newer.rules.update(setting.rule for setting in settings)
             newer.rules.update(rules)
             if newer.whole:
@@ -138,7 +147,7 @@ def compare(scenario: Scenario, version: str = V15, settings: tuple[Setting, ...
         if played.problem:
             course.verdict.difference = Difference(at, step, [], [], played.problem)
             return course.verdict
-        if theirs is not None and course.verdict.stopped is None:
+        if theirs is not None and course.goes_on:
             course.take(played, theirs)
             if course.verdict.difference is not None:
                 return course.verdict
@@ -184,11 +193,17 @@ class Course:
         self._our_reader = Reader(verdict.version, aware)
         self._memory = Memory()
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether later steps are compared."""
+        return self.verdict.difference is None and self.verdict.stopped is None
+
     def copy(self) -> Course:
         """One that goes its own way from here."""
         verdict = dataclasses.replace(
             self.verdict,
             rules=Counter(self.verdict.rules),
+            explained=dict(self.verdict.explained),
             not_compared=Counter(self.verdict.not_compared),
         )
         other = Course(verdict, self._aware)
@@ -196,6 +211,15 @@ class Course:
         other._our_reader = self._our_reader.copy()
         other._memory = copy.deepcopy(self._memory)
         return other
+
+    def is_where(self, other: Course) -> bool:
+        """Whether both will say the same of all that follows."""
+        return (
+            self.goes_on
+            and other.goes_on
+            and self._their_reader.last == other._their_reader.last
+            and self._memory == other._memory
+        )
 
     def take(self, played: Played, answer: Answer) -> None:
         """Compare one step with the answer of the reference."""
@@ -212,11 +236,14 @@ class Course:
             for explain in explainers():
                 explain(view)
             if not view.agrees and not view.agrees_up_to_the_parting:
-                rules = partings_of(verdict.scenario, view) if version == V15 else ()
+                parted = version == V15 and verdict.scenario.versions.agree is not True
+                rules = partings_of(verdict.scenario, view) if parted else ()
                 verdict.difference = Difference(played.at, step, theirs, ours, parting=rules)
                 return
         verdict.compared += 1
         verdict.rules.update(view.used)
+        if view.used:
+            verdict.explained[played.at] = tuple(view.used)
         if view.stopped:
             verdict.stopped = (played.at, *view.stopped)
 

@@ -141,5 +141,5 @@ def partings_of(scenario: Scenario, view: View) -> tuple[str, ...]:
     return tuple(
         rule.id
         for rule in RULES
-        if rule.parts is not None and rule.applies(scenario) and rule.parts(scenario, view)
+        if rule.parts is not None and rule.parts(scenario, view) and rule.applies(scenario)
     )

@@ -53,11 +53,17 @@ def answered_release_by_key(view: View) -> None:
             view.allow_extra("X45", said)
 
 
+#: the last states of a removed application; one that is New ends in Failed here
+_ENDS_THERE = ("Completing", "Completed", "Expired")
+_ENDS_HERE = ("Completing", "Completed", "Expired", "Failing", "Failed")
+
+
 def removed_application(view: View) -> None:
-    """X31: states of an application that the RM has removed."""
+    """X31: how an application that the RM has removed ends."""
     for missing in (True, False):
         for said, line in view.lines("state", missing=missing):
-            if line[1] in view.memory.removed:
+            ends = _ENDS_THERE if missing else _ENDS_HERE
+            if line[1] in view.memory.removed and line[2] in ends:
                 (view.allow_missing if missing else view.allow_extra)("X31", said)
 
 

@@ -32,7 +32,11 @@ def one_replacement_in_flight(view: View) -> None:
         for _, line in view.theirs
         if line[0] == "state" and line[2] in ("Resuming", "Failing")
     }
-    flying = view.facts.replaced | {k for k, ask in view.facts.asks.items() if ask.parked}
+    parked = {named: ask for named, ask in view.facts.asks.items() if ask.parked}
+    flying = view.facts.replaced | parked.keys()
+    view.memory.flying |= {
+        named: (ask.planned_on, ask.size) for named, ask in parked.items() if named[0] in dying
+    }
     for said, line in view.lines("released", missing=True):
         if line[1] in dying and line[1:3] in flying and line[3] == "TIMEOUT":
             view.allow_missing("X28", said)
@@ -58,7 +62,8 @@ def _bound_in_the_dead(view: View) -> None:
     """Hard: there an allocation lives on in a failed application, and keeps its node."""
     ghosts = view.memory.ghosts
     for said, line in view.lines("new", missing=True):
-        if view.op == "confirm" and line[1] in view.facts.dying:
+        known = line[1] in view.facts.dying and line[3:5] == view.memory.flying.get(line[1:3])
+        if view.op == "confirm" and known:
             view.allow_missing("X28", said)
             ghosts.setdefault(line[3], Counter()).update(dict(line[4]))
     if not ghosts:

@@ -46,11 +46,12 @@ class Reader:
     def __init__(self, version: str, stateaware: Callable[[str], bool]) -> None:
         self._policies = version == V15
         self._stateaware = stateaware
-        self._last: dict[str, str] = {}
+        #: the state that was last said of each application
+        self.last: dict[str, str] = {}
 
     def copy(self) -> Reader:
         other = Reader("", self._stateaware)
-        other._policies, other._last = self._policies, dict(self._last)
+        other._policies, other.last = self._policies, dict(self.last)
         return other
 
     def read(self, op: str, callbacks: Iterable[Callback]) -> list[Said]:
@@ -72,13 +73,13 @@ class Reader:
             if line[0] == "state":
                 _, app_id, state, when = line
                 state = self.state(app_id, state)
-                if self._last.get(app_id) == state:
+                if self.last.get(app_id) == state:
                     continue
-                self._last[app_id] = state
+                self.last[app_id] = state
                 yield t, ("state", app_id, state, when)
             else:
                 if line[0] == "accepted":
-                    self._last.pop(line[1], None)
+                    self.last.pop(line[1], None)
                 yield t, line
 
 

@@ -67,10 +67,16 @@ def not_held_up_by_a_required_node(scenario: Scenario, view: View) -> bool:
 
 
 def larger_than_its_placeholder(scenario: Scenario, view: View) -> bool:
-    """S1: ours serves a real ask of a task group that theirs leaves waiting."""
-    return any(line[6] and not line[5] for _, line in view.lines("new", missing=False)) and not any(
-        view.lines("new", missing=True)
-    )
+    """S1: in a cycle ours serves a real ask that is larger than a placeholder of its group."""
+    if not view.op.startswith(("schedule", "multi")) or any(view.lines("new", missing=True)):
+        return False
+    for _, line in view.lines("new", missing=False):
+        for app in apps(view, line[1]):
+            group = app.task_groups.get(line[6])
+            if group is not None and not line[5]:
+                planned = app.partition.registry.mapping(group.min_resource)
+                return any(value > planned.get(name, 0) for name, value in line[4])
+    return False
 
 
 def goes_to_a_draining_queue(scenario: Scenario, view: View) -> bool:

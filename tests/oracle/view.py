@@ -33,6 +33,8 @@ class AskFacts:
     task_group: str
     required_node: str
     parked: bool
+    #: the node that a replacement of it is planned on
+    planned_on: str
     #: what one allocation of it needs
     size: Line
 
@@ -81,7 +83,8 @@ class Facts:
                         ask.task_group,
                         ask.required_node,
                         ask.planned is not None,
-                        tuple(names(ask.vector).items()),
+                        ask.planned.node.node_id if ask.planned is not None else "",
+                        tuple(sorted(names(ask.vector).items())),
                     )
                 for each in (*app.allocations.values(), *app.placeholders.values()):
                     size = tuple(names(each.vector).items())
@@ -111,6 +114,8 @@ class Memory:
     ahead: dict[str, str] = field(default_factory=dict)
     #: applications that never leave Completing there
     stuck: set[str] = field(default_factory=set)
+    #: replacements in flight when the placeholder timer fired: the node and what they hold
+    flying: dict[Key, tuple[str, Line]] = field(default_factory=dict)
     #: what ended applications still hold there, by node
     ghosts: dict[str, Counter[str]] = field(default_factory=dict)
     #: keys of asks that were sent again while the first was not over, and the quantities of each
