@@ -98,6 +98,10 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
     del leaf.apps[app.app_id]
     del app.partition.applications[app.app_id]
     app.finished = kernel.now
+    number = max(app.serial.values(), default=app.first_number)
+    if number:
+        app.partition.serials.ended(app.app_id, number, kernel.now)
+        app.serial = {}
     usage.summarise(kernel, app)
     if (log := app.partition.rm.events) is not None:
         happenings.application_left(log, app)

@@ -76,6 +76,9 @@ def end_allocation(
     """
     if allocation.partner is not None:
         gang.unplan(kernel, allocation.partner, again=True)
+    if allocation.reason is not None and trigger != allocation_life.CONFIRM:
+        app = allocation.ask.app
+        app.partition.serials.unanswered(app.app_id, allocation.uuid)
     kernel.fire(ALLOCATION, allocation, trigger)
     for timer in allocation.timers:
         timer.cancel()

@@ -149,6 +149,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
         removed.allocation(allocation)
     tell_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
     for placeholder in confirmed:
+        partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
         gang.confirm_replacement(kernel, placeholder)
         removed.allocation(placeholder)
     kernel.tally.nodes_removed += 1

@@ -45,7 +45,8 @@ def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> s
         if foreign.is_foreign(message):
             problem, named = foreign.problem_of(message), ("", message.allocationKey)
         else:
-            problem, named = _problem(partition, message), (message.applicationID, _uuid(message))
+            problem = _problem(partition, message)
+            named = message.applicationID, _uuid(partition, message)
             if not problem and _known(partition, message) is not None:
                 problem = "is known already"
         if not problem and named in seen:
@@ -131,8 +132,14 @@ def _is_unusable(message: AllocationMessage) -> bool:
     return any(value < 0 for value in quantities) or not any(quantities)
 
 
-def _uuid(message: AllocationMessage) -> str:
-    return message.UUID or message.allocationID or (message.allocationKey + "-0")
+def _uuid(partition: Partition, message: AllocationMessage) -> str:
+    """The UUID that is reported; without one the next that its key would get."""
+    named = message.UUID or message.allocationID
+    if named:
+        return named
+    key, app = message.allocationKey, partition.applications.get(message.applicationID)
+    number = app.serial.get(key, app.first_number) if app is not None else 0
+    return f"{key}-{number}"
 
 
 def _role(message: AllocationMessage) -> tuple[bool, str]:
@@ -153,7 +160,7 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
         return f"belongs to an application that is {app.state}"
     if _is_unusable(message):
         return _UNUSABLE
-    uuid = _uuid(message)
+    uuid = _uuid(partition, message)
     parked = app.asks.get(uuid.rpartition("-")[0])
     if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
         return "has the UUID of a replacement in flight"
@@ -167,14 +174,12 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
 
 
 def _known(partition: Partition, message: AllocationMessage) -> Allocation | None:
-    """The allocation that is reported again: by UUID, or by its key if that says which (X12)."""
+    """The allocation that is reported again: by UUID, or the oldest of its key (X12)."""
     app = partition.applications[message.applicationID]
-    uuid = _uuid(message)
-    found = app.allocations.get(uuid) or app.placeholders.get(uuid)
-    if found is None and not (message.UUID or message.allocationID):
-        same = app.held_of(message.allocationKey)
-        found = same[0] if len(same) == 1 else None
-    return found
+    uuid = message.UUID or message.allocationID
+    if uuid:
+        return app.allocations.get(uuid) or app.placeholders.get(uuid)
+    return next(iter(app.held_of(message.allocationKey)), None)
 
 
 # -- what is new -----------------------------------------------------------------------------------
@@ -247,15 +252,16 @@ def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector
 
 def _free_uuid(app: Application, message: AllocationMessage) -> str:
     """The UUID that is reported. None is given twice, whoever brought it (X12)."""
-    uuid = _uuid(message)
+    uuid = _uuid(app.partition, message)
     key, _, number = uuid.rpartition("-")
     if number.isdecimal() and len(number) < 19:
-        app.serial[key] = max(app.serial.get(key, 0), int(number) + 1)
-        if uuid != f"{message.allocationKey}-{int(number)}":
+        app.serial[key] = max(app.serial.get(key, app.first_number), int(number) + 1)
+        ours = f"{message.allocationKey}-{int(number)}"
+        if uuid != ours or int(number) < app.first_number:
             app.odd_uuids = True
     else:
         app.odd_uuids = True
-    app.serial.setdefault(message.allocationKey, 0)
+    app.serial.setdefault(message.allocationKey, app.first_number)
     return uuid
 
 

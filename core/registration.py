@@ -90,6 +90,9 @@ def register(
 
 
 def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig) -> Partition:
+    for name in [name for name in rm.serials if name not in rm.partitions]:
+        if rm.serials[name].is_empty(kernel.now):
+            del rm.serials[name]
     partition = rm.partitions[config.name] = Partition(rm, config)
     partition.changed = kernel.now
     if rm.events is not None:
@@ -151,6 +154,7 @@ def drop_state(kernel: Kernel, rm: ResourceManager) -> None:
     for partition in rm.partitions.values():
         partition.dropped = True
     rm.partitions = {}
+    rm.serials = {}
     rm.forget_ended()
     kernel.timers.clear_out(is_dropped)
     rm.configuration = ""

@@ -62,6 +62,12 @@ def release_allocations(
         app = _application(rm, release)
         uuid = release.UUID or release.allocationID
         named = _named(app, uuid, release)
+        if _is_late(rm, app, uuid, release, named):
+            kernel.note(
+                f"late confirmation of {uuid or release.allocationKey!r} of application "
+                f"{release.applicationID!r} ignored: the allocation is over (X46)"
+            )
+            continue
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
         if ask is not None and ask.terms.by_key and release.terminationType in _STOPPED:  # X45
             drop_ask(kernel, ask, timed_out=False)
@@ -130,3 +136,22 @@ def _named(app: Application | None, uuid: str, release: AllocationRelease) -> li
     # a confirmation that names no single one is of those that were asked back, where there are any
     confirmed = [a for a in found if TERMINATION.get(a.reason or "") == release.terminationType]
     return confirmed or found
+
+
+def _is_late(
+    rm: ResourceManager,
+    app: Application | None,
+    uuid: str,
+    release: AllocationRelease,
+    named: list[Allocation],
+) -> bool:
+    """Whether it answers a release of an application that had this id before (X46), and not one of
+    these allocations that were asked back."""
+    kind = release.terminationType
+    partition = rm.partitions.get(release.partitionName or "default")
+    if partition is None or kind in _STOPPED:
+        return False
+    if any(TERMINATION.get(each.reason or "") == kind for each in named):
+        return False
+    number = partition.serials.answered(release.applicationID, uuid, release.allocationKey)
+    return number >= 0 and (app is None or number < app.first_number)

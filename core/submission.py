@@ -88,6 +88,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
     if whole is None and request.executionTimeoutMilliSeconds > 0:
         app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
+    app.first_number = partition.serials.first(app_id, kernel.now)
     partition.applications[app_id] = app
     leaf.apps[app_id] = app
     app.above = leaf.admission

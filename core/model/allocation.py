@@ -15,9 +15,11 @@ __all__ = ["Allocation", "next_uuid"]
 
 
 def next_uuid(ask: Ask) -> str:
-    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12)."""
-    serial = ask.app.serial
-    number = serial.get(ask.ask_key, 0)
+    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12), and does not
+    begin anew with another application of the same id (X46)."""
+    app = ask.app
+    serial = app.serial
+    number = serial.get(ask.ask_key, app.first_number)
     serial[ask.ask_key] = number + 1
     return f"{ask.ask_key}-{number}"
 

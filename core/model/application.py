@@ -41,6 +41,7 @@ class Application(Level):
         "counted",
         "entries",
         "finished",
+        "first_number",
         "gang_over",
         "gang_started",
         "gated",
@@ -138,8 +139,9 @@ class Application(Level):
         self.backoff_until = 0
         #: how many of its allocations are over
         self.released = 0
-        #: number of the next allocation of each key (X12)
+        #: number of the next allocation of each key (X12); others begin with the first number (X46)
         self.serial: dict[str, int] = {}
+        self.first_number = 0
         #: it has, or had, an allocation whose UUID is not made of its key and such a number
         self.odd_uuids = False
         self.priority: int | None = None
@@ -193,11 +195,12 @@ class Application(Level):
         """Its allocations of this key, placeholders too; not searched for among all others, as a
         resource manager of SI 1.6 names each of them so."""
         allocations, placeholders = self.allocations, self.placeholders
-        numbers = self.serial.get(key, 0)
-        if self.odd_uuids or numbers > len(allocations) + len(placeholders):
+        first = self.first_number
+        last = self.serial.get(key, first)
+        if self.odd_uuids or last - first > len(allocations) + len(placeholders):
             held = [*allocations.values(), *placeholders.values()]
             return [each for each in held if each.ask.ask_key == key]
-        uuids = [f"{key}-{number}" for number in range(numbers)]
+        uuids = [f"{key}-{number}" for number in range(first, last)]
         found = [allocations.get(uuid) or placeholders.get(uuid) for uuid in uuids]
         return [each for each in found if each is not None]
 

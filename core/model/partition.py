@@ -9,6 +9,7 @@ from quadriga.core.config import PartitionConfig
 from quadriga.core.events import happenings
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.model.serials import Serials
 from quadriga.core.order.lanes import LimitLane
 from quadriga.core.order.nodes import NodeBoard
 from quadriga.core.order.ranking import EVERY_BIT
@@ -72,6 +73,7 @@ class Partition:
         "reservations",
         "rm",
         "root",
+        "serials",
         "shapes",
         "short_ledgers",
         "spelled",
@@ -147,6 +149,8 @@ class Partition:
         self.exhausted_at = 0
         self.arrivals = 0
         self.submissions = 0
+        #: the numbers in the UUIDs of applications that have ended (X46)
+        self.serials = rm.serials.setdefault(config.name, Serials())
         #: who holds what: users, and the groups that applications count for (2.5)
         self.users: dict[str, Account] = {}
         self.groups: dict[str, Account] = {}

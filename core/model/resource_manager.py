@@ -12,6 +12,7 @@ from quadriga.fsm import resource_manager as life
 if TYPE_CHECKING:
     from quadriga.core.events import EventLog
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.serials import Serials
 
 __all__ = ["ResourceManager"]
 
@@ -35,6 +36,7 @@ class ResourceManager:
         "resend",
         "reservations",
         "rm_id",
+        "serials",
         "speaks_allocation_id",
         "state",
         "version",
@@ -59,6 +61,8 @@ class ResourceManager:
         self.pause_timeout: int | None = None
         self.resend: int | None = None
         self.partitions: dict[str, Partition] = {}
+        #: by partition: they outlive one that is taken out of the configuration for a time
+        self.serials: dict[str, Serials] = {}
         self.forget_ended()
 
     def forget_ended(self) -> None:

@@ -152,6 +152,9 @@ class Place:
                 if each[0] == app and uuid in ("", each[1]) and (uuid or key in ("", its_key))
             ]
             asked = [each for each in named if self.owed.get(each) == kind]
+            if not (uuid or asked) and self.partition is not None:
+                if app in self.partition.serials._unanswered:
+                    return  # it could be the late answer for an application of that id before (X46)
             for each in (not uuid and asked) or named:
                 self.gone(each)
                 self.past.append((each, kind))

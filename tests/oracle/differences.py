@@ -53,6 +53,8 @@ RULES: tuple[Rule, ...] = (
          "after them, in the order `design`", "played"),
     Rule("X12", "an allocation is known by its allocationID; in v1.8.0 by its key, and asks are "
          "allocations without a node", "by its UUID, or as beside v1.8.0 (X45)", "played"),
+    Rule("X46", "the numbers of UUIDs begin anew with an application whose id was in use before",
+         "they go on", "played"),
     Rule("X15", "v1.5.2: every application passes Starting; v1.8.0: none", "only in stateaware "
          "queues", "played"),
     Rule("X13, X19", "v1.8.0 has no repeated asks, occupied resources and recovered allocations",

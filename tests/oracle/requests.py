@@ -7,6 +7,7 @@ from typing import Any
 
 from google.protobuf.json_format import ParseDict, ParseError
 
+from quadriga.core import Scheduler
 from quadriga.core.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
@@ -176,11 +177,26 @@ class Requests:
             AllocationRelease(
                 partitionName=partition,
                 applicationID=appID,
-                UUID=allocationID,
+                UUID=self._ours(partition, appID, allocationID),
                 terminationType=termination(terminationType),
                 message=message,
             )
         )
+
+    def _ours(self, partition: str, app_id: str, allocation_id: str) -> str:
+        """What ours calls an allocation: where the application's id had been in use before, the
+        numbers go on, and in the Go core they begin at 0 again (X46)."""
+
+        def first_number(core: Scheduler) -> int:
+            try:
+                app = core.partition(partition, self.rm_id).applications.get(app_id)
+            except KeyError:
+                return 0
+            return app.first_number if app is not None else 0
+
+        key, _, number = allocation_id.rpartition("-")
+        more = self._service.read(first_number)
+        return f"{key}-{int(number) + more}" if more and number.isdecimal() else allocation_id
 
     def _releaseAsk(
         self,

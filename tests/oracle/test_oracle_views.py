@@ -98,23 +98,32 @@ def told(value: Any) -> Any:
     return value or None
 
 
-def differences(theirs: dict[str, Any], ours: dict[str, Any], path: str) -> Iterator[str]:
+def differences(
+    theirs: dict[str, Any], ours: dict[str, Any], path: str, first: dict[str, int]
+) -> Iterator[str]:
     """Fields that are not the same; lists of objects by what names these. Parked asks (G29), which
-    have nothing pending, are shown by ours only."""
+    have nothing pending, are shown by ours only. ``first`` is where the numbers of UUIDs begin, by
+    application (X46)."""
     for name in sorted({*theirs, *ours} - set(NOT_COMPARED)):
         left, right = theirs.get(name), ours.get(name)
+        if name in _NUMBERED and (begin := first.get(ours.get("applicationId", ""))):
+            stem, _, number = str(left).rpartition("-")
+            left = f"{stem}-{int(number) + begin}"
         key = _KEYS.get(name)
         if key is None:
             if told(left) != told(right):
                 yield f"{path}.{name}: theirs {left!r}, ours {right!r}"
             continue
-        first = {each[key]: each for each in left or ()}
+        their = {each[key]: each for each in left or ()}
         second = {each[key]: each for each in right or () if each.get("pendingCount") != 0}
-        if set(first) != set(second):
-            yield f"{path}.{name}: theirs {sorted(first)}, ours {sorted(second)}"
-        for each in sorted(set(first) & set(second)):
-            yield from differences(first[each], second[each], f"{path}.{name}[{each}]")
+        if set(their) != set(second):
+            yield f"{path}.{name}: theirs {sorted(their)}, ours {sorted(second)}"
+        for each in sorted(set(their) & set(second)):
+            yield from differences(their[each], second[each], f"{path}.{name}[{each}]", first)
 
+
+#: fields that end in the number of an allocation
+_NUMBERED = ("allocationID", "uuid")
 
 _KEYS = {
     "children": "queuename",
@@ -128,19 +137,23 @@ _ENDED = ("Completed", "Failed", "Rejected", "Expired")
 
 
 def compare(done: dict[str, Any], views: Views) -> Iterator[str]:
+    applications = views.scheduler.partition().applications
+    first = {name: app.first_number for name, app in applications.items()}
     for queue in done.get("queues") or ():
-        yield from differences(queue, dict(views.queues("default")), "queues")
+        yield from differences(queue, dict(views.queues("default")), "queues", first)
     living = [app for app in done.get("apps") or () if app["applicationState"] not in _ENDED]
     for app in living:
         name = app["applicationID"]
-        yield from differences(app, dict(views.application("default", name)), f"apps[{name}]")
+        yield from differences(
+            app, dict(views.application("default", name)), f"apps[{name}]", first
+        )
     if "apps" in done:
         ours = [app["applicationID"] for app in views.applications("default", "active")]
         if sorted(ours) != sorted(app["applicationID"] for app in living):
             yield f"apps: ours {ours}"
     for partition in done.get("nodes") or ():
         nodes = {"nodesInfo": views.nodes("default")}
-        yield from differences({"nodesInfo": partition["nodesInfo"]}, nodes, "nodes")
+        yield from differences({"nodesInfo": partition["nodesInfo"]}, nodes, "nodes", first)
     for name, counters in (done.get("counters") or {}).items():
         mine = dict(views.partition_counters(name))
         for what in ("allocations", "applications", "placeholderAllocations", "reservations"):
