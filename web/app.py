@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Mount
 
 from quadriga.si.access import Access
 from quadriga.web import metrics, openapi, pages, rest
-from quadriga.web.answers import Headers, problem
+from quadriga.web.answers import API, Headers, problem
 from quadriga.web.guard import Guard
 from quadriga.web.reading import Reader
 from quadriga.web.rounds import rounds
@@ -86,9 +86,18 @@ def create_app(
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    """What no route has taken: not found, a method that is not allowed."""
+    """What no route has taken: not found, a method that is not allowed. A browser that was led to no
+    page gets one that says so."""
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and _is_for_people(request):
+        return pages.missing(request)
     return problem(error.status_code, error.detail, error.headers)
+
+
+def _is_for_people(request: Request) -> bool:
+    """Whether a browser asks for what is not of the API."""
+    asks = request.method in ("GET", "HEAD") and not request.url.path.startswith((*API, "/metrics"))
+    return asks and "text/html" in request.headers.get("accept", "")
 
 
 def _failed(request: Request, error: Exception) -> Response:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from quadriga.si.access import Principal
     from quadriga.web.site import Site
 
-__all__ = ["Guard", "may_change", "principal"]
+__all__ = ["Guard", "may_change", "principal", "unknown"]
 
 #: what shows something of the scheduler; whether it lives, and files that anybody has, are no secret
 _DATA: Final = ("/ws/", "/debug/", "/ui/data/")
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
+_INVALID: Final = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_token"'}
 
 
 def principal(site: Site, scope: Scope) -> Principal | None:
@@ -33,6 +34,13 @@ def principal(site: Site, scope: Scope) -> Principal | None:
     needed."""
     token = bearer_of(Headers(scope=scope).get("authorization"))
     return site.access.principal(token, scope.get("state", {}).get("certificate", ()))
+
+
+def unknown(scope: Scope) -> Refusal:
+    """What is said to a caller that is not known: that its token is wrong, or that one is needed."""
+    if bearer_of(Headers(scope=scope).get("authorization")):
+        return Refusal(401, "The bearer token is wrong", _INVALID)
+    return Refusal(401, "A bearer token is needed", _CHALLENGE)
 
 
 def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
@@ -48,7 +56,7 @@ def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
         raise Refusal(403, "Requests from pages of another origin cannot change anything")
     who = principal(site, scope)
     if who is None:
-        raise Refusal(401, "A bearer token is needed", _CHALLENGE)
+        raise unknown(scope)
     if site.access.is_open and not _is_local(host):
         raise Refusal(
             403, f"Host {host!r} is a name, which anybody's name server may give; use the address"
@@ -82,7 +90,8 @@ class Guard:
             and scope["method"] != "OPTIONS"
             and principal(self.site, scope) is None
         ):
-            refused = problem(401, "A bearer token is needed", _CHALLENGE)
+            refusal = unknown(scope)
+            refused = problem(refusal.status, refusal.text, refusal.headers)
             await refused(scope, receive, send)
             return
         await self.app(scope, receive, send)

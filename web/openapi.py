@@ -31,7 +31,7 @@ never null."""
 
 _REASONS: Final[Mapping[int, str]] = {
     400: "A parameter is missing or makes no sense.",
-    401: "A bearer token is needed.",
+    401: "A bearer token is needed, or the one that was sent is wrong.",
     403: "Whoever asks may not do this.",
     404: "There is no such thing.",
     408: "The body has not come in time.",

@@ -59,7 +59,7 @@ async def test_every_file_is_served_with_its_type_and_known_again(
 ) -> None:
     kinds = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
     for name in STATIC:
-        if name == "page.html":
+        if name.endswith(".html"):
             continue
         answer = await client.get(f"/ui/static/{name}")
         assert answer.headers["content-type"].startswith(kinds[name.rpartition(".")[2]])
@@ -70,6 +70,63 @@ async def test_every_file_is_served_with_its_type_and_known_again(
         assert (again.status_code, again.content) == (304, b"")
     for path in ("static/../__init__.py", "static/%2e%2e/__init__.py", "static/", "nothing"):
         assert (await client.get(f"/ui/{path}")).status_code == 404
+
+
+def links(html: str, base: str = "") -> list[str]:
+    """Where the navigation leads to."""
+    return re.findall(
+        rf'href="{re.escape(base)}([a-z]*)">', html.partition("<nav")[2].partition("</nav")[0]
+    )
+
+
+@pytest.mark.asyncio
+async def test_an_unknown_page_is_a_page_with_the_way_to_all_others(
+    client: httpx.AsyncClient,
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    for path, base in (
+        ("/ui/nothing", "../ui/"),
+        ("/ui/nothing/at/all", "../../../ui/"),
+        ("/ui/static", "../ui/"),
+        ("/nothing", "ui/"),
+        ("/a/b", "../ui/"),
+    ):
+        answer = await client.get(path, headers=browser)
+        assert answer.status_code == 404, path
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+        assert "<h1>There is no such page</h1>" in answer.text
+        assert "<script" not in answer.text  # it asks for nothing
+        assert "nothing" not in answer.text.partition("<main")[2]
+        assert links(answer.text, base) == [
+            each.removeprefix("./") for each in links(STATIC["page.html"].replace("./", ""))
+        ]
+        assert f'href="{base}static/style.css"' in answer.text
+
+
+@pytest.mark.asyncio
+async def test_a_program_that_asks_for_what_is_not_there_gets_json(
+    client: httpx.AsyncClient,
+) -> None:
+    browser = {"Accept": "text/html"}
+    for path in ("/ui/data/nothing", "/ui/static/nothing.js"):
+        answer = await client.get(path, headers=browser)
+        assert answer.status_code == 404
+        assert answer.json() == {"error": "Not Found"}
+    for path in ("/ws/v1/nothing", "/debug/nothing", "/metrics/nothing"):
+        answer = await client.get(path, headers=browser)
+        assert answer.status_code == 404
+        assert answer.json()["message"] == "Not Found"
+    assert (await client.get("/nothing")).json()["message"] == "Not Found"
+    assert (await client.post("/nothing", headers=browser)).json()["message"] == "Not Found"
+
+
+@pytest.mark.asyncio
+async def test_there_is_an_icon_also_for_what_is_no_page(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/favicon.ico")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/svg+xml")
+    assert answer.text == STATIC["icon.svg"]
 
 
 @pytest.mark.asyncio

@@ -60,12 +60,39 @@ async def test_reads_need_no_token_unless_it_is_said(access: Access) -> None:
                 ):
                     refused = await client.get(path, headers=headers)
                     assert refused.status_code == 401, path
-                    assert refused.headers["www-authenticate"] == 'Bearer realm="quadriga"'
+                    challenge = refused.headers["www-authenticate"]
+                    assert challenge.startswith('Bearer realm="quadriga"')
                     assert refused.headers["access-control-allow-origin"] == "*"
             assert (await client.get("/ws/v1/clusters", headers=bearer(VIEWER))).status_code == 200
             # a probe has no token, and a browser asks first without one
             assert (await client.get("/readyz")).status_code == 200
             assert (await client.options("/ws/v1/clusters")).status_code == 200
+
+
+async def test_a_wrong_token_is_said_to_be_wrong_and_a_missing_one_to_be_needed(
+    access: Access,
+) -> None:
+    wrong = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_token"'}
+    needed = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
+    cases = [
+        (bearer("wrong-and-sixteen-more"), "The bearer token is wrong", wrong),
+        (bearer(VIEWER[:-1]), "The bearer token is wrong", wrong),  # near is as wrong as far
+        (bearer("x"), "The bearer token is wrong", wrong),
+        ({}, "A bearer token is needed", needed),
+        ({"Authorization": "Basic eA=="}, "A bearer token is needed", needed),
+        ({"Authorization": "Bearer "}, "A bearer token is needed", needed),
+    ]
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster, access=access, require_token_for_reads=True) as client:
+            for headers, text, challenge in cases:
+                for refused in (
+                    await client.get("/ws/v1/clusters", headers=headers),
+                    await client.get("/ui/data/overview", headers=headers),
+                    await client.put("/ws/v1/config?rmID=rm", content=MORE, headers=headers),
+                ):
+                    assert refused.status_code == 401
+                    assert refused.json()["message"] == text
+                    assert refused.headers["www-authenticate"] == challenge["WWW-Authenticate"]
 
 
 async def test_i39_who_may_configure_the_queues(access: Access) -> None:

@@ -25,7 +25,7 @@ from quadriga.web.pages.sources import SOURCES, Source
 if TYPE_CHECKING:
     from quadriga.web.site import Site
 
-__all__ = ["HEADERS", "PAGES", "routes"]
+__all__ = ["HEADERS", "PAGES", "missing", "routes"]
 
 #: the pages: each is the same file, whose module looks at its address
 PAGES: Final = (
@@ -40,6 +40,9 @@ PAGES: Final = (
     "configuration",
     "events",
 )
+
+#: what is below /ui/ and no page: who asks there is a program
+_PARTS: Final = ("/ui/data/", "/ui/static/")
 
 #: by what a file's name ends in
 _TYPES: Final = {
@@ -68,13 +71,17 @@ Serve = Callable[[Request], Awaitable[Response]]
 
 
 def routes(site: Site) -> list[BaseRoute]:
-    """The pages, their files and their data. ``/`` leads to them unless a web UI is served there."""
+    """The pages, their files and their data. ``/`` leads to them unless a web UI is served there; a web
+    UI may also have an icon of its own."""
     found: dict[str, Serve] = {"/ui": _to_the_pages}
     found |= {f"/ui/{page}": _file("page.html") for page in PAGES}
-    found |= {f"/ui/static/{name}": _file(name) for name in sorted({*_static()} - {"page.html"})}
+    found |= {f"/ui/static/{name}": _file(name) for name in _served()}
     found |= {f"/ui/data/{source.name}": _data(site, source) for source in SOURCES}
     if site.ui is None:
         found["/"] = _to_the_pages
+    if site.ui is None or not (site.ui / "favicon.ico").is_file():
+        found["/favicon.ico"] = _file("icon.svg")
+    found["/ui/{rest:path}"] = _missing
     return [
         Route(path, serve, methods=["GET"], include_in_schema=False)
         for path, serve in found.items()
@@ -83,6 +90,21 @@ def routes(site: Site) -> list[BaseRoute]:
 
 async def _to_the_pages(request: Request) -> Response:
     return RedirectResponse("/ui/", headers=HEADERS)
+
+
+async def _missing(request: Request) -> Response:
+    return missing(request)
+
+
+def missing(request: Request) -> Response:
+    """A page that says that there is none; JSON where data or a file were asked for. Its links are
+    relative, as all are, so that the pages may stand below any address."""
+    path = request.url.path
+    if path.startswith(_PARTS):
+        return _problem(404, "Not Found")
+    base = "../" * (path.count("/") - 1) + "ui/"
+    body = _static()["missing.html"].replace(b"{base}", base.encode())
+    return Response(body, 404, {**HEADERS, "Content-Type": _TYPES["html"]})
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -97,6 +119,11 @@ def _static() -> dict[str, bytes]:
         for each in folder.iterdir()
         if each.is_file() and each.name.rpartition(".")[2] in _TYPES
     }
+
+
+def _served() -> list[str]:
+    """The files that are asked for by their names."""
+    return sorted(name for name in _static() if not name.endswith(".html"))
 
 
 def _file(name: str) -> Serve:
