@@ -210,6 +210,8 @@ def give_up(allocation: Allocation) -> None:
         del app.allocations[allocation.uuid]
         subtract(app.allocated, allocation.vector)
     if allocation.reason == PREEMPTION:
+        app.preempting -= 1
+        app.preempted += 1
         for queue in app.queue.lineage:
             subtract(queue.preempting, allocation.vector)
     return_quota(app, allocation.vector)
@@ -243,6 +245,7 @@ def return_quota(app: Application, vector: Vector) -> None:
 
 def preempt(allocation: Allocation) -> None:
     """The allocation was asked back to make room for others (2.8). It is allocated until it ends."""
+    allocation.ask.app.preempting += 1
     allocation.ask.app.partition.changes += 1
     for queue in allocation.ask.app.queue.lineage:
         add(queue.preempting, allocation.vector)

@@ -131,6 +131,7 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
             happenings.application_entered(app.partition.rm.events, app, kernel.reason)
         return
     app.history.append((kernel.now, app.state))
+    app.reason = kernel.reason
     if (log := app.partition.rm.events) is not None:
         happenings.application_entered(log, app, kernel.reason)
     app.completing = False
@@ -165,6 +166,7 @@ def request_release(kernel: Kernel, allocation: Allocation, effect: fx.RequestRe
 
 def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
     node.open = True
+    node.since = kernel.now
     books.node_gained(node)
     if (log := node.partition.rm.events) is not None:
         happenings.node_schedulable(log, node)
@@ -173,6 +175,7 @@ def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
     """It takes nobody new, but stays reserved: it may be drained back (I29)."""
     node.open = False
+    node.since = kernel.now
     node.partition.board.changed(node)
     if (log := node.partition.rm.events) is not None:
         happenings.node_schedulable(log, node)

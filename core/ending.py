@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core import books, gang, reservation, usage
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.ended import EndedApplication, remains_of
+from quadriga.core.model.ended import EndedApplication, remains_of, shortened
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as life
@@ -221,6 +221,7 @@ def turn_away(kernel: Kernel, app: Application) -> None:
 def _record(app: Application) -> EndedApplication:
     ended = EndedApplication(app.app_id, app.partition, app.queue, app.seq, app.submitted, app.user)
     ended.rejected_message = app.rejected_message
+    ended.reason, ended.preempted = shortened(app.reason), app.preempted
     return ended
 
 

@@ -60,6 +60,8 @@ class Application(Level):
         "partition",
         "pending",
         "placed_by",
+        "preempted",
+        "preempting",
         "placeholder_ask",
         "placeholder_timeout",
         "placeholder_timer",
@@ -68,6 +70,7 @@ class Application(Level):
         "promised",
         "queue",
         "ran_since",
+        "reason",
         "queue_asked",
         "rejected_message",
         "released",
@@ -152,6 +155,11 @@ class Application(Level):
         self.pending: Book = partition.registry.zeros()
         self.promised: Book = partition.registry.zeros()
         self.history: list[tuple[int, str]] = []
+        #: why it is in its state, where the trigger came with a reason
+        self.reason = ""
+        #: allocations that are asked back to make room for others, and those that are gone for it
+        self.preempting = 0
+        self.preempted = 0
         #: what its allocations that ended have used (2.18), closed in the summary when it ends
         self.spent: Usage | None = None
         self.summary: ApplicationSummary | None = None

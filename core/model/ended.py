@@ -49,7 +49,9 @@ class EndedApplication:
         "finished",
         "packed",
         "partition",
+        "preempted",
         "queue_path",
+        "reason",
         "rejected_message",
         "seq",
         "size",
@@ -77,6 +79,10 @@ class EndedApplication:
         self.entries = 0
         self.user = shortened(user)
         self.rejected_message = ""
+        #: why it ended, where the trigger came with a reason
+        self.reason = ""
+        #: allocations of it that went to make room for others
+        self.preempted = 0
         self.packed = _NOTHING
         #: bytes, as the bounds count them
         self.size = _FIXED

@@ -42,6 +42,7 @@ class Node:
         "position",
         "reservation",
         "score",
+        "since",
         "state",
         "total",
         "weighed",
@@ -68,6 +69,8 @@ class Node:
         #: of asks that require this node, as the first one does, and wait for it as well (2.7)
         self.also_reserved: dict[Reservation, None] = {}
         self.open = False
+        #: when it entered its state (ns)
+        self.since = 0
         self.position = -1
         self.score = inf
         #: (type, weight, total) for each type that counts, and the sum of the weights

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.views.objects import AskLogEntry, AskObject
 
-__all__ = ["AskSeen", "ask_objects", "see_asks"]
+__all__ = ["AskSeen", "ask_objects", "obstacle", "see_asks"]
 
 
 #: the ask; its tags, its resources, its priority, when it arrived; how many are pending; what is in its
@@ -88,6 +88,11 @@ def _entry(message: str, now: int) -> AskLogEntry:
     return {"message": message, "lastOccurrence": now, "count": 1}
 
 
+def obstacle(ask: Ask, now: int) -> str:
+    """The first of what is in its way, as the scheduler remembers it; empty if nothing is known."""
+    return next(_obstacles(ask, now), "")
+
+
 def _was_tried(ask: Ask) -> bool:
     """Whether some round has looked for a place for it, or for one of the same shape, in vain; a
     user's limit comes before that (5.6)."""
@@ -126,6 +131,8 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
     shape = waits.shape if waits is not None else Shape(0, ask.vector, ask.required_node)
     if limits.full(app) is not None:
         yield "Too many applications of the user or group are running"
+    elif app.shut_out:
+        yield "Too many applications of the queue are running"
     if limits.short(app, shape) is not None:
         yield "Not enough user quota"
     if any(queue.limits and not queue.has_room(shape) for queue in app.queue.lineage):

@@ -12,12 +12,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from quadriga.core.service import SchedulerService
+from quadriga.core.views import Views
 from quadriga.si.access import Access
 from quadriga.web.app import create_app
 from quadriga.web.server import WebServer
@@ -74,7 +76,7 @@ def chromium() -> str:
 
 
 @contextmanager
-def serving(scene: Scene, **options: Any) -> Iterator[str]:
+def serving(scene: Any, **options: Any) -> Iterator[str]:
     """The pages of a scene on a port of its own; gives their address."""
     up = threading.Event()
     found: list[Any] = []
@@ -433,10 +435,62 @@ def test_a_scheduler_that_is_away_is_said_to_be_and_comes_back(browser: Any, sti
 def test_what_is_not_there_is_said_in_words(browser: Any, still: str) -> None:
     with Visit(browser) as visit:
         visit.expected = lambda text: "404" in text
+        page = visit.page
+        page.goto(f"{still}nothing/at/all")
+        assert page.inner_text("h1") == "There is no such page"
+        assert page.locator("nav a").count() == 7
+        shot(page, "missing")
         page = visit.go(f"{still}application?id=nobody")
         assert "Application not found." in page.inner_text("main")
         page.get_by_role("link", name="Back").click()
         page.wait_for_selector("text=train-bert")
+
+
+@pytest.mark.slow
+def test_a_page_of_something_forgotten_says_so_and_stops_asking(browser: Any) -> None:
+    with Scene() as scene, serving(scene) as address, Visit(browser) as visit:
+        visit.expected = lambda text: "404" in text
+        visit.page.clock.install()
+        page = visit.go(f"{address}application?id=nightly-1")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.route(
+            "**/ui/data/application?*",
+            lambda route: route.fulfill(status=404, json={"error": "Application not found"}),
+        )
+        for _ in range(3):
+            with page.expect_response("**/ui/data/application?*"):
+                page.clock.run_for(2100)
+        page.get_by_role("button", name="Ask again").wait_for()
+        text = page.inner_text("main")
+        assert "It was here until now: it has ended, and the scheduler has forgotten it." in text
+        assert page.locator("#status").inner_text() == "stopped"
+        assert page.get_by_role("button", name="Pause").is_disabled()
+        page.wait_for_load_state("networkidle")
+        asked.clear()
+        page.clock.run_for(60_000)
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        page.clock.run_for(60_000)
+        assert asked == []
+        page.unroute("**/ui/data/application?*")
+        page.get_by_role("button", name="Ask again").click()
+        visit.until(".state.here")
+        assert page.locator("#status").inner_text() == "live"
+
+
+def test_a_page_that_waits_for_the_first_resource_manager_goes_on_asking(browser: Any) -> None:
+    with SchedulerService() as service:
+        views = Views(service.scheduler)
+        nobody = SimpleNamespace(service=service, views=views)
+        with serving(nobody) as address, Visit(browser) as visit:
+            visit.expected = lambda text: "404" in text
+            visit.page.clock.install()
+            page = visit.go(f"{address}applications")
+            assert "No resource manager has registered yet" in page.inner_text("main")
+            for _ in range(4):
+                with page.expect_response("**/ui/data/overview*"):
+                    page.clock.run_for(2100)
+            assert page.locator("#status").inner_text() == "live"
 
 
 # -- by hand ---------------------------------------------------------------------------------------
@@ -471,6 +525,48 @@ def test_everything_can_be_reached_with_the_keyboard(browser: Any, still: str) -
         page.get_by_role("link", name="gangs").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("h1:has-text('root.research.gangs')")
+
+
+def test_columns_sort_by_keyboard_and_say_so(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(f"{still}applications")
+
+        def first() -> str:
+            found: str = page.locator("tbody tr th").first.inner_text()
+            return found
+
+        heading = page.get_by_role("columnheader", name="Application")
+        assert heading.get_attribute("aria-sort") == "none"
+        button = page.get_by_role("button", name="Application")
+        button.focus()
+        page.keyboard.press("Enter")
+        visit.until("th[aria-sort=ascending]:has-text('Application')")
+        assert "sort=id" in page.url
+        assert page.evaluate("document.activeElement.textContent").startswith("Application")
+        visit.until(f"tbody tr:first-child:has-text('{NASTY[:8]}')")
+        page.keyboard.press("Enter")
+        visit.until("th[aria-sort=descending]:has-text('Application')")
+        visit.until("tbody tr:first-child:has-text('web-shop')")
+        page.get_by_role("button", name="Pending").click()  # numbers: the largest first
+        visit.until("th[aria-sort=descending]:has-text('Pending')")
+        visit.until("tbody tr:first-child:has-text('train-sun')")
+        assert page.locator("th[aria-sort=descending]").count() == 1
+        assert first() == "train-sun"
+        page.goto(f"{still}nodes")
+        page.get_by_role("button", name="memory").last.click()
+        visit.until("th[aria-sort=descending]:has-text('memory')")
+        visit.until(".choices [aria-pressed=true]:has-text('memory')")
+
+
+@pytest.mark.slow
+def test_the_cards_lead_to_what_they_count(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(still)
+        assert "Waiting" not in page.inner_text(".tiles")
+        page.get_by_role("link", name="8 pending").click()
+        page.wait_for_selector("text=8 applications")
+        assert page.get_by_label("State").input_value() == "pending"
+        assert "idle: has nothing left to do" in page.inner_text("main")
 
 
 @pytest.mark.slow
@@ -517,6 +613,12 @@ def test_where_reads_need_a_token_it_is_asked_for(browser: Any, tmp_path: Path) 
         page = visit.go(address)
         assert "with a token only" in page.inner_text("#banner")
         assert "cores" not in page.inner_text("main")
+        assert page.locator("#wrong").count() == 0
+        page.get_by_label("with a token only").fill("not-the-right-token")
+        page.get_by_role("button", name="Show").click()
+        assert page.locator("#wrong").inner_text() == "This token is wrong."
+        assert page.evaluate("sessionStorage.length") == 0
+        shot(page, "wrong token")
         page.get_by_label("with a token only").fill("a-long-enough-token")
         page.get_by_role("button", name="Show").click()
         page.wait_for_selector("text=82.2 of 114 cores")

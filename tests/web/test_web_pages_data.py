@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -73,7 +74,10 @@ async def test_every_endpoint_answers_is_small_and_is_known_again(
         ("applications?limit=201", "limit: must be a whole number from 1 to 200"),
         ("applications?offset=-1", "offset: must be a whole number from 0 to 10000000"),
         ("applications?offset=1e3", "offset: must be a whole number from 0 to 10000000"),
-        ("applications?state=Sleeping", "state: must be one of living, ended, New"),
+        (
+            "applications?state=Sleeping",
+            "state: must be one of pending, preempted, living, ended, New",
+        ),
         ("applications?colour=red", "'colour': unknown parameter; there are partition, queue"),
         ("applications?user=a&user=b", "user: was given twice"),
         (f"applications?text={'x' * 1025}", "text: is longer than 1024 characters"),
@@ -250,6 +254,120 @@ async def test_applications_come_a_page_at_a_time(client: httpx.AsyncClient) -> 
     assert [row for page in pages for row in page["rows"]] == every["rows"]
     assert {page["total"] for page in pages} == {22}
     assert (await get(client, "applications", offset=1000))["rows"] == []
+
+
+SORTS = {
+    source.name: source.parameters["sort"] for source in SOURCES if "sort" in source.parameters
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "sort"),
+    [(name, sort) for name, kind in SORTS.items() if isinstance(kind, Text) for sort in kind.among],
+)
+async def test_columns_sort_and_the_order_holds_over_all_pages(
+    client: httpx.AsyncClient, name: str, sort: str
+) -> None:
+    """Every row is on exactly one page, in whatever order."""
+    whole = (await get(client, name, sort=sort, limit=200))["rows"]
+    pages = [await get(client, name, sort=sort, limit=4, offset=at) for at in range(0, 24, 4)]
+    assert [row for page in pages for row in page["rows"]] == whole
+    plain = (await get(client, name, limit=200))["rows"]
+    assert sorted(map(json.dumps, whole)) == sorted(map(json.dumps, plain))
+
+
+async def test_applications_sort_by_every_column(client: httpx.AsyncClient) -> None:
+    async def rows(sort: str) -> list[Any]:
+        found: list[Any] = (await get(client, "applications", sort=sort, limit=200))["rows"]
+        return found
+
+    now = int((await client.get("applications")).headers["quadriga-time"])
+    states = [row["state"] for row in await rows("state")]
+    assert [states[0], states[-1]] == ["Accepted", "Rejected"]
+    keys: dict[str, Any] = {
+        "id": lambda row: row["id"],
+        "user": lambda row: row["user"],
+        "queue": lambda row: row["queue"],
+        "asks": lambda row: row["asks"],
+        "allocations": lambda row: row["allocations"] + row["placeholders"],
+        "since": lambda row: now - row["since"],
+        "age": lambda row: (row["finished"] or now) - row["submitted"],
+    }
+    newest = [row["id"] for row in await rows("")]
+    for name, key in keys.items():
+        for sort, turned in ((name, False), (f"-{name}", True)):
+            found = await rows(sort)
+            assert list(map(key, found)) == sorted(map(key, found), reverse=turned), sort
+            for one, other in pairwise(found):  # what is equal: the newest first
+                if key(one) == key(other):
+                    assert newest.index(one["id"]) < newest.index(other["id"]), sort
+    assert [row["id"] for row in await rows("-holds")][:2] == ["web-shop", "render"]
+
+
+async def test_nodes_and_people_sort(client: httpx.AsyncClient) -> None:
+    async def first(source: str, name: str, **asked: str) -> list[Any]:
+        return [row[name] for row in (await get(client, source, **asked))["rows"]]
+
+    assert await first("nodes", "state", sort="state") == ["Draining"] + ["Schedulable"] * 14
+    racks = await first("nodes", "rack", sort="-rack")
+    assert racks == sorted(racks, reverse=True)
+    assert (await first("nodes", "id", sort="-name"))[::-1] == await first("nodes", "id")
+    counts = await first("nodes", "allocations", sort="-allocations")
+    assert counts == sorted(counts, reverse=True)
+    assert (await first("people", "name", sort="-holds"))[:2] == ["deploy", "mona"]
+    running = await first("people", "running", sort="-running", kind="groups")
+    assert running == sorted(running, reverse=True)
+
+
+async def test_pending_is_one_word_and_the_filter_finds_what_the_cards_count(
+    client: httpx.AsyncClient,
+) -> None:
+    overview = await get(client, "overview")
+    pending = await get(client, "applications", state="pending", limit=200)
+    assert overview["pendingApplications"] == pending["total"] == 8
+    assert all(row["asks"] for row in pending["rows"])
+    assert {row["state"] for row in pending["rows"]} == {"Accepted", "Running"}
+    for row in (await get(client, "queues"))["rows"]:
+        found = await get(client, "applications", queue=row["path"], state="pending")
+        assert row["pendingApplications"] == found["total"], row["path"]
+        assert "pending" not in row["applications"]
+    one = await get(client, "queue", path="root.research")
+    assert one["row"]["pendingApplications"] == 4
+
+
+async def test_idle_applications_want_nothing() -> None:
+    def stage(scene: Scene) -> None:
+        def build(script: Any) -> None:
+            script.node("n1", vcore=2000)
+            script.app("done", "root.leaving")
+            script.ask("done", "x", vcore=1000)
+            script.schedule()
+            script.release("done")
+
+        scene.do(build)
+
+    with Scene(stage=stage) as scene:
+        async with reaching(scene) as client:
+            (row,) = (await get(client, "applications", state="Waiting"))["rows"]
+            assert (row["id"], row["asks"]) == ("done", 0)
+            assert (await get(client, "applications", state="pending"))["total"] == 0
+            overview = await get(client, "overview")
+            assert (overview["pendingApplications"], overview["applications"]["Waiting"]) == (0, 1)
+
+
+async def test_lists_have_the_reason_and_the_time_in_state(client: httpx.AsyncClient) -> None:
+    rows = {row["id"]: row for row in (await get(client, "applications", limit=200))["rows"]}
+    assert rows["notebook-0"]["reason"] == "Not enough user quota"
+    assert rows["train-sun"]["reason"] == "Not enough queue quota for the whole gang"
+    assert rows["dunning"]["reason"] == "Too many applications of the queue are running"
+    assert rows["nightly-2"]["reason"] == "removed by the resource manager"
+    assert rows["lost"]["reason"].startswith("failed to place application lost")
+    assert rows["web-shop"]["reason"] == ""
+    for app_id in ("train-resnet", "nightly-1", "lost"):
+        one = await get(client, "application", id=app_id)
+        assert rows[app_id]["since"] == one["history"][-1][0]
+    nodes = {row["id"]: row for row in (await get(client, "nodes"))["rows"]}
+    assert 0 < nodes["node-00"]["since"] <= nodes["node-13"]["since"]
 
 
 async def test_gangs_show_how_far_they_are(client: httpx.AsyncClient) -> None:

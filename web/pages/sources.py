@@ -76,13 +76,14 @@ SOURCES: Final = (
     ),
     Source(
         "applications",
-        "applications that fit the filters, newest first",
+        "applications that fit the filters, newest first or by a column",
         {
             **_PARTITION,
             "queue": Text(),
             "user": Text(),
             "state": Text(among=applications.CHOICES),
             "text": Text(),
+            "sort": Text(among=applications.SORTS),
             **_PAGE,
         },
         lambda site, core, asked: applications.application_rows(core, **asked),
@@ -154,6 +155,7 @@ SOURCES: Final = (
             **_PARTITION,
             "kind": Text(among=people.KINDS, default="users"),
             "text": Text(),
+            "sort": Text(among=people.SORTS, default="name"),
             **_PAGE,
         },
         lambda site, core, asked: people.people(core, **asked),

@@ -41,7 +41,7 @@ def application(scheduler: Scheduler, partition: str, app_id: str) -> dict[str, 
     held = [*app.placeholders.values(), *app.allocations.values()]
     return {
         "partition": app.partition.key,
-        "row": row(app),
+        "row": row(app, scheduler.now),
         "born": app.submitted,
         "history": [[when, state] for when, state in app.history],
         "groups": list(app.groups_of_user),

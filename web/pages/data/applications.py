@@ -8,22 +8,58 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.views.asks import obstacle
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as life
-from quadriga.web.pages.data.ended import ended_queue, ended_row
+from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
 from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quadriga.core import Scheduler
     from quadriga.core.model.partition import Partition
 
-__all__ = ["CHOICES", "application_rows", "row"]
+__all__ = ["CHOICES", "SORTS", "application_rows", "is_pending", "row"]
 
 Known = Application | EndedApplication
 
-#: which applications may be asked for: of one state, all living ones, all that ended, or any
-CHOICES: Final = ("", "living", "ended", *APPLICATION.states)
+#: which applications may be asked for: those that want resources, those that something was taken from,
+#: those of one state, all living ones, all that ended, or any
+CHOICES: Final = ("", "pending", "preempted", "living", "ended", *APPLICATION.states)
+
+Key = Callable[[Known, int, "Mapping[int, int]"], Any]
+
+
+def _age(app: Known, now: int) -> int:
+    """How long it has been there, or was."""
+    return (app.finished or now) - app.submitted
+
+
+def _held(app: Known) -> int:
+    """How many allocations it has, placeholders included."""
+    if isinstance(app, EndedApplication):
+        return 0
+    return len(app.allocations) + len(app.placeholders)
+
+
+#: by what the list can be sorted; where that is equal the newest comes first
+_KEYS: Final[dict[str, Key]] = {
+    "id": lambda app, now, whole: app.app_id,
+    "state": lambda app, now, whole: _RANK[app.state],
+    "since": lambda app, now, whole: now - _since(app),
+    "queue": lambda app, now, whole: _queue_of(app),
+    "user": lambda app, now, whole: app.user,
+    "asks": lambda app, now, whole: len(app.asks) if isinstance(app, Application) else 0,
+    "allocations": lambda app, now, whole: _held(app),
+    "holds": lambda app, now, whole: share(app.allocated, whole),
+    "age": lambda app, now, whole: _age(app, now),
+}
+_RANK: Final = {state: place for place, state in enumerate(APPLICATION.states)}
+
+SORTS: Final = ("", *both_ways(_KEYS))
 
 
 def application_rows(
@@ -34,10 +70,12 @@ def application_rows(
     user: str,
     state: str,
     text: str,
+    sort: str,
     offset: int,
     limit: int,
 ) -> dict[str, Any]:
-    """The applications that fit every filter, newest first: ``total`` and the rows of one page.
+    """The applications that fit every filter, newest first unless a ``sort`` is asked for (with ``-``
+    the largest first): ``total`` and the rows of one page.
 
     ``queue`` is a path, and means those below as well, or a piece of one; ``user`` is a name, or a
     piece of one if nobody here has that name; ``text`` is a piece of the id. Case matters only for
@@ -47,7 +85,11 @@ def application_rows(
     chosen = _from_newest(found, state)
     for fits in _filters(found, queue, user, state, text):
         chosen = filter(fits, chosen)
-    if queue or user or text or state not in ("", "living", "ended"):
+    if sort:
+        whole = {place: size for place, size in enumerate(found.capacity) if size}
+        every = in_order(chosen, sort, lambda key, app: _KEYS[key](app, scheduler.now, whole))
+        total, page = len(every), every[offset : offset + limit]
+    elif queue or user or text or state not in ("", "living", "ended"):
         every = list(chosen)
         total, page = len(every), every[offset : offset + limit]
     else:  # nothing to look at one by one
@@ -58,7 +100,7 @@ def application_rows(
         "total": total,
         "offset": offset,
         "limit": limit,
-        "rows": [row(app) for app in page],
+        "rows": [row(app, scheduler.now) for app in page],
     }
 
 
@@ -68,7 +110,7 @@ def _from_newest(partition: Partition, state: str) -> Iterator[Known]:
     ended: Iterable[Known] = reversed(partition.ended)
     return chain(
         () if state == "ended" or state in life.ENDED else living,
-        () if state == "living" else ended,
+        () if state in ("living", "pending") else ended,
     )
 
 
@@ -94,9 +136,39 @@ def _filters(
             yield lambda app: name in app.user.casefold()
     if state in APPLICATION.states:
         yield lambda app: app.state == state
+    elif state == "pending":
+        yield is_pending
+    elif state == "preempted":
+        yield _was_preempted
     if text:
         piece = text.casefold()
         yield lambda app: piece in app.app_id.casefold()
+
+
+def is_pending(app: Known) -> bool:
+    """Whether it wants resources: some ask of it waits for an allocation, or for its placeholder."""
+    return isinstance(app, Application) and bool(app.asks)
+
+
+def _was_preempted(app: Known) -> bool:
+    """Whether something of it went to make room for others, or is about to."""
+    return bool(app.preempted or (isinstance(app, Application) and app.preempting))
+
+
+def _since(app: Known) -> int:
+    """When it entered its state (ns)."""
+    if isinstance(app, EndedApplication):
+        return app.finished
+    return app.history[-1][0]
+
+
+def _reason(app: Application, now: int) -> str:
+    """Why it is as it is: the reason that it was brought there for, or what its oldest ask lacks."""
+    if app.reason:
+        return in_words(app.reason)
+    if app.asks:
+        return obstacle(min(app.asks.values(), key=lambda ask: ask.seq), now)
+    return ""
 
 
 def _queue_of(app: Known) -> str:
@@ -104,8 +176,9 @@ def _queue_of(app: Known) -> str:
     return ended_queue(app) if isinstance(app, EndedApplication) else app.queue_path
 
 
-def row(app: Known) -> dict[str, Any]:
-    """One application in a list. ``gang`` is there for gangs only."""
+def row(app: Known, now: int) -> dict[str, Any]:
+    """One application in a list. ``since`` is when it entered its state; ``gang`` is there for gangs
+    only."""
     if isinstance(app, EndedApplication):
         return ended_row(app)
     partition = app.partition
@@ -114,6 +187,10 @@ def row(app: Known) -> dict[str, Any]:
         "queue": _queue_of(app),
         "user": app.user,
         "state": app.state,
+        "since": _since(app),
+        "reason": _reason(app, now),
+        "preempting": app.preempting,
+        "preempted": app.preempted,
         "submitted": app.submitted,
         "started": app.start_time,
         "finished": 0,

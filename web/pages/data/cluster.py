@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.views import NotFound, Views
 from quadriga.core.views.partitions import applications_of, containers_of
 from quadriga.core.views.quantities import amounts, provided
+from quadriga.web.pages.data.applications import is_pending
 from quadriga.web.pages.data.finding import partition_of
 from quadriga.web.pages.data.nodes import is_unhealthy
 
@@ -55,6 +56,7 @@ def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) 
             "failed": len(found.failed_nodes),
         },
         "applications": dict(sorted(Counter(app.state for app in applications_of(found)).items())),
+        "pendingApplications": sum(map(is_pending, living)),
         "asks": sum(len(app.asks) for app in living),
         "allocations": containers_of(found),
         "placeholders": sum(len(app.placeholders) for app in living),

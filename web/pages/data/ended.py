@@ -10,10 +10,22 @@ from quadriga.core.views.quantities import sorted_amounts
 if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
 
-__all__ = ["ended_application", "ended_queue", "ended_row"]
+__all__ = ["ended_application", "ended_queue", "ended_row", "in_words"]
+
+#: reasons that the scheduler gives, in words
+_WORDS: Final = {
+    "ResourceReservationTimeout": "its placeholders timed out",
+    "ApplicationExecutionTimeout": "it ran for as long as it may",
+    "application removed": "removed by the resource manager",
+}
 
 #: task groups in one answer
 _GROUPS: Final = 50
+
+
+def in_words(reason: str) -> str:
+    """A reason that the scheduler gives, for a person."""
+    return _WORDS.get(reason, reason)
 
 
 def ended_queue(app: EndedApplication) -> str:
@@ -31,6 +43,10 @@ def ended_row(app: EndedApplication) -> dict[str, Any]:
         "queue": ended_queue(app),
         "user": app.user,
         "state": app.state,
+        "since": app.finished,
+        "reason": app.rejected_message or in_words(app.reason),
+        "preempting": 0,
+        "preempted": app.preempted,
         "submitted": app.submitted,
         "started": kept.get("started", 0),
         "finished": app.finished,

@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.model.node import Node
 from quadriga.core.views import BadRequest
 from quadriga.core.views.quantities import amounts, percent, percentages, provided
 from quadriga.fsm import NODE
 from quadriga.si.constants import HOST_NAME, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.web.pages.data.application import allocation_rows
 from quadriga.web.pages.data.finding import node_of, partition_of
+from quadriga.web.pages.data.sorting import both_ways, in_order
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
-    from quadriga.core.model.node import Node
 
 __all__ = ["CHOICES", "SORTS", "is_unhealthy", "node", "node_rows"]
 
 CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
-SORTS: Final = ("name", "fullest", "emptiest")
+
+#: by what the list can be sorted, beside how full nodes are; where that is equal it is by name
+_KEYS: Final[dict[str, Callable[[Node], Any]]] = {
+    "state": lambda node: (node.state, is_unhealthy(node)),
+    "since": lambda node: -node.since,
+    "allocations": lambda node: len(node.allocations),
+    "rack": lambda node: node.attributes.get(RACK_NAME, ""),
+}
+SORTS: Final = ("name", "-name", "fullest", "emptiest", *both_ways(_KEYS))
 
 #: cells of the strip; of more nodes, neighbours by name share one
 _CELLS: Final = 600
@@ -64,8 +73,12 @@ def node_rows(
         if _is(state, node)
         and (not piece or piece in node.node_id.casefold() or piece in _host(node).casefold())
     ]
-    if sort != "name":
+    if sort == "-name":
+        chosen.reverse()
+    elif sort in ("fullest", "emptiest"):
         chosen.sort(key=fullness, reverse=sort == "fullest")
+    elif sort != "name":
+        chosen = in_order(chosen, sort, lambda key, node: _KEYS[key](node))
     return {
         "partition": found.key,
         "types": list(capacity),
@@ -126,6 +139,7 @@ def _row(node: Node) -> dict[str, Any]:
         "rack": node.attributes.get(RACK_NAME, ""),
         "state": node.state,
         "unhealthy": is_unhealthy(node),
+        "since": node.since,
         "capacity": total,
         "allocated": amounts(home, node.allocated, total),
         "occupied": amounts(home, node.occupied),

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from quadriga.core import Scheduler
-    from quadriga.core.model.account import Holding
+    from quadriga.core.model.account import Account, Holding
     from quadriga.core.model.partition import Partition
 
-__all__ = ["KINDS", "people"]
+__all__ = ["KINDS", "SORTS", "people"]
 
 KINDS: Final = ("users", "groups")
+#: by what the list can be sorted; where that is equal it is by name
+SORTS: Final = ("name", *both_ways(("running", "holds")), "-name")
 
 #: limits of one name, and applications of it, in one answer
 _LIMITS: Final = 50
@@ -24,9 +29,16 @@ _APPLICATIONS: Final = 20
 
 
 def people(
-    scheduler: Scheduler, *, partition: str, kind: str, text: str, offset: int, limit: int
+    scheduler: Scheduler,
+    *,
+    partition: str,
+    kind: str,
+    text: str,
+    sort: str,
+    offset: int,
+    limit: int,
 ) -> dict[str, Any]:
-    """Everybody who has an application here or a limit of his own, by name, a page at a time.
+    """Everybody who has an application here or a limit of his own, a page at a time.
 
     ``limits`` has every queue that limits him, with what is used of it; ``groups`` of a user says
     for which group each of his running applications counts.
@@ -37,6 +49,12 @@ def people(
     names = [
         name for name in limits.names(found, groups=groups) if not piece or piece in name.casefold()
     ]
+    accounts = found.groups if groups else found.users
+    whole = {place: size for place, size in enumerate(found.capacity) if size}
+    if sort == "-name":
+        names.reverse()
+    elif sort != "name":
+        names = in_order(names, sort, lambda key, name: _key(accounts.get(name), key, whole))
     return {
         "partition": found.key,
         "kind": kind,
@@ -45,6 +63,16 @@ def people(
         "limit": limit,
         "rows": [_row(found, name, groups) for name in names[offset : offset + limit]],
     }
+
+
+def _key(account: Account | None, key: str, whole: Mapping[int, int]) -> float:
+    """How many applications of it run, or which share of the whole it holds."""
+    if account is None:
+        return 0
+    held = [ledger for ledger in account.ledgers.values() if ledger.queue.leaf]
+    if key == "running":
+        return sum(len(ledger.running) for ledger in held)
+    return share(map(sum, zip(*(ledger.usage for ledger in held), strict=True)), whole)
 
 
 def _row(partition: Partition, name: str, group: bool) -> dict[str, Any]:

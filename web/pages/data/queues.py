@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.core.views.queues import queue_object
+from quadriga.web.pages.data.applications import is_pending
 from quadriga.web.pages.data.finding import queue_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ __all__ = ["queue", "queue_rows"]
 
 #: rows of the tree in one answer; a larger tree is read below one of its queues
 _MOST: Final = 2000
+#: beside the states: applications that want resources
+PENDING: Final = "pending"
 #: names under one limit
 _NAMES: Final = 50
 
@@ -46,11 +49,13 @@ def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, An
 
 
 def _applications(top: Queue) -> dict[Queue, Counter[str]]:
-    """Living applications by state, of each queue and all below."""
+    """Living applications by state, of each queue and all below; and how many want resources."""
     found: dict[Queue, Counter[str]] = {each: Counter() for each in top.walk()}
     for each in reversed(found):
         if isinstance(each, LeafQueue):
             found[each].update(app.state for app in each.apps.values())
+            if pending := sum(map(is_pending, each.apps.values())):
+                found[each][PENDING] = pending
         if each is not top and each.parent is not None:
             found[each.parent].update(found[each])
     return found
@@ -73,7 +78,8 @@ def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
         "max": provided(partition) if root else sorted_amounts(each.max),
         "running": each.running,
         "maxRunning": each.max_applications,
-        "applications": dict(sorted(states.items())),
+        "applications": {name: states[name] for name in sorted(states) if name != PENDING},
+        "pendingApplications": states[PENDING],
         "limits": len(each.user_limits) + len(each.group_limits),
     }
 

@@ -23,6 +23,9 @@ const known = new Map(); // address of data: what came last
 let paused = false;
 let timer = 0;
 let round = 0;
+let misses = 0; // rounds in a row in which what the page is about was not there
+let over = false; // it has stopped asking, until somebody wants it to
+const ENOUGH = 3;
 
 const params = () => Object.fromEntries(new URLSearchParams(location.search));
 
@@ -34,6 +37,14 @@ function set(changes) {
     else query.set(name, value);
   }
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
+  ask();
+}
+
+/** Begin anew, also after the page has stopped asking. */
+function ask() {
+  over = false;
+  misses = 0;
+  byId("pause").disabled = false;
   refresh();
 }
 
@@ -54,7 +65,7 @@ async function read(name, asked) {
   const last = known.get(address);
   if (answer.ok && last && tag && last.tag === tag) return last.data;
   const data = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error(data.error || data.message || answer.statusText), { status: answer.status });
+  if (!answer.ok) throw Object.assign(new Error(data.error || data.message || answer.statusText), { status: answer.status, token });
   if (known.size > 40) known.clear();
   known.set(address, { tag, data });
   return data;
@@ -79,18 +90,26 @@ async function refresh() {
   try {
     const asked = page.data(params());
     const names = Object.keys(asked);
-    const [overview, ...found] = await Promise.all([
+    const [first, ...rest] = await Promise.allSettled([
       page.alone ? null : read("overview", { partition: params().partition }),
       ...names.map((name) => one(page.reads?.[name] || name, asked[name])),
     ]);
     if (mine !== round) return;
+    if (first.status === "rejected") throw first.reason;
+    const overview = first.value;
+    // before a resource manager has registered nothing is there, and everything may come
+    const empty = overview && overview.partitions.length === 0;
+    const wrong = rest.find((each) => each.status === "rejected");
+    if (wrong && !empty) throw Object.assign(wrong.reason, { missing: wrong.reason.status === 404 });
+    const found = rest.map((each) => each.value);
+    misses = 0;
     last = { overview, ...Object.fromEntries(names.map((name, place) => [name, found[place]])) };
     byId("banner").hidden = true;
     status("live");
     partitions(overview);
-    const first = content.getAttribute("aria-busy") === "true";
+    const fresh = content.getAttribute("aria-busy") === "true";
     draw();
-    if (first) bringIntoSight();
+    if (fresh) bringIntoSight();
   } catch (error) {
     if (mine !== round) return;
     failed(error);
@@ -123,17 +142,26 @@ function draw() {
 function failed(error) {
   const banner = byId("banner");
   if (error.status === 401) {
-    status("no access");
+    stop("no access");
+    sessionStorage.removeItem("token"); // a wrong one would only be sent again
     banner.hidden = false;
-    if (!banner.querySelector("form")) show(banner, tokenForm());
+    show(banner, tokenForm(Boolean(error.token)));
+    byId("token").focus();
     return;
   }
   if (error.status === 404 || error.status === 400) {
-    status("live");
+    misses += 1;
+    if (error.status === 400 || (error.missing && misses >= ENOUGH)) stop("stopped");
+    else status("live");
     banner.hidden = true;
+    const gone = last !== null || content.querySelector(".gone.was");
     last = null;
-    show(content, h("div", { class: "empty" }, h("h1", {}, page.title(params())), h("p", {}, `${error.message}.`),
-      h("p", {}, "It may have ended and been forgotten, or the address is wrong. "), h("p", {}, h("a", { href: BELONGS[path] || "./" }, "Back"))));
+    show(content, h("div", { class: `empty gone ${gone ? "was" : ""}` }, h("h1", {}, page.title(params())), h("p", {}, `${error.message}.`),
+      h("p", {}, error.status === 400 ? "The address asks for what there cannot be."
+        : gone ? "It was here until now: it has ended, and the scheduler has forgotten it."
+          : "It may have ended and been forgotten, or the address is wrong."),
+      over ? h("p", {}, "This page does not ask for it any more. ", h("button", { type: "button", onclick: ask }, "Ask again")) : null,
+      h("p", {}, h("a", { href: BELONGS[path] || "./" }, "Back"))));
     return;
   }
   const text = error.status ? `The scheduler cannot answer: ${error.message}.` : "The scheduler is away: no answer.";
@@ -142,13 +170,23 @@ function failed(error) {
   banner.hidden = false;
 }
 
-function tokenForm() {
+/** Nothing is asked for until somebody wants it (`ask`). */
+function stop(text) {
+  over = true;
+  clearTimeout(timer);
+  byId("pause").disabled = true;
+  status(text);
+}
+
+function tokenForm(wrong) {
   return h("form", { class: "token", onsubmit: (event) => {
     event.preventDefault();
     sessionStorage.setItem("token", byId("token").value.trim());
-    refresh();
-  } }, h("label", { for: "token" }, "This scheduler shows its data to those with a token only. It is kept until the browser tab is closed."),
-  h("input", { id: "token", type: "password", autocomplete: "off", required: true }), h("button", {}, "Show"));
+    byId("token").value = "";
+    ask();
+  } }, wrong ? h("strong", { id: "wrong" }, "This token is wrong.") : null,
+  h("label", { for: "token" }, "This scheduler shows its data to those with a token only. It is kept until the browser tab is closed."),
+  h("input", { id: "token", type: "password", autocomplete: "off", required: true, "aria-describedby": wrong ? "wrong" : null, "aria-invalid": wrong ? "true" : null }), h("button", {}, "Show"));
 }
 
 function status(text) {
@@ -171,7 +209,7 @@ function partitions(overview) {
 
 function schedule() {
   clearTimeout(timer);
-  if (!paused && !document.hidden) timer = setTimeout(refresh, PERIOD);
+  if (!paused && !over && !document.hidden) timer = setTimeout(refresh, PERIOD);
 }
 
 function pause(wanted) {
@@ -188,8 +226,8 @@ byId("pause").addEventListener("click", () => pause(!paused));
 byId("partition").addEventListener("change", (event) => {
   location.assign(`./?${new URLSearchParams({ partition: event.target.value })}`);
 });
-document.addEventListener("visibilitychange", () => (document.hidden || paused ? clearTimeout(timer) : refresh()));
-window.addEventListener("popstate", refresh);
+document.addEventListener("visibilitychange", () => (document.hidden || paused || over ? clearTimeout(timer) : refresh()));
+window.addEventListener("popstate", ask);
 const here = BELONGS[path] || path || "./";
 for (const link of document.querySelectorAll("nav a")) {
   const name = link.getAttribute("href");

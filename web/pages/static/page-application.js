@@ -1,7 +1,7 @@
 // One application: where it is in its life, why it waits, what happened, what it asks for and holds.
 
 import { h } from "./dom.js";
-import { bar, at, bars, chip, empty, facts, gang, occasion, panel, since, table, to } from "./parts.js";
+import { bar, at, bars, chip, empty, facts, gang, occasion, panel, preempted, since, stateName, table, to } from "./parts.js";
 import { picture } from "./picture.js";
 import { amount, amounts, called, duration, now, number, plain } from "./units.js";
 
@@ -18,7 +18,7 @@ export const application = {
   draw: ({ app, waits, story, events, pictures }, context) => {
     const row = app.row;
     return [
-      h("h1", {}, row.id, " ", chip(row.state)),
+      h("h1", {}, row.id, " ", chip(row.state), preempted(row)),
       h("div", { class: "columns two" },
         panel("What it is", {}, facts([
           ["Queue", row.queue ? to("queue", { path: row.queue }, row.queue) : ""],
@@ -27,9 +27,9 @@ export const application = {
           ["Submitted", h("span", {}, at(row.submitted), ", ", since(row.submitted), " ago")],
           ["Started", row.started ? h("span", {}, at(row.started), `, after ${duration(row.started - row.submitted)}`) : ""],
           ["Ended", row.finished ? at(row.finished) : ""],
-          ["Priority", row.priority], ["Message", row.message],
+          ["Priority", row.priority], ["In its state for", since(row.since)], ["Reason", row.reason ? plain(row.reason) : ""],
           ["Holds", amounts(row.allocated)], ["Asks for", amounts(row.pending)],
-          ["Allocations over", app.released ? number(app.released) : ""],
+          ["Allocations over", app.released ? number(app.released) : ""], ["Preempted", takenAway(row)],
           ["Left alone until", app.backoffUntil > now() * 1e6 ? at(app.backoffUntil) : ""],
         ])),
         app.style ? gangPart(app) : limitsPart(app)),
@@ -46,6 +46,11 @@ export const application = {
     ];
   },
 };
+
+function takenAway(row) {
+  const parts = [row.preempted ? `${number(row.preempted)} taken to make room for others` : "", row.preempting ? `${number(row.preempting)} asked back for it` : ""];
+  return parts.filter(Boolean).join(", ");
+}
 
 const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("complete", "good") : chip("incomplete", "wait") },
   facts([["Style", app.style], ["Needs in all", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
@@ -78,7 +83,7 @@ function life(app, drawing) {
     edges.set(key, { tone: "been", note: edges.has(key) ? `${edges.get(key).note}, ${place + 1}` : String(place + 1) });
   });
   const said = history.map(([, state]) => state).join(", then ");
-  return panel("Life", { class: "life", aside: h("span", {}, "in ", h("b", {}, here), " for ", since(history.at(-1)[0])) },
+  return panel("Life", { class: "life", aside: h("span", {}, "in ", h("b", {}, stateName(here)), " for ", since(history.at(-1)[0])) },
     picture(drawing, { states, edges, label: `States of ${app.row.id}: ${said}.` }));
 }
 
@@ -86,7 +91,7 @@ function why(app, waits, context) {
   if (!waits || !waits.ask) return null;
   const failing = waits.checks.filter((check) => !check.passed).length;
   const rest = failing > 1 ? ` ${failing} checks fail.` : "";
-  return panel("Why it waits", { class: "why", aside: h("span", {}, "ask ", h("b", {}, waits.ask), ", ", waits.state, ", for ", since(waits.since)) },
+  return panel("Why it is pending", { class: "why", aside: h("span", {}, "ask ", h("b", {}, waits.ask), ", ", waits.state, ", for ", since(waits.since)) },
     h("p", { class: "first" }, plain(waits.verdict)),
     h("p", {}, `It asks for ${amounts(waits.resource) || "nothing"}.${rest}`),
     h("ol", { class: "checks" }, waits.checks.map((check, place) => h("li", { key: `${place} ${check.about} ${check.subject} ${check.type}`, class: check.passed ? "pass" : "fail" },
@@ -144,7 +149,7 @@ function linked(check) {
 const remedy = (text) => (text ? h("p", { class: "remedy" }, "Smallest change: ", h("b", {}, text)) : null);
 
 const asks = (app, waits, context) => panel("Asks", {}, app.asks.length
-  ? table("Asks", [["Ask"], ["State", "line"], ["Pending", "num"], ["Each", "words"], ["Task group"], ["Priority", "num opt"], ["Since", "num"], ["Why it waits"]],
+  ? table("Asks", [["Ask"], ["State", "line"], ["Pending", "num"], ["Each", "words"], ["Task group"], ["Priority", "num opt"], ["Since", "num"], ["Why"]],
     app.asks.map((each) => ({ key: each.key, class: waits && waits.ask === each.key ? "chosen" : "", cells: [
       h("span", {}, each.keys[0], each.alike > 1 ? h("small", { title: each.keys.join(", ") }, ` and ${number(each.alike - 1)} like it`) : null),
       h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null),

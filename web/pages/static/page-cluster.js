@@ -1,7 +1,7 @@
 // The cluster at a glance, and its queues.
 
 import { h } from "./dom.js";
-import { at, bar, bars, chip, empty, facts, panel, states, table, to } from "./parts.js";
+import { at, bar, bars, chip, empty, facts, legend, panel, states, table, to } from "./parts.js";
 import { number, percent, types } from "./units.js";
 
 const MANY = 80; // queues; of more, only the upper ones are open at first
@@ -26,11 +26,12 @@ function tiles(data) {
   const tile = (key, count, label, note, link) =>
     h("div", { class: "tile", key }, h("b", {}, link ? link(number(count)) : number(count)), h("span", {}, label), h("small", {}, note || "\u00a0"));
   const some = (pairs) => pairs.filter(([count]) => count).map(([count, text]) => `${number(count)} ${text}`).join(", ");
+  const found = (pairs) => pairs.filter(([count]) => count).map(([count, text, state], place) => [place ? ", " : "", to("applications", { state }, `${number(count)} ${text}`)]);
   return [
     tile("nodes", nodes, "nodes", some([[data.nodes.states.Draining, "draining"], [data.nodes.reserved, "reserved"], [data.nodes.unhealthy, "not ready"], [data.nodes.failed, "failed"]]), (text) => to("nodes", {}, text)),
-    tile("apps", living, "applications", some([[apps.Running, "running"], [(apps.New || 0) + (apps.Accepted || 0), "waiting"]]), (text) => to("applications", { state: "living" }, text)),
+    tile("apps", living, "applications", found([[apps.Running, "running", "Running"], [data.pendingApplications, "pending", "pending"], [apps.Waiting, "idle", "Waiting"]]), (text) => to("applications", { state: "living" }, text)),
     tile("allocations", data.allocations, "allocations", some([[data.placeholders, "placeholders"]])),
-    tile("asks", data.asks, "asks", "waiting or parked"),
+    tile("asks", data.asks, "asks", "pending or parked"),
     tile("reservations", data.reservations, "reservations", ""),
     tile("queues", data.queues, "queues", ""),
   ];
@@ -43,7 +44,7 @@ const capacity = (data) => panel("Capacity", { aside: data.resourceManager.state
   h("p", { class: "key" }, h("span", { class: "swatch used" }), "allocated ", h("span", { class: "swatch asked" }), "asked for"));
 
 const work = (data) => panel("Applications", {},
-  states(data.applications, (state, text) => to("applications", { state }, text)));
+  states(data.applications, (state, text) => to("applications", { state }, text)), legend());
 
 function health(data) {
   const found = data.health;
@@ -94,18 +95,17 @@ function tree(overview, data, context) {
     return h("button", { class: "fold", type: "button", "aria-expanded": String(open), "aria-label": `${open ? "Close" : "Open"} ${row.path}`,
       onclick: () => { opened.set(row.path, !open); context.draw(); } }, open ? "\u25be" : "\u25b8");
   };
-  const waiting = (row) => (row.applications.New || 0) + (row.applications.Accepted || 0) + (row.applications.Resuming || 0);
   const seek = h("div", { class: "field inline" }, h("label", { for: "seek" }, "Find a queue"),
     h("input", { id: "seek", type: "search", autocomplete: "off", maxlength: "256", oninput: (event) => { sought = event.target.value.trim().toLowerCase(); context.draw(); } }));
   return panel("Queues", { aside: seek },
     rows.length ? null : empty("No queue has that in its path."),
-    rows.length ? table("Queues", [["Queue", "tree"], ...shown.map((type) => [type, "barred"]), ["Running", "num"], ["Waiting", "num"], ["Limits", "num opt"]],
+    rows.length ? table("Queues", [["Queue", "tree"], ...shown.map((type) => [type, "barred"]), ["Running", "num"], ["Pending", "num"], ["Limits", "num opt"]],
       rows.map((row) => ({ key: row.path, version: JSON.stringify([row, sought || isOpen(row, many), overview.capacity]), cells: () => [
         h("span", { class: "branch", style: { "--depth": row.depth } }, fold(row), to("queue", { path: row.path }, row.name),
           row.state === "Active" ? null : chip(row.state), row.managed ? null : h("small", { title: "made by a placement rule" }, "dynamic")),
         ...shown.map((type) => bar({ type, used: row.allocated[type] || 0, max: row.max[type], guaranteed: row.guaranteed[type], pending: row.pending[type], whole: overview.capacity[type] })),
         row.maxRunning ? h("span", { class: percent(row.running, row.maxRunning) >= 100 ? "full" : "" }, `${number(row.running)} of ${number(row.maxRunning)}`) : number(row.running),
-        waiting(row) ? to("applications", { queue: row.path, state: row.leaf ? "Accepted" : "living" }, number(waiting(row))) : "0",
+        row.pendingApplications ? to("applications", { queue: row.path, state: "pending" }, number(row.pendingApplications)) : "0",
         row.limits || "",
       ] }))) : null,
     h("p", { class: "key" }, h("span", { class: "swatch used" }), "used ", h("span", { class: "swatch asked" }), "asked for ", h("span", { class: "swatch tick" }), "guaranteed ",

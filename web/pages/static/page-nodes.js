@@ -2,34 +2,46 @@
 
 import { h } from "./dom.js";
 import { happened } from "./page-application.js";
-import { bar, bars, chip, empty, facts, field, filters, pager, panel, since, table, to } from "./parts.js";
+import { bar, bars, chip, empty, facts, field, filters, pager, panel, since, sortable, table, to } from "./parts.js";
 import { picture } from "./picture.js";
 import { amounts, number, percent, types } from "./units.js";
 
 const STATES = [["", "any"], ["Schedulable", "Schedulable"], ["Draining", "Draining"], ["reserved", "reserved"], ["unhealthy", "not ready"]];
-const SORTS = [["name", "name"], ["fullest", "fullest first"], ["emptiest", "emptiest first"]];
 
 export const nodes = {
   title: () => "Nodes",
   data: ({ partition, state, text, type, sort, offset }) => ({ list: { partition, state, text, type, sort, offset } }),
   reads: { list: "nodes" },
   controls: ({ params, set }) => {
-    const { state = "", text = "", sort = "" } = params();
-    return [h("h1", { class: "quiet" }, "Nodes"), filters("Filter nodes", set, field("text", "Name contains", text), field("state", "State", state, STATES), field("sort", "In order of", sort, SORTS))];
+    const { state = "", text = "" } = params();
+    return [h("h1", { class: "quiet" }, "Nodes"), filters("Filter nodes", set, field("text", "Name contains", text), field("state", "State", state, STATES))];
   },
-  draw: ({ list }, { set }) => [
+  draw: ({ list }, { params, set }) => [
     heat(list, set),
     panel(list.total === 1 ? "1 node" : `${number(list.total)} nodes`, { key: "list", aside: pager(list, set) }, list.rows.length
-      ? table("Nodes", [["Node"], ["State", "line"], ...types(...list.rows.map((row) => row.capacity)).slice(0, 3).map((type) => [type, "barred"]), ["Allocations", "num"], ["Reserved for"], ["Others use", "opt"], ["Rack", "opt line"]],
+      ? table("Nodes", [...sortable([["Node", "", "name"], ["State", "line", "state"], ["In state", "num opt", "since"]], params().sort || "name", set),
+        ...types(...list.rows.map((row) => row.capacity)).slice(0, 3).map((type) => byFullness(type, list, params().sort, set)),
+        ...sortable([["Allocations", "num", "allocations", true], ["Reserved for"], ...others(list, ["Others use", "opt"]), ["Rack", "opt line", "rack"]], params().sort, set)],
         list.rows.map((row) => ({ key: row.id, cells: [
           to("node", { id: row.id }, row.id),
           h("span", {}, chip(row.state), row.unhealthy ? chip("not ready", "bad") : null),
+          since(row.since),
           ...types(...list.rows.map((each) => each.capacity)).slice(0, 3).map((type) => (row.capacity[type] === undefined ? "" : bar({ type, used: row.allocated[type] || 0, max: row.capacity[type], calm: true }))),
-          number(row.allocations), reservedFor(row), amounts(row.occupied), row.rack,
+          number(row.allocations), reservedFor(row), ...others(list, amounts(row.occupied)), row.rack,
         ] })))
       : empty(list.all ? "No node fits. Fewer filters show more." : "No nodes yet.")),
   ],
 };
+
+/** A column that is there if others use something of a node that is shown. */
+const others = (list, column) => (list.rows.some((row) => Object.keys(row.occupied).length) ? [column] : []);
+
+/** The column of a resource: by how full the nodes are of it, which the strip shows then as well. */
+function byFullness(type, list, sort, set) {
+  const mine = list.type === type;
+  const now = mine && sort === "fullest" ? "descending" : mine && sort === "emptiest" ? "ascending" : "none";
+  return [type, "barred", { now, press: () => set({ type, sort: now === "descending" ? "emptiest" : "fullest", offset: "" }) }];
+}
 
 const reservedFor = (row) => (row.reservations.length
   ? h("span", {}, to("application", { id: row.reservations[0].application }, row.reservations[0].application),

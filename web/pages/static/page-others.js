@@ -1,21 +1,21 @@
 // Users and groups, what is configured, events as they come.
 
 import { h } from "./dom.js";
-import { at, bars, empty, facts, field, filters, occasion, pager, panel, table, to } from "./parts.js";
+import { at, bars, empty, facts, field, filters, heading, occasion, pager, panel, sortable, table, to } from "./parts.js";
 import { amounts, number, plain } from "./units.js";
 
 export const people = {
   title: () => "Users and groups",
-  data: ({ partition, kind, text, offset }) => ({ people: { partition, kind, text, offset } }),
+  data: ({ partition, kind, text, sort, offset }) => ({ people: { partition, kind, text, sort, offset } }),
   controls: ({ params, set }) => {
     const { kind = "users", text = "" } = params();
     return [h("h1", { class: "quiet" }, "Users and groups"), filters("Filter users and groups", set,
       field("kind", "Show", kind, [["users", "users"], ["groups", "groups"]]), field("text", "Name contains", text))];
   },
-  draw: ({ people: list }, { set }) => panel(`${number(list.total)} ${list.total === 1 ? list.kind.slice(0, -1) : list.kind}`, { key: "list", aside: pager(list, set) },
+  draw: ({ people: list }, { params, set }) => panel(`${number(list.total)} ${list.total === 1 ? list.kind.slice(0, -1) : list.kind}`, { key: "list", aside: pager(list, set) },
     list.rows.length
       ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Users and groups" }, h("table", { class: "people" },
-        h("thead", {}, h("tr", {}, ["Name", "Holds", "Running", "Limits"].map((text) => h("th", { scope: "col" }, text)))),
+        h("thead", {}, h("tr", {}, sortable([["Name", "", "name"], ["Holds", "", "holds", true], ["Running", "", "running", true], ["Limits"]], params().sort || "name", set).map(heading))),
         h("tbody", {}, list.rows.map((row) => h("tr", { key: row.name },
           h("th", { scope: "row" }, row.name === "*" ? "* (all others)" : list.kind === "users" ? to("applications", { user: row.name, state: "living" }, row.name) : row.name,
             row.groups.length ? h("small", {}, ` counts for ${row.groups.join(", ")}`) : null),

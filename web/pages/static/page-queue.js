@@ -1,7 +1,7 @@
 // One queue: its usage, what stands above it, its settings and limits.
 
 import { h } from "./dom.js";
-import { bar, chip, empty, facts, panel, states, table, to } from "./parts.js";
+import { bar, chip, empty, facts, legend, panel, states, table, to } from "./parts.js";
 import { amount, amounts, number, types } from "./units.js";
 
 export const queue = {
@@ -18,7 +18,8 @@ export const queue = {
         facts([["Guaranteed", amounts(row.guaranteed)], ["Asked for", amounts(row.pending)], ["Being preempted", amounts(data.preempting)],
           ["Headroom", types(data.headroom).map((type) => amount(type, data.headroom[type]) + (type === "vcore" ? "" : ` ${type}`)).join(", ")]])),
         panel("Applications", { aside: row.maxRunning ? `${number(row.running)} of ${number(row.maxRunning)} run` : `${number(row.running)} run` },
-          states(row.applications, (state, text) => to("applications", { queue: row.path, state }, text)))),
+          states(row.applications, (state, text) => to("applications", { queue: row.path, state }, text)),
+          row.pendingApplications ? h("p", {}, to("applications", { queue: row.path, state: "pending" }, `${number(row.pendingApplications)} pending`)) : null, legend())),
       panel("From root down", {}, table("Quotas on the path", [["Queue"], ["Type"], ["Usage", "barred"], ["Guaranteed", "num"], ["Running", "num"]],
         [...data.above, row].flatMap((each) => types(overview.capacity, each.max).map((type, place) => ({ key: `${each.path} ${type}`, cells: [
           place ? "" : each.path, type,

@@ -6,12 +6,25 @@ import { age, amount, exactly, number, of, percent, time, types } from "./units.
 const TONES = {
   Running: "good", Allocated: "good", Schedulable: "good", Active: "good",
   Completed: "done", Expired: "done", Removed: "done", Replaced: "done", Discarded: "done",
-  Killing: "bad", Killed: "bad", Rejected: "bad", Preempted: "bad", Stopped: "bad",
+  Waiting: "done", Killing: "bad", Killed: "bad", Rejected: "bad", Preempted: "bad", Stopped: "bad",
 };
 
 export const tone = (state) => TONES[state] || "wait";
 
-export const chip = (text, kind = tone(text)) => h("span", { class: `chip ${kind}` }, text);
+/** An application that is Waiting has nothing left to do. So that nobody takes it for one that wants
+ * resources, which is pending, its state is never said without this word. */
+export const stateName = (state) => (state === "Waiting" ? "Waiting (idle)" : state);
+
+export const chip = (text, kind = tone(text)) => h("span", { class: `chip ${kind}` }, stateName(text));
+
+/** What was taken from an application to make room for others, and what is being asked back. */
+export const preempted = (row) => [
+  row.preempting ? chip(`${number(row.preempting)} being preempted`, "bad") : null,
+  row.preempted ? chip(`${number(row.preempted)} preempted`, "bad") : null,
+];
+
+export const legend = () => h("p", { class: "key" }, h("b", {}, "pending"), ": wants resources, some ask of it has no place yet; a running application can be pending. ",
+  h("b", {}, "idle"), ": has nothing left to do and nothing to ask for (state Waiting); it completes soon.");
 
 /** A link to one of the pages; what is not given is left out. */
 export function to(page, params, ...text) {
@@ -33,12 +46,28 @@ export function panel(title, props, ...content) {
     h("div", { class: "head" }, h("h2", { id }, title), props?.aside), ...content);
 }
 
-/** `columns` are [heading, class], rows have a `key` and cells: a list, or, with a `version`, what gives
+/** Columns of which some can be sorted by: [heading, class, name, whether the largest comes first]. The
+ * server sorts; a second press turns the order round. */
+export const sortable = (columns, sort, set) => columns.map(([text, kind, name, down]) => {
+  if (!name) return [text, kind];
+  const now = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
+  const next = now === "ascending" ? `-${name}` : now === "descending" ? name : down ? `-${name}` : name;
+  return [text, kind, { now, press: () => set({ sort: next, offset: "" }) }];
+});
+
+export function heading([text, kind, order]) {
+  if (!order) return h("th", { scope: "col", class: kind }, text);
+  return h("th", { scope: "col", class: kind, "aria-sort": order.now },
+    h("button", { type: "button", class: "sort", onclick: order.press }, text,
+      h("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "\u25b2", descending: "\u25bc", none: "\u2195" }[order.now])));
+}
+
+/** `columns` are [heading, class, order], rows have a `key` and cells: a list, or, with a `version`, what gives
  * it when that is another one. */
 export function table(label, columns, rows, ...rest) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
     h("table", {},
-      h("thead", {}, h("tr", {}, columns.map(([text, kind]) => h("th", { scope: "col", class: kind }, text)))),
+      h("thead", {}, h("tr", {}, columns.map(heading))),
       h("tbody", {}, rows.map((row) => (row.version === undefined
         ? h("tr", { key: row.key, class: row.class }, cells(columns, row.cells))
         : h("tr", { key: row.key, version: row.version, made: () => cells(columns, row.cells()) })))),

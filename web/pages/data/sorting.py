@@ -1,0 +1,31 @@
+"""Lists in the order that a column asks for.
+
+``name`` is the smallest first, ``-name`` the largest. What is equal stays in the order that the list has
+without a column, which is a total one, so pages never overlap and nothing jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+__all__ = ["both_ways", "in_order", "share"]
+
+T = TypeVar("T")
+
+
+def both_ways(names: Iterable[str]) -> tuple[str, ...]:
+    """Every name, and every name the other way round."""
+    return tuple(each for name in names for each in (name, f"-{name}"))
+
+
+def in_order(rows: Iterable[T], sort: str, key: Callable[[str, T], Any]) -> list[T]:
+    """The rows by what ``key`` gives for the name in ``sort``."""
+    name = sort.removeprefix("-")
+    return sorted(rows, key=lambda row: key(name, row), reverse=sort.startswith("-"))
+
+
+def share(used: Iterable[int], whole: Mapping[int, int]) -> float:
+    """The largest share that this is of the whole, of any type."""
+    shares = [value / whole[at] for at, value in enumerate(used) if at in whole]
+    return max(shares, default=0.0)
