@@ -146,6 +146,7 @@ function failed(error) {
     sessionStorage.removeItem("token"); // a wrong one would only be sent again
     banner.hidden = false;
     show(banner, tokenForm(Boolean(error.token)));
+    if (!last) show(content, []);
     byId("token").focus();
     return;
   }
