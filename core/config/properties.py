@@ -33,6 +33,8 @@ class Properties:
     """Added to the priorities below, an int32."""
     preemption_policy: str = "default"
     """``default``, ``fence`` or ``disabled``."""
+    preemption_optout: str = "default"
+    """``default``: allocations that opted out go last; ``strict``: never (X40)."""
     preemption_delay: int = 30 * _SECOND
     """ns an ask waits before it may preempt."""
     quota_preemption_delay: int = 0
@@ -125,6 +127,7 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "priority.policy":                      ("priority_policy", _one_of("default", "fence")),
     "priority.offset":                      ("priority_offset", _whole_number(-2**31, 2**31 - 1)),
     "preemption.policy":                    ("preemption_policy", _PREEMPTION),
+    "preemption.optout":                    ("preemption_optout", _one_of("default", "strict")),
     "preemption.delay":                     ("preemption_delay", _duration(zero=False)),
     # Configurations in use write the second spelling; it is read last, and wins.
     "preemption.quota.delay":               _QUOTA_DELAY,

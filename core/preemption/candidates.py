@@ -1,7 +1,8 @@
 """Who may have to go, and in which order: the part that all kinds of preemption share (2.8, 5.9).
 
 Never taken are allocations that require their node, those that are on their way back already (R5),
-and any part of a gang that still gathers its placeholders: it would only begin anew.
+those that opted out where their queue takes that strictly (X40), and any part of a gang that still
+gathers its placeholders: it would only begin anew.
 
 Where candidates are of the same rank, gangs make a difference: what a gang holds beyond its
 placeholders goes first, ordinary allocations next, members of gangs last; and of members those of a
@@ -92,18 +93,27 @@ def of_application(app: Application, standing: Standing | None = None) -> Iterat
     if gathers(app):
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
+    strict = app.queue.properties.preemption_optout == "strict"
     if app.placeholder_ask is None or app.gang_over:
         for allocation in held:
-            if allocation.state in life.RELEASABLE and not allocation.ask.required_node:
+            if _may_go(allocation, strict):
                 yield Candidate(allocation, standing, _NO_GANG)
         return
     members = _members(app, held)
     broken = any(a.reason == life.PREEMPTION for a in held if a in members)
     for allocation in held:
-        if allocation.state not in life.RELEASABLE or allocation.ask.required_node:
+        if not _may_go(allocation, strict):
             continue
         member = (_MEMBER, 0 if broken else 1, -app.seq)
         yield Candidate(allocation, standing, member if allocation in members else _SURPLUS)
+
+
+def _may_go(allocation: Allocation, strict: bool) -> bool:
+    """Whether it may be taken; ``strict``: not if its ask has opted out (X40)."""
+    ask = allocation.ask
+    if allocation.state not in life.RELEASABLE or ask.required_node:
+        return False
+    return ask.terms.allow_preempt_self or not strict
 
 
 def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
@@ -138,7 +148,7 @@ def _took_a_place(app: Application, allocation: Allocation) -> bool:
 def candidates_for(ask: Ask, snapshot: Snapshot) -> list[Candidate]:
     """Everything that the ask may push out, inside the fence around its queue (5.9, steps 1, 2)."""
     found: list[Candidate] = []
-    fence, path = _fence(ask)
+    fence, path = _fence(ask, snapshot)
     for leaf, urgency in _leaves(fence, ask.app.queue, path, path[fence]):
         if leaf.properties.preemption_policy == "disabled":
             continue
@@ -152,9 +162,13 @@ def candidates_for(ask: Ask, snapshot: Snapshot) -> list[Candidate]:
     return found
 
 
-def _fence(ask: Ask) -> tuple[Queue, dict[Queue, int]]:
+def _fence(ask: Ask, snapshot: Snapshot) -> tuple[Queue, dict[Queue, int]]:
     """The highest queue in which the ask may look for victims, and how urgent the ask is seen from
-    each queue on its path: offsets add up, a priority fence counts for its offset alone."""
+    each queue on its path: offsets add up, a priority fence counts for its offset alone.
+
+    A queue that has no room for the ask under its max is a fence too (2.21): nobody outside it could
+    give the ask that room.
+    """
     urgency: dict[Queue, int] = {}
     now = ask.priority
     queue: Queue = ask.app.queue
@@ -164,6 +178,8 @@ def _fence(ask: Ask) -> tuple[Queue, dict[Queue, int]]:
         now = properties.priority_offset if fenced else now + properties.priority_offset
         urgency[queue] = now
         if queue.parent is None or properties.preemption_policy == "fence":
+            return queue, urgency
+        if snapshot.of(queue).full_for(ask.vector):
             return queue, urgency
         queue = queue.parent
 

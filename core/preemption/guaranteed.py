@@ -30,6 +30,7 @@ __all__ = ["attempt"]
 
 NO_GUARANTEE: Final = "nothing is guaranteed to its queue or any above"
 ABOVE: Final = "its queue would be above its guarantee"
+AT_MAX: Final = "its queue would be above its max"
 NOBODY: Final = "nobody outside its queue is above the guarantee and may be preempted"
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"
 NO_NODE: Final = "on no node would it have room"
@@ -75,7 +76,7 @@ def _remember(kernel: Kernel, ask: Ask, why: str) -> None:
     vain = Vain(leaf, group.shape, group.priority, kernel.now, why)
     if why == NO_GUARANTEE:
         partition.vain.until_configured(vain)
-    elif why == ABOVE:
+    elif why in (ABOVE, AT_MAX):
         partition.vain.until_returned(vain)
     else:
         partition.vain.until_any_change(vain, partition.version)
@@ -89,7 +90,10 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
     path = snapshot.path(ask.app.queue)
     if not path[0].guaranteed:
         return NO_GUARANTEE
-    if any(path[0].excess(ask.vector)):  # its queue's own, which no victim can change
+    # its queue's own, which no victim can change
+    if path[0].full_for(ask.vector):
+        return AT_MAX
+    if any(path[0].excess(ask.vector)):
         return ABOVE
     found = candidates_for(ask, snapshot)
     if not found:

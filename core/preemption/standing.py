@@ -58,6 +58,15 @@ class Standing:
             return True
         return all(rest[place] >= amount for place, amount in self.guaranteed.items())
 
+    def full_for(self, vector: Vector) -> bool:
+        """Whether with so much more allocated it would exceed its own quota or one above it, at last
+        what the nodes have, for any type that one of them names (2.21)."""
+        allocated, asked = self.queue.allocated, len(vector)
+        return any(
+            allocated[place] + (vector[place] if place < asked else 0) > most
+            for place, most in self.most.items()
+        )
+
     @property
     def protected(self) -> bool:
         """Whether nothing of it may be taken: it is nowhere above its bound."""

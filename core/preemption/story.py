@@ -31,6 +31,9 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     text = ask.app.partition.registry.text
     if not path[0].guaranteed:
         return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
+    if path[0].full_for(ask.vector):
+        why = f"{queue.path} has no room for it under its max, so nobody outside may be preempted"
+        return False, f"{why} (5.9)", f"more max for {queue.path}, or less in use there"
     over = path[0].excess(ask.vector)
     if any(over):
         why = f"{queue.path} would be {text(over)} above what is guaranteed to it, so it may not"

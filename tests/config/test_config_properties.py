@@ -21,6 +21,7 @@ SECOND = 10**9
         ("priority.offset", "-1000", "priority_offset", -1000),
         ("priority.offset", "-2147483648", "priority_offset", -(2**31)),
         ("preemption.policy", "disabled", "preemption_policy", "disabled"),
+        ("preemption.optout", "Strict", "preemption_optout", "strict"),
         ("preemption.delay", "10s", "preemption_delay", 10 * SECOND),
         ("preemption.quota.delay", "1m", "quota_preemption_delay", 60 * SECOND),
         ("quota.preemption.delay", "1m", "quota_preemption_delay", 60 * SECOND),
@@ -45,6 +46,7 @@ def test_defaults() -> None:
             priority_policy="default",
             priority_offset=0,
             preemption_policy="default",
+            preemption_optout="default",
             preemption_delay=30 * SECOND,
             quota_preemption_delay=0,
             backoff=0,
@@ -67,6 +69,7 @@ def test_defaults() -> None:
         ("priority.offset", "1.5"),
         ("priority.offset", "9" * 5000),
         ("preemption.policy", "off"),
+        ("preemption.optout", "never"),
         ("preemption.delay", "0"),
         ("preemption.delay", "-1s"),
         ("preemption.delay", "10"),
@@ -93,6 +96,7 @@ def test_what_passes_down() -> None:
         "site": "a",
     }
     assert inherit(parent, {"site": "b"}) == {"gang.hold": "false", "site": "b"}
+    assert inherit({"preemption.optout": "strict"}, {}) == {"preemption.optout": "strict"}
     disabled = {"preemption.policy": "disabled"}
     assert inherit(disabled, {}) == disabled
     assert inherit(disabled, {"preemption.policy": "fence"}) == {"preemption.policy": "fence"}

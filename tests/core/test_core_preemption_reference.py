@@ -112,14 +112,14 @@ class Reference:
     def decide(
         self, own: RefQueue, need: Resource, priority: int, tried: bool
     ) -> tuple[str, list[str]] | None:
-        found = self.candidates(own, priority)
+        found = self.candidates(own, need, priority)
         own.move(need)
         try:
             return self.with_ask(own, need, found, tried)
         finally:
             own.move({name: -value for name, value in need.items()})
 
-    def candidates(self, own: RefQueue, priority: int) -> list[RefAllocation]:
+    def candidates(self, own: RefQueue, need: Resource, priority: int) -> list[RefAllocation]:
         seen: dict[str, int] = {}
         fence = own
         for queue in own.up():
@@ -130,6 +130,8 @@ class Reference:
             fence = queue
             if queue.properties.get("preemption.policy") == "fence":
                 break
+            if not fit_in_max_undef(queue.m, plus(queue.allocated, need)):
+                break  # 2.21: nobody outside could give it room under this max
         found: list[RefAllocation] = []
 
         def below(queue: RefQueue, urgency: int, everybody: bool) -> None:
@@ -321,7 +323,7 @@ class Cluster:
             if not children:
                 properties["preemption.delay"] = "1s"
             guaranteed = self._amount(1, 4) if depth and dice.random() < 0.85 else {}
-            most = self._amount(5, 12) if depth and dice.random() < 0.25 else {}
+            most = self._amount(3, 9) if depth and dice.random() < 0.5 else {}
             return {
                 "name": name,
                 "children": children,

@@ -189,10 +189,8 @@ class _Standing:
 
     def bound(self, queue: Queue) -> Resources:
         """What is guaranteed, and the most it may use where nothing is."""
-        most: Resources | None = self.capacity
-        for each in queue.lineage[:-1]:
-            most = narrower(most, each.config.max or None)
-        return {**(most or {}), **(narrower(self.guaranteed(queue), most) or {})}
+        most = _most_of(queue, self.capacity)
+        return {**most, **(narrower(self.guaranteed(queue), most) or {})}
 
     def is_within(self, queue: Queue) -> bool:
         if not queue.children and not self.guaranteed(queue):
@@ -204,6 +202,14 @@ class _Standing:
         if not fits(self.bound(queue), used):
             return True
         return all(used.get(name, 0) >= n for name, n in self.guaranteed(queue).items())
+
+
+def _most_of(queue: Queue, capacity: Resources) -> Resources:
+    """The smallest max of the queue and those above it, at last what the nodes have."""
+    most: Resources | None = capacity
+    for each in queue.lineage[:-1]:
+        most = narrower(most, each.config.max or None)
+    return most or {}
 
 
 def _walk(queue: Queue) -> Iterator[Queue]:
@@ -229,6 +235,9 @@ def _candidates(ask: Ask, capacity: Resources) -> Iterator[Held]:
             now += properties.priority_offset
         urgency[fence] = now
         if properties.preemption_policy == "fence":
+            break
+        # 2.21: a queue without room for the ask under its max, or any above it, is a fence too
+        if not within(_most_of(fence, capacity), plus(fence.allocated, ask.resources)):
             break
     yield from _below(fence, own, urgency, urgency[fence], False, capacity)
 
