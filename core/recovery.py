@@ -18,6 +18,7 @@ from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ask import Ask
+from quadriga.core.preemption import quota
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
@@ -207,6 +208,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     if (log := partition.rm.events) is not None:
         happenings.allocated(log, (allocation,))
     ask.pending -= 1
+    quota.watch_growth(kernel, app.queue)
     if waited:
         _has_its_place(partition, ask)
     if ask.placeholder:
@@ -288,6 +290,7 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     if known.state not in life.RESIZABLE:
         return f"is {known.state} and cannot change"
     books.resize(known, vector)
+    quota.watch_growth(kernel, known.ask.app.queue)
     if known.placeholder:
         app = known.ask.app
         books.owe(app)

@@ -413,6 +413,21 @@ def queue_guaranteed(log: EventLog, queue: Queue) -> None:
     log.enter(_queue(log, queue, SET, EventRecord.QUEUE_GUARANTEED, quantities=vector))
 
 
+def quota_enforced(
+    log: EventLog,
+    queue: Queue,
+    excess: Mapping[int, int],
+    claimed: Mapping[int, int],
+    candidates: int,
+    victims: int,
+) -> None:
+    """It was above its max for its delay: what it has to give back, and who goes (2.21)."""
+    form = "Quota preemption: preemptable %s, claimed %s, selected %s, preempted %s"
+    text = (form, dict(excess), dict(claimed), candidates, victims)
+    vector = _quota(queue, queue.max)
+    log.enter(_queue(log, queue, SET, EventRecord.QUEUE_PREEMPTION, quantities=vector, text=text))
+
+
 def capacity_changed(log: EventLog, partition: Partition, before: Vector) -> None:
     """Root's max is what the nodes have. As in YuniKorn the record carries what it was *before*;
     the text has both."""

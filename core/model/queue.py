@@ -48,6 +48,7 @@ class Queue(Level):
         "_barred",
         "_denominators",
         "above_guarantee",
+        "above_max_since",
         "admin_acl",
         "admitted",
         "allocated",
@@ -124,8 +125,9 @@ class Queue(Level):
         self.promised: Book = partition.registry.zeros()
         #: vain attempts to preempt because it would be above its guarantee (5.9)
         self.above_guarantee: dict[Vain, None] = {}
-        #: runs while it uses more than its max and is to give it back (2.8)
+        #: runs while it uses more than its max and is to give it back (2.8), and since when
         self.quota_timer: Timer | None = None
+        self.above_max_since = 0
         #: what is allocated here and was asked back to make room for others (2.8)
         self.preempting: Book = partition.registry.zeros()
         self.running = 0

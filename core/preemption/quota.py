@@ -1,5 +1,8 @@
-"""Preemption for a lowered quota: a queue that has used more than its new max for some time gives
-back what is above it (2.8, +1.8).
+"""Preemption for quotas: a managed queue that has used more than its max for some time gives back
+what is above it (2.8, 2.21).
+
+A queue gets above its max when the max is lowered, or when something enters its books that no quota
+was asked for: allocations that ran before, that the resource manager placed itself, or that grew.
 
 Queues further up go first. What is to be given back is shared out from the queue downwards, by what
 each queue below uses above its guarantee, and rounded half to even; each leaf then gives back until
@@ -12,16 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from quadriga.core.events import happenings
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
 from quadriga.core.preemption.taking import take
 
 if TYPE_CHECKING:
     from quadriga.core.kernel import Kernel
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["enforce", "excess_of", "part_of", "watch_quotas"]
+__all__ = ["enforce", "excess_of", "part_of", "watch_growth", "watch_quotas"]
 
 #: amounts by type
 Amounts = dict[int, int]
@@ -30,14 +35,66 @@ Amounts = dict[int, int]
 def watch_quotas(kernel: Kernel, partition: Partition) -> None:
     """Quotas, delays or whether they are enforced may have changed: see who uses too much now."""
     for queue in partition.queues():  # parents first, so their timers fire first
-        delay = queue.properties.quota_preemption_delay
-        wanted = partition.config.quota_preemption_enabled and queue.managed and delay > 0
-        if not wanted or not excess_of(queue):
+        if not _enforced(queue) or not excess_of(queue):
             if queue.quota_timer is not None:
                 queue.quota_timer.cancel()
                 queue.quota_timer = None
         elif queue.quota_timer is None:
-            queue.quota_timer = kernel.timers.start(kernel.now, delay, "queue.quota", queue)
+            _arm(kernel, queue, kernel.now)
+        elif queue.quota_timer.when != _due(kernel, queue):  # the delay is another (2.21)
+            queue.quota_timer.cancel()
+            _arm(kernel, queue, queue.above_max_since)
+
+
+def watch_growth(kernel: Kernel, leaf: Queue) -> None:
+    """The leaf got something without a look at the quotas: those above their max now have their
+    whole delay from now on, unless it runs already (2.21)."""
+    for queue in reversed(leaf.lineage):  # parents first, so their timers fire first
+        if queue.quota_timer is None and _enforced(queue) and excess_of(queue):
+            _arm(kernel, queue, kernel.now)
+
+
+def _enforced(queue: Queue) -> bool:
+    """Whether it has to give back what it uses above its max."""
+    return (
+        queue.managed
+        and queue.properties.quota_preemption_delay > 0
+        and queue.partition.config.quota_preemption_enabled
+    )
+
+
+def _arm(kernel: Kernel, queue: Queue, since: int) -> None:
+    """Its delay runs, from the instant ``since`` on."""
+    queue.above_max_since = since
+    left = _due(kernel, queue) - kernel.now
+    queue.quota_timer = kernel.timers.start(kernel.now, left, "queue.quota", queue)
+
+
+def _due(kernel: Kernel, queue: Queue) -> int:
+    """When its delay is over: at once where a shorter delay would have been over already."""
+    return max(kernel.now, queue.above_max_since + queue.properties.quota_preemption_delay)
+
+
+class _Run:
+    """One enforcement of one queue's max: what it has to give back, who could go and who goes."""
+
+    __slots__ = ("candidates", "excess", "queue", "victims")
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self.excess = excess_of(queue)
+        self.candidates: dict[Allocation, None] = {}
+        self.victims: list[Allocation] = []
+
+    @property
+    def claimed(self) -> Amounts:
+        """What the victims hold, by type."""
+        sums: Amounts = {}
+        for victim in self.victims:
+            for place, amount in enumerate(victim.vector):
+                if amount:
+                    sums[place] = sums.get(place, 0) + amount
+        return sums
 
 
 def enforce(kernel: Kernel, queue: Queue) -> None:
@@ -45,12 +102,17 @@ def enforce(kernel: Kernel, queue: Queue) -> None:
     queue.quota_timer = None
     if queue.partition.queue(queue.path) is not queue:
         return  # it is gone
-    parts = _shared_out(queue, excess_of(queue))
-    for leaf, part in parts.items():
-        _give_back(kernel, queue, leaf, part)
-    for below in queue.walk():  # what rounding has left
-        if isinstance(below, LeafQueue):
-            _give_back(kernel, queue, below, excess_of(queue))
+    run = _Run(queue)
+    if run.excess:
+        for leaf, part in _shared_out(queue, run.excess).items():
+            _give_back(kernel, run, leaf, part)
+        for below in queue.walk():  # what rounding has left
+            if isinstance(below, LeafQueue):
+                _give_back(kernel, run, below, excess_of(queue))
+        log = queue.partition.rm.events
+        if log is not None and (run.candidates or not queue.leaf):
+            numbers = len(run.candidates), len(run.victims)
+            happenings.quota_enforced(log, queue, run.excess, run.claimed, *numbers)
     watch_quotas(kernel, queue.partition)
 
 
@@ -99,22 +161,30 @@ def part_of(amount: int, share: int, whole: int) -> int:
     return part
 
 
-def _give_back(kernel: Kernel, queue: Queue, leaf: LeafQueue, part: Amounts) -> None:
+def _give_back(kernel: Kernel, run: _Run, leaf: LeafQueue, part: Amounts) -> None:
     """Ask back from the leaf until it has done its part, or the queue is within its max."""
-    left = dict(part)
+    queue, left = run.queue, dict(part)
+    found = sorted(_candidates(leaf), key=by_kind)
+    for candidate in found:
+        if _holds_any(candidate.allocation, run.excess):
+            run.candidates[candidate.allocation] = None
     text = f"preempting allocations to enforce new max quota for queue : {queue.path}"
-    for candidate in sorted(_candidates(leaf), key=by_kind):
+    for candidate in found:
         excess = excess_of(queue)
         left = {place: amount for place, amount in left.items() if amount > 0 and place in excess}
         if not left:
             return
         vector = candidate.allocation.vector
-        if not any(place < len(vector) and vector[place] for place in left):
-            continue
-        if _keeps_guarantees(leaf, vector):
+        if _holds_any(candidate.allocation, left) and _keeps_guarantees(leaf, vector):
+            run.victims.append(candidate.allocation)
             take(kernel, [candidate.allocation], text, queue)
             for place in left:
                 left[place] -= vector[place] if place < len(vector) else 0
+
+
+def _holds_any(allocation: Allocation, amounts: Amounts) -> bool:
+    vector = allocation.vector
+    return any(place < len(vector) and vector[place] > 0 for place in amounts)
 
 
 def _candidates(leaf: LeafQueue) -> Iterator[Candidate]:

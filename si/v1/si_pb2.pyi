@@ -535,6 +535,7 @@ class EventRecord(_message.Message):
         QUEUE_GUARANTEED: _ClassVar[EventRecord.ChangeDetail]
         QUEUE_APP: _ClassVar[EventRecord.ChangeDetail]
         QUEUE_ALLOC: _ClassVar[EventRecord.ChangeDetail]
+        QUEUE_PREEMPTION: _ClassVar[EventRecord.ChangeDetail]
         ALLOC_CANCEL: _ClassVar[EventRecord.ChangeDetail]
         ALLOC_PREEMPT: _ClassVar[EventRecord.ChangeDetail]
         ALLOC_TIMEOUT: _ClassVar[EventRecord.ChangeDetail]
@@ -580,6 +581,7 @@ class EventRecord(_message.Message):
     QUEUE_GUARANTEED: EventRecord.ChangeDetail
     QUEUE_APP: EventRecord.ChangeDetail
     QUEUE_ALLOC: EventRecord.ChangeDetail
+    QUEUE_PREEMPTION: EventRecord.ChangeDetail
     ALLOC_CANCEL: EventRecord.ChangeDetail
     ALLOC_PREEMPT: EventRecord.ChangeDetail
     ALLOC_TIMEOUT: EventRecord.ChangeDetail

@@ -60,7 +60,9 @@ def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
     ear.heard()
     script.advance(10)
     assert ear.heard() == [
-        "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)"
+        "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)",
+        "QUEUE SET QUEUE_PREEMPTION root.low vcore=3000 (Quota preemption: preemptable "
+        "map[vcore:1000], claimed map[vcore:1000], selected 4, preempted 1)",
     ]
 
 

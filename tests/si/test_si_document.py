@@ -42,6 +42,7 @@ value EventRecord.ChangeDetail: APP_RESUMING = 211
 value EventRecord.ChangeDetail: APP_RUNNABLE_QUEUE = 214
 value EventRecord.ChangeDetail: APP_RUNNABLE_QUOTA = 216
 value EventRecord.ChangeDetail: NODE_RESERVATION = 306
+value EventRecord.ChangeDetail: QUEUE_PREEMPTION = 407
 value EventRecord.ChangeDetail: UG_APP_LINK = 602
 value EventRecord.ChangeDetail: UG_GROUP_LIMIT = 601
 value EventRecord.ChangeDetail: UG_GROUP_RESOURCE = 604
