@@ -73,7 +73,10 @@ partitions:
 """
 """The text to use when none is supplied (BEHAVIOUR 2.2)."""
 
-_CHECKSUM_LINE: Final = re.compile(r"checksum: [0-9a-fA-F]{64}")
+#: as YuniKorn writes it, and as in JSON
+_CHECKSUM_LINE: Final = re.compile(
+    r"""checksum: [0-9a-fA-F]{64}|(["']?)checksum\1\s*:\s*(["'])[0-9a-fA-F]{64}\2"""
+)
 
 
 def load(text: str) -> Configuration:
@@ -82,6 +85,9 @@ def load(text: str) -> Configuration:
     Raises `ConfigError`, and nothing else, with all problems in the order of
     their lines. An empty text is a configuration without partitions; whether
     `DEFAULT_CONFIGURATION` should stand in for it is for the caller to say.
+
+    `checksum` and `extra` are there because a running configuration is shown
+    with them (BEHAVIOUR 2.14): it can be loaded again as it is.
     """
     findings = Findings()
     try:
@@ -89,8 +95,11 @@ def load(text: str) -> Configuration:
     except ReadError as error:
         raise ConfigError([_problem(error)]) from None
     findings.problems.extend(map(_problem, repeated))
-    fields = Place(node, (), findings).fields("partitions", "checksum")
+    fields = Place(node, (), findings).fields("partitions", "checksum", "extra")
     fields["checksum"].text()
+    extra = fields["extra"].text_map()
+    if extra:
+        fields["extra"].warning("settings of a resource manager mean nothing in a file of queues")
     partitions = read_partitions(fields["partitions"])
     problems, warnings = (
         sorted(found, key=lambda problem: problem.line)
@@ -98,7 +107,7 @@ def load(text: str) -> Configuration:
     )
     if problems:
         raise ConfigError(problems, warnings)
-    return Configuration(partitions, checksum(text), tuple(warnings))
+    return Configuration(partitions, checksum(text), tuple(warnings), extra)
 
 
 def checksum(text: str) -> str:

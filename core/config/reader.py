@@ -175,8 +175,9 @@ class _Builder:
                 case ScalarEvent():
                     # "!" and "!!str" make a text of what stands there.
                     quoted = bool(event.style) or tag in ("!", _TAG + "str")
-                    scalar = Scalar(event.value, quoted, line)
-                    self._add(scalar, line, key=event.value, merge=not quoted)
+                    text = self._whole(event.value, line)
+                    scalar = Scalar(text, quoted, line)
+                    self._add(scalar, line, key=text, merge=not quoted)
                     self._keep(event.anchor, scalar)
                 case SequenceStartEvent():
                     self._start(_Open(Sequence(line), event.anchor))
@@ -203,6 +204,15 @@ class _Builder:
             self._merge(closed.node, closed.merge)
         self._add(closed.node, closed.node.line)
         self._keep(closed.anchor, closed.node)
+
+    def _whole(self, text: str, line: int) -> str:
+        """The text with the two halves of a character, as JSON escapes it, put together."""
+        if text.isascii():
+            return text
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise self._error("half a character (a surrogate without the other)", line) from None
 
     def _keep(self, anchor: str | None, node: Node) -> None:
         if anchor is not None:

@@ -126,3 +126,5 @@ class Configuration:
     """Upper case hexadecimal SHA-256 of the text without any checksum line."""
     warnings: tuple[Problem, ...] = ()
     """What was accepted but has no effect, such as a property that cannot be read."""
+    extra: dict[str, str] = field(default_factory=dict)
+    """Settings of a resource manager, where the text is a running configuration that was shown."""

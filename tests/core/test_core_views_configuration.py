@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.core.config import ConfigError, load, parse_duration, render_duration
+from quadriga.core.config import (
+    DEFAULT_CONFIGURATION,
+    ConfigError,
+    checksum,
+    load,
+    parse_duration,
+    render_duration,
+)
 from quadriga.core.views import Views, as_yaml
-from quadriga.core.views.configuration import configuration_object
 from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
-from quadriga.sim.script import Script
+from quadriga.sim.demo import QUEUES
+from quadriga.sim.script import ONE_QUEUE, Script
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 RICH = """\
 # a comment that nobody keeps
@@ -27,7 +36,7 @@ partitions:
         create: true
         parent: {name: fixed, value: teams}
     limits:
-      - limit: everybody
+      - limit: everybody \U0001f600
         users: [ann, '*']
         maxresources: {vcore: 8, memory: 64Gi}
         maxapplications: 9
@@ -68,15 +77,42 @@ def running(text: str) -> Views:
     return Views(Script(text, extra={"b": "2", "a": "1"}).scheduler)
 
 
+def shown(script: Script, form: str) -> str:
+    """What GET gives."""
+    found = Views(script.scheduler).configuration()
+    return as_yaml(found) if form == "yaml" else json.dumps(found)
+
+
 @pytest.mark.parametrize("form", ["yaml", "json"])
 def test_2_14_the_running_configuration_can_be_loaded_again(form: str) -> None:
-    """It says the same as the text it came from, in YAML and in JSON."""
-    found = running(RICH).configuration()
-    assert found["checksum"] == load(RICH).checksum
-    assert found["extra"] == {"a": "1", "b": "2"}
-    again = {name: found[name] for name in ("partitions", "checksum")}
-    text = as_yaml(again) if form == "yaml" else json.dumps(again)
-    assert load(text).partitions == load(RICH).partitions
+    """It says the same as the text it came from, in YAML and in JSON, as it is."""
+    script = Script(RICH, extra={"b": "2", "a": "1"})
+    text = shown(script, form)
+    again = load(text)
+    assert again.partitions == load(RICH).partitions
+    assert again.extra == {"a": "1", "b": "2"}
+    assert load(RICH).checksum in text
+    assert load(RICH).extra == {}
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_2_14_the_second_time_it_is_the_same_configuration(form: str) -> None:
+    """The checksum in the text does not count, so what has come back once changes nothing more."""
+    script = Script(RICH)
+    script.configure(shown(script, form))
+    once = Views(script.scheduler).configuration()
+    script.configure(shown(script, form))
+    assert Views(script.scheduler).configuration() == once
+    assert once["checksum"] == checksum(shown(script, form)) != checksum(RICH)
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_2_14_it_can_be_edited_and_loaded(form: str) -> None:
+    script = Script(RICH)
+    text = shown(script, form)
+    assert text.count("mallory") == 1
+    wanted = load(RICH.replace("mallory", "eve")).partitions
+    assert load(text.replace("mallory", "eve")).partitions == wanted
 
 
 def test_2_14_what_is_inherited_or_default_is_not_repeated() -> None:
@@ -117,31 +153,48 @@ def test_2_14_nobody_is_registered() -> None:
     }
 
 
+def survives(text: str, where: object) -> None:
+    """It means the same after GET and PUT, in both forms, and after that nothing changes."""
+    wanted = load(text)
+    for form in ("yaml", "json"):
+        script = Script(text or DEFAULT_CONFIGURATION, extra={"health.checkInterval": "1h"})
+        (rm,) = script.scheduler.resource_managers()
+        for _ in range(2):
+            script.configure(shown(script, form))
+            by_name = {name: partition.config for name, partition in rm.partitions.items()}
+            assert by_name == {config.name: config for config in wanted.partitions}, where
+            assert rm.extra == {"health.checkInterval": "1h"}
+
+
 def test_2_14_every_shared_configuration_survives_the_round_trip(shared: Path) -> None:
     """All that are valid, of people who run YuniKorn."""
     folder = shared / "data" / "queue-configs"
     tried = 0
     for path in sorted(folder.rglob("*.yaml")):
+        text = path.read_text(encoding="utf-8", errors="replace")
         try:
-            wanted = load(path.read_text(encoding="utf-8"))
-        except (ConfigError, UnicodeDecodeError):
+            if not load(text).partitions:
+                continue
+        except ConfigError:
             continue
-        script = Script("partitions: [{name: default, queues: [{name: root}]}]")
-        (rm,) = script.scheduler.resource_managers()
-        for config in wanted.partitions:
-            known = rm.partitions.setdefault(config.name, script.scheduler.partition())
-            known.config = config
-            found = configuration_object(rm)["partitions"][0]
-            assert load(as_yaml({"partitions": [found]})).partitions == (config,), path
-            rm.partitions = {"default": known}
-            tried += 1
-    assert tried > 20
+        survives(text, path)
+        tried += 1
+    assert tried > 50
+
+
+def test_2_14_every_embedded_configuration_survives_the_round_trip() -> None:
+    example = (REPOSITORY / "docs" / "configuration.md").read_text(encoding="utf-8")
+    example = example.partition("```yaml\n")[2].partition("```")[0]
+    for text in (DEFAULT_CONFIGURATION, ONE_QUEUE, QUEUES, RICH, example):
+        survives(text, text)
 
 
 @pytest.mark.parametrize(
     ("text", "allowed", "reason"),
     [
         (RICH, True, ""),
+        (RICH + "checksum: x\nextra: {a: b}\n", True, ""),
+        (RICH + "extra: [a]\n", False, "extra (line "),
         ("partitions: [{name: default}]", False, "queue config is not set"),
         ("partitions: {", False, ""),
     ],

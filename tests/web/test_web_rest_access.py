@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from live_cluster import CONFIG, LiveCluster
@@ -138,6 +139,52 @@ async def test_i39_who_may_configure_the_queues(access: Access) -> None:
             assert await put(ADMIN, body=" ") == 400
             assert await put(ADMIN, body="#" * (LONGEST + 1)) == 413
             assert await running() == checksum(CONFIG)
+
+
+@pytest.mark.parametrize("form", ["application/x-yaml", "application/json"])
+async def test_2_14_what_get_gives_can_be_edited_and_put(access: Access, form: str) -> None:
+    with LiveCluster(busy=False) as cluster:
+        async with client_of(cluster, access=access) as client:
+
+            async def put(text: str, rm_id: str = "rm") -> tuple[int, str]:
+                headers = {**bearer(ADMIN), "Content-Type": form}
+                path = f"/ws/v1/config?rmID={rm_id}"
+                response = await client.put(path, content=text, headers=headers)
+                return response.status_code, response.text
+
+            async def shown() -> str:
+                return (await client.get("/ws/v1/config", headers={"Accept": form})).text
+
+            async def running() -> Any:
+                headers = {"Accept": "application/json"}
+                return (await client.get("/ws/v1/config", headers=headers)).json()
+
+            before, text = await running(), await shown()
+            assert (await client.post("/ws/v1/validate-conf", content=text)).json()["allowed"]
+            # as it is: it says the same, and the second time it is the same text
+            assert (await put(text))[0] == 200
+            assert {**await running(), "checksum": ""} == {**before, "checksum": ""}
+            once = await running()
+            assert (await put(await shown()))[0] == 200
+            assert await running() == once
+            assert once["checksum"] == checksum(text)
+            # edited: the queues, and the resource manager's own settings
+            assert text.count("binpacking") == text.count("1h") == 1
+            assert (await put(text.replace("binpacking", "fair").replace("1h", "2h")))[0] == 200
+            after = await running()
+            assert after["partitions"][0]["nodesortpolicy"]["type"] == "fair"
+            assert after["extra"] == {"health.checkInterval": "2h"}
+            # the queues of everybody go without the settings of one, unless these stay as they are
+            status, reason = await put(text, rm_id="")
+            assert status == 400
+            assert "name its rmID" in reason
+            assert (await put(text.replace("1h", "2h"), rm_id=""))[0] == 200
+            # all or nothing
+            wrong = text.replace("health.checkInterval", "rm.pauseTimeout").replace("1h", "soon")
+            status, reason = await put(wrong)
+            assert status == 400
+            assert "rm.pauseTimeout" in reason
+            assert await running() == after
 
 
 async def test_a_page_of_somebody_else_changes_nothing() -> None:

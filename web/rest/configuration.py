@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quadriga.core.config import checksum
+from quadriga.core.config import ConfigError, checksum, load
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.web.answers import JSON, YAML, Refusal, json_answer, text_answer
@@ -40,9 +40,15 @@ _WHOSE: Final = Query(
     "Whose queues; absent: those of all that registered without a configuration of their own.",
 )
 _TEXT: Final = Body(
-    ("application/x-yaml", "application/yaml", "text/plain", "application/octet-stream"),
+    (
+        "application/x-yaml",
+        "application/yaml",
+        "application/json",
+        "text/plain",
+        "application/octet-stream",
+    ),
     LONGEST,
-    "The configuration, as in the file.",
+    "The configuration, as in the file or as GET shows it.",
 )
 
 
@@ -68,16 +74,18 @@ class _Desk:
 def resources(site: Site) -> list[Resource]:
     desk = _Desk()
 
-    async def shown(request: Request) -> Response:
-        rm_id = request.query_params.get("rmID")
-
+    async def running(rm_id: str | None) -> dict[str, Any]:
         def look(scheduler: Scheduler) -> dict[str, Any]:
             if rm_id is not None and all(r.rm_id != rm_id for r in scheduler.resource_managers()):
                 raise Refusal(404, "Resource manager not found")
             return site.views.configuration(rm_id)
 
+        found: dict[str, Any] = await site.reader.read(("config", rm_id), look)
+        return found
+
+    async def shown(request: Request) -> Response:
         wants_json = "application/json" in request.headers.get("accept", "").lower()
-        found = await site.reader.read(("config", rm_id), look)
+        found = await running(request.query_params.get("rmID"))
         if wants_json:
             return json_answer(found)
         return text_answer(await asyncio.to_thread(as_yaml, found), YAML)
@@ -98,7 +106,10 @@ def resources(site: Site) -> list[Resource]:
             raise Refusal(400, "the configuration is not UTF-8")
         if not text.strip():
             raise Refusal(400, "the configuration is empty")
-        await desk.call(_change, site, rm_id, text)
+        extra = await desk.call(_settings, text)
+        if extra and not rm_id and extra != (await running(None))["extra"]:
+            raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
+        await desk.call(_change, site, rm_id, text, extra)
         answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}
         return json_answer(answer)
 
@@ -140,17 +151,23 @@ def _decoded(body: bytes) -> str | None:
         return None
 
 
-def _change(site: Site, rm_id: str, text: str) -> None:
+def _settings(text: str) -> dict[str, str]:
+    """The resource manager's settings in the text. Raises ``Refusal`` with every problem of it: here
+    first, where what is wrong costs the scheduler nothing."""
+    try:
+        return load(text).extra
+    except ConfigError as error:
+        raise Refusal(400, str(error)) from None
+
+
+def _change(site: Site, rm_id: str, text: str, extra: dict[str, str]) -> None:
     """Raises ``RequestError`` with every problem; then nothing has changed."""
-    # here first, where what is wrong costs the scheduler nothing
-    verdict = site.views.validate_configuration(text)
-    if not verdict["allowed"]:
-        raise Refusal(400, verdict["reason"])
     if not rm_id:
         site.service.configure(text)
         return
+    update = UpdateConfigurationRequest(rmID=rm_id, config=text, extraConfig=extra)
     try:
-        site.service.update_configuration(UpdateConfigurationRequest(rmID=rm_id, config=text))
+        site.service.update_configuration(update)
     except RequestError as error:
         if error.field == "rmID":
             raise Refusal(404, "Resource manager not found") from None
