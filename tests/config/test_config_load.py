@@ -260,24 +260,6 @@ def test_access_lists() -> None:
     only_problem(root, "adminacl: a b c", f"{R}.adminacl", "multiple spaces found in ACL")
 
 
-def test_a_name_of_an_acl_that_is_invalid_is_a_warning_with_its_line() -> None:
-    text = """partitions:
-- queues:
-  - name: a
-    submitacl: ann,a/b data.science,ops
-    adminacl: ' @ops'
-"""
-    configuration = load(text)
-    (child,) = configuration.partitions[0].root.children
-    assert child.submit_acl == ACL(frozenset({"ann"}), frozenset({"ops"}))
-    assert child.admin_acl == ACL()
-    assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
-        (f"{R}.submitacl", 4, "'a/b' is not a valid user name and gives nobody access"),
-        (f"{R}.submitacl", 4, "'data.science' is not a valid group name and gives nobody access"),
-        (f"{R}.adminacl", 5, "'@ops' is not a valid group name and gives nobody access"),
-    ]
-
-
 # -- quotas ------------------------------------------------------------------
 
 
@@ -553,26 +535,6 @@ def test_a_number_of_applications_above_an_ancestors_is_a_problem(above: str, ow
     assert "6 > 5" in problem.reason
 
 
-@pytest.mark.parametrize("name", ["g", "_g", "G:9", "data.science", "a-b_c"])
-def test_a_group_of_a_limit_is_named_as_in_yunikorn(name: str) -> None:
-    assert root(f"limits: [{{groups: ['{name}'], maxapplications: 1}}]").limits[0].groups == (name,)
-
-
-@pytest.mark.parametrize("name", ["g@site", "a/b", "g#1", "9g", "g$", "", "-g"])
-def test_a_group_of_a_limit_with_another_name_is_a_problem(name: str) -> None:
-    only_problem(
-        root,
-        f"limits: [{{groups: ['{name}'], maxapplications: 1}}]",
-        f"{R}.limits[0].groups[0]",
-        "not a valid group name: a letter or _ first",
-    )
-
-
-@pytest.mark.parametrize("name", ["u@site", "a/b", "u#1", "host$", "_", "a:b.c-d"])
-def test_a_user_of_a_limit_may_be_an_address_or_a_machine_account(name: str) -> None:
-    assert root(f"limits: [{{users: ['{name}'], maxapplications: 1}}]").limits[0].users == (name,)
-
-
 def test_limits_of_groups_and_users_are_not_compared() -> None:
     assert root(
         "limits: [{groups: [g], maxapplications: 1}]\n"
@@ -692,66 +654,3 @@ def test_an_unqualified_fixed_queue_is_below_the_root_and_must_exist() -> None:
     (problem,) = caught.value.problems
     assert problem.path == RULE
     assert "non-existing queue (root.a)" in problem.reason
-
-
-def test_the_only_name_of_a_filter_is_valid_or_a_regular_expression() -> None:
-    for name in ("data.science", "g:1", ".*@site", "host$"):
-        (rule,) = rules(f"[{{name: user, filter: {{groups: ['{name}']}}}}]")
-        assert rule.filter.groups == (name,)
-    for name in ("g@site", "a/b", "g#1"):
-        path = f"{RULE}.filter.groups"
-        text = f"[{{name: user, filter: {{groups: ['{name}']}}}}]"
-        only_problem(rules, text, path, "neither a group name nor a regular expression")
-
-
-def test_of_several_names_of_a_filter_an_invalid_one_matches_nobody_and_is_a_warning() -> None:
-    text = """partitions:
-- queues: [{name: leaf}]
-  placementrules:
-  - name: user
-    filter:
-      users: [ann, u@site, '.*']
-      groups:
-      - dev
-      - dev@site
-"""
-    configuration = load(text)
-    assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
-        (f"{RULE}.filter.users[2]", 6, "'.*' is not a valid user name and matches nobody"),
-        (f"{RULE}.filter.groups[1]", 9, "'dev@site' is not a valid group name and matches nobody"),
-    ]
-
-
-# -- a configuration that was shown ------------------------------------------------------------------
-
-
-def test_the_settings_of_a_shown_configuration_are_kept_apart_and_are_a_warning() -> None:
-    configuration = load("partitions: [{queues: []}]\nextra:\n  a: 1h\n  b: 'true'\n")
-    assert configuration.extra == {"a": "1h", "b": "true"}
-    (warning,) = configuration.warnings
-    assert (warning.path, warning.line) == ("extra", 3)
-    assert not load("partitions: [{queues: []}]\nextra: {}\n").warnings
-    with pytest.raises(ConfigError) as caught:
-        load("extra: {a: [1]}")
-    assert [problem.path for problem in caught.value.problems] == ["extra.a"]
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["checksum: {}", "checksum: '{}'", '"checksum": "{}"', '"checksum":"{}"'],
-)
-def test_a_checksum_in_the_text_does_not_count_in_any_form(line: str) -> None:
-    def text(value: str) -> str:
-        return f"{{partitions: [{{queues: []}}],\n{line.format(value)}}}\n"
-
-    assert load(text("A" * 64)).checksum == load(text("b" * 64)).checksum
-    assert load(text("A" * 63)).checksum != load(text("B" * 63)).checksum
-
-
-def test_a_character_that_json_escapes_in_two_halves_is_one() -> None:
-    (child,) = root(
-        'queues: [{name: a, properties: {"\\ud83d\\ude00": "\\ud83d\\ude00"}}]'
-    ).children
-    assert child.raw_properties == {"\U0001f600": "\U0001f600"}
-    with pytest.raises(ConfigError, match="half a character"):
-        load('partitions: [{queues: [{name: a, properties: {a: "\\ud83d"}}]}]')
