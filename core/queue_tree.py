@@ -61,13 +61,36 @@ def _tell_removed(queue: Queue) -> None:
         happenings.queue_removed(log, queue, dynamic=not queue.managed)
 
 
-def _tell_amounts(queue: Queue, before: tuple[object, object]) -> None:
+def _said_of(queue: Queue) -> tuple[object, ...]:
+    """What a configuration says of the queue itself, with its quota and its guarantee first."""
+    return (
+        queue.max,
+        queue.guaranteed,
+        queue.max_applications,
+        queue.user_limits,
+        queue.group_limits,
+        queue.raw_properties,
+        queue.submit_acl,
+        queue.admin_acl,
+        queue.template,
+        queue.managed,
+    )
+
+
+def _tell_changes(queue: Queue, before: tuple[object, ...]) -> None:
+    """The configuration may say something else than ``before``, or has it again."""
+    if (log := queue.partition.rm.events) is not None:
+        if _said_of(queue) != before or QUEUE.allows(queue.state, life.RESTORE):
+            happenings.queue_configured(log, queue)
+        _tell_amounts(queue, before)
+
+
+def _tell_amounts(queue: Queue, before: tuple[object, ...]) -> None:
     """The quota or the guarantee may be another than ``before``."""
     if (log := queue.partition.rm.events) is not None:
-        quota, guaranteed = before
-        if queue.max != quota:
+        if queue.max != before[0]:
             happenings.queue_max(log, queue)
-        if queue.guaranteed != guaranteed:
+        if queue.guaranteed != before[1]:
             happenings.queue_guaranteed(log, queue)
 
 
@@ -140,25 +163,27 @@ def _is_leaf(config: QueueConfig) -> bool:
     return not config.parent and not config.children
 
 
-def follow(kernel: Kernel, partition: Partition, config: PartitionConfig) -> None:
-    """Make the partition and its queues what the configuration says.
+def follow(
+    kernel: Kernel, partition: Partition, config: PartitionConfig, *, new: bool = False
+) -> None:
+    """Make the partition, which may be ``new``, and its queues what the configuration says.
 
     What is configured no longer drains; what placement made stays as it is until it is empty, or
     until it is configured, which makes it a managed queue.
     """
     partition.configure(config)
-    _follow(kernel, partition.root, config.root)
+    _follow(kernel, partition.root, config.root, new=new)
     limits.rebind(partition)
 
 
 def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bool = False) -> None:
     """One queue and all below it; ``None``: it is not configured, but those above it may be."""
     if config is not None:
+        before = _said_of(queue)
         queue.managed = True
-        amounts = queue.max, queue.guaranteed
         configure(kernel, queue, config)
         if not new:
-            _tell_amounts(queue, amounts)
+            _tell_changes(queue, before)
         if QUEUE.allows(queue.state, life.RESTORE):
             kernel.fire(QUEUE, queue, life.RESTORE)
     elif not queue.managed and not queue.leaf and queue.parent is not None:

@@ -206,7 +206,10 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
     if (log := partition.rm.events) is not None:
-        happenings.allocated(log, (allocation,))
+        if waited:
+            happenings.allocated(log, (allocation,))
+        else:
+            happenings.recovered(log, allocation)
     ask.pending -= 1
     quota.watch_growth(kernel, app.queue)
     if waited:

@@ -85,7 +85,7 @@ def register(
     _track_events(kernel, rm)
     for config in configuration.partitions:
         partition = _add_partition(kernel, rm, config)
-        queue_tree.follow(kernel, partition, config)
+        queue_tree.follow(kernel, partition, config, new=True)
         _note_flaws(kernel, partition)
 
 
@@ -195,12 +195,12 @@ def update_configuration(
         return
     rm.configuration = configuration.checksum
     for config in configuration.partitions:
-        partition = rm.partitions.get(config.name)
+        known = partition = rm.partitions.get(config.name)
         if partition is None:
             partition = _add_partition(kernel, rm, config)
         elif QUEUE.allows(partition.state, queue_life.RESTORE):
             kernel.fire(QUEUE, partition, queue_life.RESTORE)
-        queue_tree.follow(kernel, partition, config)
+        queue_tree.follow(kernel, partition, config, new=known is None)
         turns.reconsider(kernel, partition)
         quota.watch_quotas(kernel, partition)
         _note_flaws(kernel, partition)

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
 # Numbers of the protocol that are looked up for every allocation.
 _APP_ALLOC = int(EventRecord.APP_ALLOC)
 _NODE_ALLOC = int(EventRecord.NODE_ALLOC)
+_QUEUE_ALLOC = int(EventRecord.QUEUE_ALLOC)
+_REQUEST_ALLOC = int(EventRecord.REQUEST_ALLOC)
+_CONFIGURED = int(EventRecord.QUEUE_CONFIG)
+_DYNAMIC = int(EventRecord.QUEUE_DYNAMIC)
 _USER_RESOURCE = int(EventRecord.UG_USER_RESOURCE)
 _GROUP_RESOURCE = int(EventRecord.UG_GROUP_RESOURCE)
 
@@ -79,7 +83,7 @@ _ENDED = {
 def application_added(log: EventLog, app: Application) -> None:
     """Its partition and its queue know it."""
     log.add(
-        _of_app(log, app, ADD),
+        _of_app(log, app, ADD, EventRecord.APP_NEW),
         _queue(log, app.queue, ADD, EventRecord.QUEUE_APP, app.app_id),
     )
 
@@ -88,7 +92,7 @@ def application_rejected(log: EventLog, app_id: str, reason: str) -> None:
     """It arrived and went no further; its id may belong to another."""
     now = log.kernel.now
     log.add(
-        (now, APP, ADD, PLAIN, app_id, "", None, (), ""),
+        (now, APP, ADD, EventRecord.APP_NEW, app_id, "", None, (), ""),
         (now, APP, SET, EventRecord.APP_REJECT, app_id, "", None, (), reason),
     )
 
@@ -228,24 +232,38 @@ def _request(
 
 
 def allocated(log: EventLog, allocations: Sequence[Allocation]) -> None:
-    """New or recovered allocations: their nodes, users and applications have them now."""
+    """New allocations: their nodes, queues, users and applications have them now, and their asks are
+    served."""
     now = log.kernel.now
     entries: list[Bundle] = []
     for allocation in allocations:
         group = allocation.ask.app.group_account
-        number = 3 if group is None else 4
+        number = 5 if group is None else 6
         entries.append((_allocated, number, now, allocation, allocation.vector, group))
     log.enter_all(entries)
 
 
+def recovered(log: EventLog, allocation: Allocation) -> None:
+    """The same of one that ran already and that nobody has asked for here (2.11)."""
+    group = allocation.ask.app.group_account
+    number = 4 if group is None else 5
+    log.enter((_recovered, number, log.kernel.now, allocation, allocation.vector, group), number)
+
+
 def _allocated(now: int, allocation: Allocation, vector: Vector, group: Account | None) -> _Records:
+    served = _of_ask(now, allocation.ask, vector, REMOVE, _REQUEST_ALLOC)
+    return (*_recovered(now, allocation, vector, group), served)
+
+
+def _recovered(now: int, allocation: Allocation, vector: Vector, group: Account | None) -> _Records:
     ask = allocation.ask
-    app, node_id = ask.app, allocation.node.node_id
+    app, node_id, uuid = ask.app, allocation.node.node_id, allocation.uuid
     registry = app.partition.registry
     return (
         (now, NODE, ADD, _NODE_ALLOC, node_id, ask.ask_key, registry, vector, ""),
+        (now, QUEUE, ADD, _QUEUE_ALLOC, app.queue.path, uuid, registry, vector, ""),
         *_usage(now, app, group, ADD, vector),
-        (now, APP, ADD, _APP_ALLOC, app.app_id, allocation.uuid, registry, vector, ""),
+        (now, APP, ADD, _APP_ALLOC, app.app_id, uuid, registry, vector, ""),
     )
 
 
@@ -283,7 +301,7 @@ def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:
     """The real allocation has taken the placeholder's place. Nothing is said of a node that both
     share: what runs there changes its name only."""
     group = real.ask.app.group_account
-    number = 4 if group is None else 6
+    number = 6 if group is None else 8
     vectors = placeholder.vector, real.vector
     log.enter((_replaced, number, log.kernel.now, placeholder, real, *vectors, group), number)
     if real.node is not placeholder.node and not placeholder.node.gone:
@@ -303,8 +321,10 @@ def _replaced(
     return (
         *_usage(now, app, group, REMOVE, gone),
         (now, APP, REMOVE, _REPLACED, app.app_id, placeholder.uuid, registry, gone, ""),
+        (now, QUEUE, ADD, _QUEUE_ALLOC, app.queue.path, real.uuid, registry, new, ""),
         *_usage(now, app, group, ADD, new),
         (now, APP, ADD, _APP_ALLOC, app.app_id, real.uuid, registry, new, ""),
+        _of_ask(now, real.ask, new, REMOVE, _REQUEST_ALLOC),
     )
 
 
@@ -390,11 +410,17 @@ def _of_node(
 
 
 def queue_added(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
-    log.enter(_queue(log, queue, ADD, EventRecord.QUEUE_DYNAMIC if dynamic else PLAIN))
+    """By placement, else by the configuration."""
+    log.enter(_queue(log, queue, ADD, _DYNAMIC if dynamic else _CONFIGURED))
 
 
 def queue_removed(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
-    log.enter(_queue(log, queue, REMOVE, EventRecord.QUEUE_DYNAMIC if dynamic else PLAIN))
+    log.enter(_queue(log, queue, REMOVE, _DYNAMIC if dynamic else _CONFIGURED))
+
+
+def queue_configured(log: EventLog, queue: Queue) -> None:
+    """The configuration says something else about it than before."""
+    log.enter(_queue(log, queue, SET, _CONFIGURED))
 
 
 def queue_type(log: EventLog, queue: Queue) -> None:

@@ -7,6 +7,7 @@ from event_lines import Ear
 
 from quadriga.si import (
     Allocation,
+    AllocationRequest,
     NodeInfo,
     TerminationType,
 )
@@ -56,6 +57,7 @@ def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
     ear = Ear(script)
     script.configure(queues("max: {vcore: 3}, guaranteed: {vcore: 1}"))
     assert ear.heard() == [
+        "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=3000",
         "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
     ]
@@ -68,14 +70,51 @@ def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None
     assert ear.heard() == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "properties: {application.sort.policy: fair}",
+        "maxapplications: 3",
+        "submitacl: ann",
+        "limits: [{users: [ann], maxapplications: 1}]",
+    ],
+)
+def test_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(change: str) -> None:
+    script = Script(queues())
+    ear = Ear(script)
+    script.configure(queues(more=change))
+    assert ear.heard("QUEUE") == ["QUEUE SET QUEUE_CONFIG root.small"]
+    script.configure(queues(more=change) + "# the same")
+    assert ear.heard() == []
+
+
+def test_x44_a_queue_that_is_configured_again_before_it_was_gone_is_recorded() -> None:
+    script = Script(queues())
+    script.app("a", "root.small")
+    script.configure(queues().replace("small", "other"))
+    ear = Ear(script)
+    script.configure(queues())
+    assert ear.heard("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
+
+
+def test_x44_a_queue_made_by_placement_that_is_configured_is_recorded() -> None:
+    rules = "placementrules: [{name: provided, create: true}]\n    queues:"
+    script = Script(queues().replace("queues:", rules, 1))
+    script.app("a", "root.made")
+    ear = Ear(script)
+    script.configure(queues().replace("queues:", rules, 1).replace("small", "made"))
+    assert "QUEUE SET QUEUE_CONFIG root.made" in ear.heard("QUEUE")
+
+
 def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
     script = Script(queues())
     ear = Ear(script)
     script.configure(queues(more="queues: [{name: below}]"))
     assert ear.heard() == [
         "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
+        "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=2000",
-        "QUEUE ADD root.small.below",
+        "QUEUE ADD QUEUE_CONFIG root.small.below",
     ]
 
 
@@ -84,10 +123,13 @@ def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
     script.app("a", "root.small")
     ear = Ear(script)
     script.configure(queues().replace("small", "other"))
-    assert ear.heard("QUEUE") == ["QUEUE ADD root.other"]
+    assert ear.heard("QUEUE") == ["QUEUE ADD QUEUE_CONFIG root.other"]
     script.remove_app("a")
     script.advance(10)
-    assert ear.heard("QUEUE") == ["QUEUE REMOVE QUEUE_APP root.small a", "QUEUE REMOVE root.small"]
+    assert ear.heard("QUEUE") == [
+        "QUEUE REMOVE QUEUE_APP root.small a",
+        "QUEUE REMOVE QUEUE_CONFIG root.small",
+    ]
 
 
 def test_2_16_queues_made_by_placement_are_dynamic() -> None:
@@ -101,7 +143,7 @@ partitions:
     script.app("a", "", user="ann")
     assert ear.heard() == [
         "QUEUE ADD QUEUE_DYNAMIC root.ann",
-        "APP ADD a",
+        "APP ADD APP_NEW a",
         "QUEUE ADD QUEUE_APP root.ann a",
     ]
     script.remove_app("a")
@@ -212,15 +254,17 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     script.node("n1", vcore=4000)
     ear = Ear(script)
     script.app("a")
-    assert ear.heard() == ["APP ADD a", "QUEUE ADD QUEUE_APP root.default a"]
+    assert ear.heard() == ["APP ADD APP_NEW a", "QUEUE ADD QUEUE_APP root.default a"]
     script.ask("a", "k", vcore=1000)
     assert ear.heard() == ["APP SET APP_ACCEPTED a", "APP ADD APP_REQUEST a k vcore=1000"]
     script.schedule()
     assert ear.heard() == [
         "APP SET APP_RUNNING a vcore=1000",
         "NODE ADD NODE_ALLOC n1 k vcore=1000",
+        "QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000",
         "USERGROUP ADD UG_USER_RESOURCE user root.default vcore=1000",
         "APP ADD APP_ALLOC a k-0 vcore=1000",
+        "APP REMOVE REQUEST_ALLOC a k vcore=1000",
     ]
     script.release("a", "k-0")
     assert ear.heard() == [
@@ -237,6 +281,54 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     ]
     script.advance(72 * 3600)
     assert ear.heard() == ["APP SET APP_EXPIRED a"]
+
+
+def test_x44_every_allocation_of_a_row_serves_its_ask_and_enters_its_leaf() -> None:
+    """Also where many decisions are made together, and once for each repeat."""
+    script = Script()
+    script.node("n1", vcore=50_000)
+    script.app("a")
+    script.ask("a", *(f"k{number}" for number in range(20)), vcore=1000)
+    script.ask("a", "r", vcore=1000, repeat=3)
+    ear = Ear(script)
+    script.schedule()
+    heard = ear.heard("APP REMOVE", "QUEUE")
+    uuids = [f"k{number}-0" for number in range(20)] + ["r-0", "r-1", "r-2"]
+    assert heard == [
+        line
+        for uuid in uuids
+        for line in (
+            f"QUEUE ADD QUEUE_ALLOC root.default {uuid} vcore=1000",
+            f"APP REMOVE REQUEST_ALLOC a {uuid.rpartition('-')[0]} vcore=1000",
+        )
+    ]
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_x44_what_ran_already_enters_its_leaf_and_serves_an_ask_if_there_is_one(
+    asked: bool,
+) -> None:
+    script = Script()
+    script.node("n1", vcore=4000)
+    script.app("a")
+    if asked:
+        script.ask("a", "k", vcore=1000)
+    ear = Ear(script)
+    ran = Allocation(
+        allocationKey="k",
+        applicationID="a",
+        nodeID="n1",
+        resourcePerAlloc=resource({"vcore": 1000}),
+    )
+    script.send(AllocationRequest(rmID="rm", allocations=[ran]))
+    heard = ear.heard("QUEUE ADD", "APP REMOVE")
+    assert (
+        heard
+        == [
+            "QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000",
+            "APP REMOVE REQUEST_ALLOC a k vcore=1000",
+        ][: 1 + asked]
+    )
 
 
 def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
@@ -265,7 +357,7 @@ def test_2_16_a_rejected_application_is_recorded_with_the_reason(
     ear = Ear(script)
     script.app("a", queue, partition=partition, user=user)
     arrived, rejected = ear.heard()
-    assert arrived == "APP ADD a"
+    assert arrived == "APP ADD APP_NEW a"
     assert rejected.startswith("APP SET APP_REJECT a (") and reason in rejected
 
 
@@ -381,8 +473,10 @@ def test_g31_a_replacement_on_the_same_node_says_nothing_of_the_node() -> None:
     assert ear.heard() == [
         "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
         "APP REMOVE ALLOC_REPLACED g p0-0 vcore=1000",
+        "QUEUE ADD QUEUE_ALLOC root.default r0-0 vcore=500",
         "USERGROUP ADD UG_USER_RESOURCE user root.default vcore=500",
         "APP ADD APP_ALLOC g r0-0 vcore=500",
+        "APP REMOVE REQUEST_ALLOC g r0 vcore=500",
     ]
 
 

@@ -220,7 +220,7 @@ def test_2_16_a_stream_begins_with_a_piece_of_history() -> None:
     script.app("b")
     assert lines(stream) == [
         "QUEUE ADD QUEUE_APP root.default a",
-        "APP ADD b",
+        "APP ADD APP_NEW b",
         "QUEUE ADD QUEUE_APP root.default b",
     ]
     assert stream.poll() == []
