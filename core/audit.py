@@ -171,7 +171,7 @@ def _of_application(app: Application) -> _OfApplication:
 
 
 def _of_node(node: Node) -> _OfNode:
-    planned = [a.vector for a in node.allocations if a.state == allocation_life.PLANNED]
+    planned = [a.planned_more for a in node.allocations if a.state == allocation_life.PLANNED]
     return _OfNode(tuple(node.total), tuple(node.allocated), _total(planned))
 
 
@@ -424,6 +424,8 @@ class _Ledger:
     def _agrees_on_nodes(self) -> bool:
         partition = self.partition
         held = _sum(self._planned, tuple(partition.root.allocated))
+        for each in partition.stranded:
+            held = _sum(held, tuple([-value for value in each.vector]))
         size = len(held)
         self._on_nodes.extend([0] * (size - len(self._on_nodes)))
         return held == self._on_nodes and _same(self._capacity, partition.capacity)

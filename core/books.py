@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from quadriga.core.order.shapes import Shape
 
 __all__ = [
+    "claim",
+    "disclaim",
     "enter",
     "expect",
     "free_node",
     "give_up",
     "hold",
+    "narrow",
     "node_gained",
     "owe",
     "place",
@@ -36,8 +39,10 @@ __all__ = [
     "preempt",
     "resize",
     "swap_on_node",
+    "take_what_is_claimed",
     "unexpect",
     "use_node",
+    "widen",
 ]
 
 
@@ -70,10 +75,14 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
     """The real allocation takes its placeholder's place on the same node, in one step (G31)."""
     node = real.node
     del node.allocations[placeholder]
-    node.allocations[real] = None
     if placeholder.vector == real.vector:
+        node.allocations[real] = None
         _node_changed(node)
         return
+    if real in node.allocations:  # with what it needs beyond its placeholder (X37)
+        subtract(node.allocated, real.growth)
+        add(node.available, real.growth)
+    node.allocations[real] = None
     subtract(node.allocated, placeholder.vector)
     add(node.allocated, real.vector)
     add(node.available, placeholder.vector)
@@ -266,20 +275,77 @@ def resize(allocation: Allocation, vector: Vector) -> None:
     return_quota(app, delta)
 
 
-def replace_in_books(placeholder: Allocation, real: Allocation) -> None:
+def replace_in_books(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
     """One update of application, queues and user: the placeholder out, the real one in (G31).
 
-    Never larger than the placeholder, so no quota can be exceeded in between.
+    Never larger than the placeholder and what is claimed, so no quota can be exceeded in between. If it
+    has no node to land on yet, all of it is claimed from now on (X39).
     """
     app = real.ask.app
     app.note_most()
     del app.placeholders[placeholder.uuid]
     subtract(app.allocated_placeholder, placeholder.vector)
-    app.allocations[real.uuid] = real
     add(app.allocated, real.vector)
+    subtract(app.allocated, real.growth)
+    held = plus(placeholder.vector, real.growth) if real.growth else placeholder.vector
+    real.growth = () if lands else real.vector
+    if lands:
+        app.allocations[real.uuid] = real
     app.rank = None
-    if placeholder.vector != real.vector:
-        return_quota(app, plus(placeholder.vector, tuple(-value for value in real.vector)))
+    if held != real.vector:
+        return_quota(app, plus(held, tuple(-value for value in real.vector)))
+
+
+# -- planned allocations that are larger than their placeholders (X37), or have none left (X39) -----
+
+
+def claim(real: Allocation, more: Vector) -> None:
+    """Quotas and limits hold so much for a planned allocation."""
+    app = real.ask.app
+    real.growth = more
+    add(app.allocated, more)
+    if app.queue.fair:
+        app.rank = None
+    if (notices := app.partition.notices) is not None:
+        notices.hold[app] = None
+    for ledger in app.ledgers:
+        add(ledger.usage, more)
+    for queue in app.queue.lineage:
+        add(queue.allocated, more)
+        queue.rank = None
+
+
+def disclaim(real: Allocation) -> None:
+    """Nothing is held for it any more."""
+    app = real.ask.app
+    app.note_most()
+    subtract(app.allocated, real.growth)
+    return_quota(app, real.growth)
+    real.growth = ()
+
+
+def take_what_is_claimed(real: Allocation) -> None:
+    """All of it was claimed: the application holds it now."""
+    real.growth = ()
+    real.ask.app.allocations[real.uuid] = real
+
+
+def widen(real: Allocation) -> None:
+    """The node of a planned allocation holds what it needs beyond its placeholder there."""
+    node = real.node
+    node.allocations[real] = None
+    add(node.allocated, real.growth)
+    subtract(node.available, real.growth)
+    node.partition.board.changed(node)
+
+
+def narrow(real: Allocation) -> None:
+    """The node holds it no longer."""
+    node = real.node
+    del node.allocations[real]
+    subtract(node.allocated, real.growth)
+    add(node.available, real.growth)
+    node_gained(node)
 
 
 # -- pending ---------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from quadriga.core.kernel import Kernel
 from quadriga.core.order.shapes import REPLACE
 from quadriga.core.preemption import turns, vain
 from quadriga.core.preemption.guaranteed import attempt
+from quadriga.core.replacement import replace
 from quadriga.core.reserved import serve_reserved
 from quadriga.core.walk import descend, leave_out, node_for, out_of_quota
 from quadriga.fsm import queue as queue_life
@@ -215,5 +216,5 @@ def _serve_replacement(kernel: Kernel, partition: Partition) -> bool:
         if found is None:
             return False
         ask = found[1].head
-        if gang.replace(kernel, ask):
+        if replace(kernel, ask):
             return True

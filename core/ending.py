@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core import books, gang, reservation, usage
+from quadriga.core import books, gang, replacement, reservation, usage
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.ended import EndedApplication, remains_of, shortened
@@ -45,7 +45,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     partition = app.partition
     waiting = ask.pending - (1 if ask.planned is not None else 0)
     if ask.planned is not None:
-        gang.unplan(kernel, ask.planned, again=False)
+        replacement.unplan(kernel, ask.planned, again=False)
     kernel.fire(ASK, ask, ask_life.REJECT)
     if (log := partition.rm.events) is not None:
         happenings.ask_removed(log, ask, timed_out=timed_out)
@@ -75,7 +75,7 @@ def end_allocation(
     ``kind`` is what its event record says of the reason: UNKNOWN where its node is gone (2.16).
     """
     if allocation.partner is not None:
-        gang.unplan(kernel, allocation.partner, again=True)
+        replacement.unplan(kernel, allocation.partner, again=True)
     if allocation.reason is not None and trigger != allocation_life.CONFIRM:
         app = allocation.ask.app
         app.partition.serials.unanswered(app.app_id, allocation.uuid)

@@ -151,6 +151,14 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             node=placeholder.node.node_id,
         )
         return
+    if ask.planned is not None:
+        yield Check(
+            "replacement",
+            False,
+            f"its placeholder is gone, node {ask.planned.node.node_id} drains, and no other node has "
+            "room: its quota is kept for it (X39)",
+        )
+        return
     if app.placeholder_ask is None and ask.placeholder:
         return
     if ask.placeholder:
@@ -170,6 +178,14 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         )
     elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
         group = app.task_groups[ask.task_group]
+        if ask.group is not None and ask.group.outgrown:
+            yield Check(
+                "gang",
+                False,
+                f"larger than every placeholder of task group {group.name}, and with one of them gone "
+                "there is not enough room on a node and in the quotas: served like other asks (X37)",
+            )
+            return
         yield Check(
             "gang",
             bool(group.available),

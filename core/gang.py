@@ -1,41 +1,29 @@
-"""Gangs: the whole-gang gate, placeholders and their replacement, the timeout.
+"""Gangs: the whole-gang gate, placeholders, the timeout.
 
 The order of events is the design document's (G1): the placeholders are allocated like anything else;
 when all are there the application runs and its real asks come; each takes over a placeholder of its
-task group. That takes two steps. First the placeholder is asked back and the real ask is parked, and
-nothing is freed (G28, G29). When the resource manager confirms, both change places in one update of
-all books (G31), and only then is the real allocation announced (G33).
+task group (``replacement``).
 """
 
 from __future__ import annotations
 
-from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core import books, reservation, usage
-from quadriga.core.events import happenings
-from quadriga.core.far import look_ahead
+from quadriga.core import books
 from quadriga.core.kernel import Kernel
-from quadriga.core.model.allocation import Allocation, next_uuid
+from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.task_group import TaskGroup
-from quadriga.core.resources import Vector, covers, plus
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.core.resources import Vector, plus
+from quadriga.fsm import ALLOCATION, APPLICATION
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
-from quadriga.si import TerminationType
-from quadriga.si.answers import UNANSWERED
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
-    from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
     from quadriga.core.order.shapes import Need
 
 __all__ = [
-    "confirm_replacement",
     "gate",
     "may_start",
     "missing",
@@ -43,14 +31,9 @@ __all__ = [
     "placeholder_gone",
     "placeholder_landed",
     "release",
-    "replace",
     "timed_out",
-    "unplan",
     "waited_too_long",
 ]
-
-#: looked up once: the enumeration's attributes are slow
-_REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
 #: so many placeholders there are not
 _NEVER: Final = 1 << 62
@@ -181,81 +164,7 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
     app.partition.offer_replacements(app)
 
 
-# -- replacement -----------------------------------------------------------------------------------
-
-
-def replace(kernel: Kernel, ask: Ask) -> bool:
-    """Find a placeholder that the ask can take over and ask for it back (G27, G28, X18).
-
-    Placeholders too small for the ask are given up on the way (5.10). ``False``: nothing was found,
-    and the ask has been set aside until something changes.
-    """
-    app = ask.app
-    group = app.task_groups[ask.task_group]
-    predicate = kernel.predicates.get(app.partition.rm.rm_id)
-    first: Allocation | None = None
-    too_small: list[Allocation] = []
-    said: object = None
-    for placeholder in group.available:
-        if placeholder.vector != ask.vector and not covers(placeholder.vector, ask.vector):
-            too_small.append(placeholder)
-            continue
-        first = first or placeholder
-        said = predicate and predicate(ask.ask_key, placeholder.node.node_id, False)
-        if said is None or said is UNANSWERED:
-            break
-    for each in too_small:
-        release(kernel, each, life.TIMEOUT, "cancel placeholder: resource incompatible")
-        if (log := app.partition.rm.events) is not None:
-            happenings.placeholder_too_small(log, each, ask)
-    if first is not None and said is None:
-        _plan(kernel, ask, placeholder, placeholder.node)
-        return True
-    if said is UNANSWERED:
-        look_ahead(predicate, ask, map(attrgetter("node"), group.available), allocate=False)
-        app.partition.set_aside(ask)
-        return False
-    if first is not None and predicate is not None:
-        others = _other_nodes(ask)
-        for place, node in enumerate(others):
-            said = predicate(ask.ask_key, node.node_id, True)
-            if said is UNANSWERED:
-                look_ahead(predicate, ask, islice(others, place + 1, None))
-                break
-            if said is None:
-                _plan(kernel, ask, first, node)
-                return True
-    if ask.group is not None and first is not None:
-        app.partition.set_aside(ask)
-    else:
-        app.partition.offer_replacements(app)
-    return False
-
-
-def _other_nodes(ask: Ask) -> list[Node]:
-    assert ask.group is not None
-    board = ask.app.partition.board
-    shape = ask.group.shape
-    board.watch(shape)
-    return board.in_order(shape)
-
-
-def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
-    """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
-    app = ask.app
-    real = Allocation(ask, next_uuid(ask), node, kernel.now)
-    real.partner, placeholder.partner = placeholder, real
-    ask.planned = real
-    books.unexpect(ask, 1)
-    reservation.cancel_all_of(app.partition, ask)
-    app.partition.leave(ask)
-    kernel.fire(ASK, ask, ask_life.PARK)
-    if node is not placeholder.node:
-        books.use_node(real)
-        if (log := app.partition.rm.events) is not None:
-            happenings.node_taken(log, real)
-    text = f"replacing allocation with UUID: {real.uuid}"
-    release(kernel, placeholder, life.REPLACEMENT, text)
+# -- giving allocations back -----------------------------------------------------------------------
 
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
@@ -271,73 +180,6 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
         if not group.available:
             app.partition.offer_replacements(app)
     kernel.fire(ALLOCATION, allocation, life.RELEASE)
-
-
-def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
-    """Take a planned allocation back; its ask waits again, or is over with it (X18, X28)."""
-    ask = real.ask
-    placeholder = real.partner
-    assert placeholder is not None
-    if real.node is not placeholder.node:
-        books.free_node(real)
-        if (log := ask.app.partition.rm.events) is not None:
-            happenings.node_released(log, real)
-    placeholder.partner = real.partner = None
-    ask.planned = None
-    kernel.fire(ALLOCATION, real, life.DISCARD)
-    if again:
-        kernel.fire(ASK, ask, ask_life.UNPARK)
-        books.expect(ask, 1)
-        reservation.wait_again(kernel, ask)
-
-
-def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation | None:
-    """The placeholder is gone: the real allocation takes its place (G30, G31, G33).
-
-    Returns the real allocation, or ``None`` where nobody waits for the place any more (X28).
-    """
-    app = placeholder.ask.app
-    real = placeholder.partner
-    log = app.partition.rm.events
-    kernel.fire(ALLOCATION, placeholder, life.CONFIRM)
-    app.released += 1
-    if real is None:
-        books.free_node(placeholder)
-        books.give_up(placeholder)
-        usage.ended(placeholder, kernel.now)
-        if log is not None:
-            happenings.ended(log, placeholder, _REPLACED)
-        placeholder_gone(kernel, placeholder, replaced=False)
-        return None
-    ask = real.ask
-    placeholder.partner = real.partner = None
-    ask.planned = None
-    real.created = kernel.now
-    if real.node is placeholder.node:
-        books.swap_on_node(placeholder, real)
-    else:
-        books.free_node(placeholder)
-    first = not app.allocations
-    books.replace_in_books(placeholder, real)
-    usage.ended(placeholder, kernel.now)
-    kernel.fire(ALLOCATION, real, life.ALLOCATE)
-    kernel.fire(ASK, ask, ask_life.ALLOCATE)
-    ask.pending -= 1
-    if ask.pending:
-        reservation.wait_again(kernel, ask)
-    else:
-        del app.asks[ask.ask_key]
-        app.partition.unhinted.pop(ask, None)
-    app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
-    placeholder_gone(kernel, placeholder, replaced=True)
-    if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
-        kernel.fire(APPLICATION, app, app_life.RESUMED)
-    if app.state in app_life.RUNS_ON_ALLOCATION and not APPLICATION.idles(app.state, app_life.RUN):
-        kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
-    if log is not None:
-        happenings.replaced(log, placeholder, real)
-    kernel.outbox.allocated((real,))
-    return real
 
 
 # -- timeouts --------------------------------------------------------------------------------------

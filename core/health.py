@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.config import parse_duration
 from quadriga.core.failures import FailureLog
-from quadriga.core.resources import Book, Vector, add
+from quadriga.core.resources import Book, Vector, add, subtract
 from quadriga.fsm import allocation as allocation_life
 
 if TYPE_CHECKING:
@@ -180,12 +180,14 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
     planned = _sum(
         partition,
         (
-            allocation.vector
+            allocation.planned_more
             for node in partition.nodes.values()
             for allocation in node.allocations
             if allocation.state == allocation_life.PLANNED
         ),
     )
+    for allocation in partition.stranded:  # the quota has it, and no node yet
+        subtract(planned, allocation.vector)
     held = list(planned)
     add(held, partition.root.allocated)
     on_nodes = _sum(partition, (node.allocated for node in partition.nodes.values()))
@@ -210,7 +212,7 @@ def _parts_differ(node: Node) -> Iterator[str]:
     text = partition.registry.text
     if parts != node.total:
         yield f"{_name(node)} has {text(node.total)}, its parts are {text(parts)}"
-    running = _sum(partition, (allocation.vector for allocation in node.allocations))
+    running = _sum(partition, (allocation.on_node for allocation in node.allocations))
     if running != node.allocated:
         yield (
             f"{_name(node)} has {text(node.allocated)} allocated, "

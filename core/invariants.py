@@ -90,13 +90,14 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
         if partition.clean_timer is None and is_over(queue):
             yield f"V7 queue {queue.path} is {queue.state} and empty, and no cleaner will come"
     planned = [
-        a.vector
+        a.planned_more
         for node in partition.nodes.values()
         for a in node.allocations
         if a.state == allocation_life.PLANNED
     ]
     on_nodes = _total((node.allocated for node in partition.nodes.values()), size)
-    held = _total((partition.root.allocated, *planned), size)
+    stranded = (tuple([-value for value in a.vector]) for a in partition.stranded)
+    held = _total((partition.root.allocated, *planned, *stranded), size)
     if held != on_nodes:
         yield f"V1 root and planned hold {held}, the nodes {on_nodes}"
     capacity = _total((node.total for node in partition.nodes.values()), size)
@@ -197,7 +198,7 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
     for each in node.foreign.values():
         if each.node is not node or node.partition.foreign.get(each.allocation_key) is not each:
             yield f"V3 foreign allocation {each.allocation_key} is in the wrong books"
-    allocated = _total((a.vector for a in node.allocations), size)
+    allocated = _total((a.on_node for a in node.allocations), size)
     if allocated != node.allocated:
         yield f"V2 node {node.node_id}: allocated {node.allocated}, there are {allocated}"
     for allocation in node.allocations:
@@ -220,12 +221,13 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
 
 def application_violations(app: Application, size: int) -> Iterator[str]:
     """V1, V3, V4, V6: what is wrong with one living application; books have ``size`` places."""
-    for book, held in (
-        (app.allocated, app.allocations),
-        (app.allocated_placeholder, app.placeholders),
+    claimed = [ask.planned.growth for ask in app.asks.values() if ask.planned is not None]
+    for book, held, more in (
+        (app.allocated, app.allocations, claimed),
+        (app.allocated_placeholder, app.placeholders, []),
     ):
-        if held:
-            right = book == _total((a.vector for a in held.values()), size)
+        if held or more:
+            right = book == _total((*(a.vector for a in held.values()), *more), size)
         else:  # by far the most in a full cluster
             right = not any(book)
         if not right:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core import books, foreign, gang, queue_tree, recovery, reservation
+from quadriga.core import books, foreign, queue_tree, recovery, replacement, reservation
 from quadriga.core.ending import Removed, end_allocation
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
@@ -139,7 +139,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
         if allocation not in node.allocations:
             continue
         if allocation.state == allocation_life.PLANNED:
-            gang.unplan(kernel, allocation, again=True)
+            replacement.unplan(kernel, allocation, again=True)
             continue
         released.append(allocation)
         if allocation.partner is not None and allocation.partner.node is not node:
@@ -150,7 +150,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     tell_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
     for placeholder in confirmed:
         partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
-        gang.confirm_replacement(kernel, placeholder)
+        replacement.confirm_replacement(kernel, placeholder)
         removed.allocation(placeholder)
     kernel.tally.nodes_removed += 1
     foreign.leave_with(node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core import foreign, gang
+from quadriga.core import foreign, replacement
 from quadriga.core.ending import Removed, drop_ask, end_allocation
 from quadriga.core.kernel import Kernel
 from quadriga.core.outbox import TERMINATION
@@ -94,7 +94,7 @@ def release_allocations(
     tell_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
         if placeholder.state == life.RELEASING:
-            gang.confirm_replacement(kernel, placeholder)
+            replacement.confirm_replacement(kernel, placeholder)
             removed.allocation(placeholder)
     removed.settle(kernel)
 

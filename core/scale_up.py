@@ -72,7 +72,11 @@ def _inspect_leaf(
         tried = _tried(app)
         if counts:
             rooms = [room, *_left_to(app, granted)]
-            if partition.aside or not _take_all(rooms, tried, partition.exhausted_at):
+            if (
+                partition.aside
+                or partition.stranded
+                or not _take_all(rooms, tried, partition.exhausted_at)
+            ):
                 _inspect_app(kernel, partition, app, tried, rooms)
                 continue
         for ask in sorted(fresh.get(app, ()), key=lambda a: (-a.priority, a.seq)):
@@ -104,9 +108,9 @@ def _inspect_app(
     heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
     for group in groups:
         _put(partition, heads, iter(group.asks.values()))
-    if partition.aside:
+    if partition.aside or partition.stranded:
         for ask in app.asks.values():
-            if ask in partition.aside:
+            if ask in partition.aside or ask.planned in partition.stranded:
                 _put(partition, heads, iter((ask,)))
     while heads:
         _, _, ask, more = heappop(heads)
@@ -150,7 +154,9 @@ def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
 
 
 def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
-    """Whether it could take over a placeholder, if only some node would do."""
+    """Whether it could take over a placeholder, or has done so, if only some node would do."""
+    if ask.planned is not None and ask.planned in partition.stranded:
+        return True
     if ask.group is not None or ask not in partition.aside:
         return False
     group = ask.app.task_groups.get(ask.task_group)
@@ -172,7 +178,7 @@ def looked_at(partition: Partition, ask: Ask) -> bool:
 
 def _is_among(partition: Partition, ask: Ask, tried: dict[AskGroup, None]) -> bool:
     """Whether the ask, if it is in one of these groups, was tried."""
-    if ask in partition.aside:
+    if ask in partition.aside or ask.planned in partition.stranded:
         return True
     return ask.group in tried and ask.seq <= partition.exhausted_at
 

@@ -18,6 +18,7 @@ from quadriga.core import (
     invariants,
     queue_tree,
     registration,
+    replacement,
     reservation,
     scale_up,
 )
@@ -447,7 +448,11 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
 
 
 def _bring_back(kernel: Kernel, partition: Partition) -> None:
-    """What predicates refused may look again."""
+    """What predicates refused may look again, and members of gangs that lacked room."""
+    if partition.stranded:
+        replacement.land(kernel, partition)
+    if partition.outgrown:
+        replacement.look_again(partition)
     if partition.refused:
         partition.woken.update(partition.refused)
         partition.refused.clear()

@@ -24,6 +24,7 @@ from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import Contender, first_of
 from quadriga.core.order.shapes import REPLACE
+from quadriga.core.replacement import replace
 from quadriga.core.walk import out_of_quota
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_life
@@ -460,7 +461,7 @@ def _replacements(kernel: Kernel, partition: Partition, most: int) -> int:
             if any(g.bits & REPLACE for g in app.groups.values() if g is not group):
                 break
             groups[leaf] = group
-        if not gang.replace(kernel, group.head):
+        if not replace(kernel, group.head):
             break
         made += 1
         if not group.bits & REPLACE:  # others may be next now, in every queue above

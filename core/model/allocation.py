@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.resources import Vector, plus
 from quadriga.fsm import allocation as life
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Allocation:
         "ask",
         "created",
         "entries",
+        "growth",
         "message",
         "node",
         "partner",
@@ -58,11 +60,28 @@ class Allocation:
         self.reason: str | None = None
         self.message = ""
         self.partner: Allocation | None = None
+        #: of a planned one: what quotas hold for it beyond its placeholder (X37), which is all of it
+        #: where that one is gone (X39)
+        self.growth: Vector = ()
         self.timers: tuple[Timer, ...] = ()
 
     @property
     def key(self) -> str:
         return f"{self.ask.app.app_id}/{self.uuid}"
+
+    @property
+    def on_node(self) -> Vector:
+        """What it takes of its node: a planned one shares its place with a placeholder there."""
+        if self.partner is not None and self.partner.node is self.node and not self.ask.placeholder:
+            return self.growth
+        return self.vector
+
+    @property
+    def planned_more(self) -> Vector:
+        """What its node has for it, and root has not yet: nothing for those that are allocated."""
+        if self.state != life.PLANNED:
+            return ()
+        return plus(self.on_node, tuple([-value for value in self.growth]))
 
     @property
     def placeholder(self) -> bool:

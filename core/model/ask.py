@@ -138,6 +138,7 @@ class AskGroup:
         "asks",
         "bits",
         "look",
+        "outgrown",
         "placeholder",
         "preempting",
         "priority",
@@ -146,6 +147,7 @@ class AskGroup:
         "reserve_timer",
         "reserved",
         "rests",
+        "retries",
         "shape",
         "task_group",
         "template",
@@ -170,6 +172,10 @@ class AskGroup:
         #: how many nodes are reserved for asks here, and whether others were refused in this round
         self.reserved = 0
         self.rests = False
+        #: its asks are larger than what a placeholder's place and the free room make together: they go
+        #: the normal way (X37), and whether they have a placeholder looked for all the same
+        self.outgrown = False
+        self.retries = False
         #: some ask here has waited long enough to preempt, and whose turn that is (5.9)
         self.preempting = False
         self.turns: Turns | None = None
@@ -246,7 +252,9 @@ class AskGroup:
             return 0
         if self.task_group:
             task_group = app.task_groups.get(self.task_group)
-            if task_group is not None and task_group.can_replace:  # G27
+            if task_group is not None and task_group.can_replace:  # G27, X36
+                if self.outgrown:
+                    return self._node_bits() | (REPLACE if self.retries else 0)
                 return REPLACE if task_group.available else 0
         return self._node_bits()
 

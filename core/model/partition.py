@@ -24,6 +24,7 @@ from quadriga.fsm import queue as life
 if TYPE_CHECKING:
     from quadriga.core.events.notices import Notices
     from quadriga.core.model.account import Account, Ledger
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.foreign import ForeignAllocation
@@ -66,6 +67,7 @@ class Partition:
         "news",
         "nodes",
         "notices",
+        "outgrown",
         "placement",
         "read",
         "refused",
@@ -79,6 +81,7 @@ class Partition:
         "spelled",
         "stalled",
         "state",
+        "stranded",
         "submissions",
         "unhinted",
         "users",
@@ -122,6 +125,11 @@ class Partition:
         #: asks, and reservations, that predicates refused, until the next call of ``schedule``
         self.aside: dict[Ask, None] = {}
         self.refused: dict[Reservation, None] = {}
+        #: groups of asks larger than any placeholder that they could take over (X37), and parked asks'
+        #: allocations whose placeholder is gone and for which no open node has room (X39); each with
+        #: the version that it was last looked at
+        self.outgrown: dict[AskGroup, int] = {}
+        self.stranded: dict[Allocation, int] = {}
         #: what the present round has left out, to be brought back at its end
         self.left_out: list[Callable[[], None]] = []
         #: attempts to preempt in the present round, by leaf (2.8)
@@ -295,6 +303,7 @@ class Partition:
             if self.notices is not None:
                 self.notices.drop(group)
             del app.groups[group.look]
+            self.outgrown.pop(group, None)
             self._priority_changed(app)
             self._refresh_turn(app)
             forgotten = self.shapes.unused(group.shape)
@@ -388,6 +397,7 @@ class Partition:
         """A placeholder became available, or the last one is gone: real asks look again."""
         for group in app.groups.values():
             if group.task_group and not group.placeholder:
+                group.retries = group.outgrown
                 self.refresh_group(group)
 
     def wake_stalled(self) -> None:

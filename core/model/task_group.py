@@ -52,8 +52,9 @@ class TaskGroup:
 
     @property
     def can_replace(self) -> bool:
-        """Whether real asks of this group should wait for a placeholder (5.6)."""
-        return self.count > self.replaced + self.timed_out
+        """Whether real asks of this group wait for a placeholder: one that nobody has asked back, or
+        that is still to be placed (G27, X36)."""
+        return bool(self._waiting) or self.pending > 0
 
     @property
     def available(self) -> OrderedDict[Allocation, int]:

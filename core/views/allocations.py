@@ -65,7 +65,7 @@ def show_allocation(seen: AllocationSeen) -> AllocationObject:
         "allocationDelay": allocation.created - requested,
         "uuid": allocation.uuid,
         "allocationID": allocation.uuid,
-        "resource": amounts(app.partition, allocation.vector),
+        "resource": amounts(app.partition, allocation.on_node),
         "priority": str(priority),
         "nodeId": allocation.node.node_id,
         "applicationId": app.app_id,

@@ -115,13 +115,17 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
     app = ask.app
     partition = app.partition
     if ask.planned is not None:
-        yield "Waiting for the placeholder to be released"
+        if ask.planned.partner is None:
+            yield "Waiting for a node: the placeholder is gone and its node drains"
+        else:
+            yield "Waiting for the placeholder to be released"
         return
     if not ask.placeholder and app.holding:
         yield "Held until the gang is complete"
         return
     group = app.task_groups.get(ask.task_group)
-    if not ask.placeholder and group is not None and group.can_replace:
+    outgrown = ask.group is not None and ask.group.outgrown
+    if not ask.placeholder and group is not None and group.can_replace and not outgrown:
         yield "Waiting for a placeholder of its task group"
         return
     if ask.placeholder and gang.gate(app) is not None:

@@ -59,7 +59,7 @@ def test_v1_v2_v3_v4_v5_v6_v7_v8_v9_hold_in_long_histories(seed: int) -> None:
 
 def test_the_histories_are_worth_looking_at() -> None:
     """All that may happen does happen in a few of them."""
-    log = [line for seed in range(20, 36) for line in history(seed, 60, curious=False).log]
+    log = [line for seed in range(68, 84) for line in history(seed, 60, curious=False).log]
     for what, least in {
         ": new ": 100,
         " placeholder of ": 20,

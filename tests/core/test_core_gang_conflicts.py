@@ -193,14 +193,16 @@ def test_x18_the_chosen_node_vanishes(script: Script) -> None:
     assert (group.replaced, group.timed_out) == (1, 1)
 
 
-def test_x18_a_drained_node_keeps_what_was_planned_for_it(script: Script) -> None:
+def test_x39_a_drained_node_loses_what_was_planned_for_it(script: Script) -> None:
     script.node("n2", memory=20)
     running_gang(script, count=1)
     only(script, "n2")
     script.ask("g", "real", group="tg", memory=1)
     script.schedule()
     script.node("n2", NodeInfo.DRAIN_NODE)
-    assert script.confirm() == ["new g/real-0 on n2"]
+    only(script, "n1", "n2")
+    assert script.confirm() == ["new g/real-0 on n1"]
+    assert not any(script.scheduler.partition().nodes["n2"].allocated)
 
 
 # -- X26, X27 --------------------------------------------------------------------------------------

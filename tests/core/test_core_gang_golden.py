@@ -154,15 +154,14 @@ def removal(flow: Flow) -> None:
 
 
 def too_large(flow: Flow) -> None:
-    """5.13, S1: a member larger than its placeholder cancels it and goes the normal way."""
+    """5.13, S1, X37: a member larger than its placeholder takes it over all the same."""
     flow.do("node", "n1", memory=20)
     flow.do("app", "g", gang={"memory": 6})
     flow.do("ask", "g", "p0", group="tg", placeholder=True, memory=6)
     flow.do("schedule")
     flow.do("ask", "g", "m0", group="tg", memory=10)
     flow.do("schedule")
-    flow.confirm(TIMEOUT)
-    flow.do("schedule")
+    flow.confirm(REPLACED)
 
 
 FLOWS = (start, hard_timeout, soft_timeout, clean_up, removal, too_large)

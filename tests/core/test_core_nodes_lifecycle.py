@@ -232,19 +232,19 @@ def test_s32_one_node_for_both(script: Script, order: str) -> None:
     assert script.confirm() == ["new g/real-1 on n2"]
 
 
-def test_s11_a_draining_node_serves_its_gang_both_ways(script: Script) -> None:
-    """Replacement on the same node frees and takes the same place."""
+def test_x39_draining_nodes_serve_their_gang_when_they_are_open_again(script: Script) -> None:
     gang(script, "n1", "n2", size=2)
     script.node("n1", DRAIN)
     script.node("n2", DRAIN)
     script.ask("g", "r0", "r1", "more", group="tg", vcore=1000)
-    assert len(script.schedule()) == 2
-    assert script.confirm() == ["new g/r0-0 on n1", "new g/r1-0 on n2"]
     assert script.schedule() == []
-    script.node("n2", GONE)
+    script.node("n2", GONE)  # with its placeholder
+    assert script.schedule() == []
     script.node("n1", OPEN)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/r0-0 on n1"]
     script.release("g", "r0-0")
-    assert script.schedule() == ["new g/more-0 on n1"]
+    assert script.schedule() == ["new g/r1-0 on n1"]
 
 
 # -- whose end was waited for ----------------------------------------------------------------------

@@ -177,10 +177,10 @@ def test_i38_an_ask_that_waits_for_a_placeholder_is_not_told_of() -> None:
     script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.schedule()
     script.ask("app", "r", "s", "t", group="g", vcore=1000)
-    # two replacements in flight, the third waits until none is left to come
-    assert hints(script) == []
-    script.confirm()
+    # two replacements in flight; none is left for the third, which only lacks a node (X36)
     assert hints(script) == ["FAILED app/t"]
+    script.confirm()
+    assert hints(script) == []
 
 
 @ORDERS
@@ -354,6 +354,7 @@ def test_explain_a_parked_ask_and_one_that_waits_for_its_placeholder() -> None:
     script.app("app", gang={"vcore": 1000})
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.schedule()
+    script.ask("app", "late", group="g", placeholder=True, vcore=2000)
     script.ask("app", "r", "s", group="g", vcore=1000)
     found = explain(script, "app", "s")
     assert any("waits for a placeholder of task group g" in text for text in found.reasons)

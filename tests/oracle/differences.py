@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.oracle import circumstances, explain, explain_gangs, partings
+from tests.oracle import circumstances, explain, explain_gangs, explain_members, partings
 from tests.oracle.scenario import Scenario
 from tests.oracle.settings import ADMISSION, HOLD, Setting
 from tests.oracle.view import View
@@ -78,9 +78,6 @@ RULES: tuple[Rule, ...] = (
     Rule("5.6", "v1.5.2: a required node that does not exist, or is reserved already, holds up the "
          "application's later asks", "the next ask is tried, and several may reserve it", "v1.8.0",
          circumstances.requires_node, parts=partings.not_held_up_by_a_required_node),
-    Rule("S1", "v1.5.2: a real ask that is larger than its placeholders is never served",
-         "it is, in the normal cycle", "v1.8.0", circumstances.has_gangs,
-         parts=partings.larger_than_its_placeholder),
     Rule("X33", "v1.5.2: a draining queue takes applications", "it does not", "v1.8.0",
          circumstances.changes_configuration, parts=partings.goes_to_a_draining_queue),
     Rule("X20", "UPDATE, draining or removal of an unknown node, and the return of one that is not "
@@ -106,6 +103,14 @@ RULES: tuple[Rule, ...] = (
          explain=explain_gangs.soft_keeps_real_asks),
     Rule("S2", "after the RM took back a pending placeholder ask, a real ask of its group is never "
          "served", "it is, in the normal cycle", "lines", explain=explain_gangs.shrunk_group),
+    Rule("X36", "a real ask for which no placeholder is left waits until all of its group are "
+         "confirmed", "it is served at once", "lines",
+         explain=explain_members.member_without_placeholder),
+    Rule("X37", "a real ask that is larger than its placeholders has all of its group given back "
+         "(v1.5.2: and is never served)", "it takes over one of them", "lines",
+         explain=explain_members.one_for_one),
+    Rule("X39", "a member takes its placeholder's place on a draining node", "it lands on another one, "
+         "or waits", "lines", explain=explain_members.another_node_than_one_that_drains),
     Rule("S5", "a gang runs when its placeholders are exactly what was announced", "at least that",
          "lines", explain=explain_gangs.gang_runs_on_enough),
     Rule("G40", "leftover placeholders keep an application whose last ask is taken back from "

@@ -3,7 +3,8 @@
 It knows rules 5.1 to 5.9, the gangs of 5.10, limits (2.5) and the life of applications (2.1), without
 placement and required nodes: it sorts everything anew for every cycle, and looks at every application,
 ask and node in turn. That it is right is seen on the shared scenarios; then ours can be compared with
-it on any other. Where our rules differ on purpose it has ours (G40, S1, S2, S5, X25, X28, X29, X31, I32).
+it on any other. Where our rules differ on purpose it has ours (G40, S2, S5, X25, X28, X29,
+X31, I32, X36, X37, X39).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from tests.oracle.model_parts import (
     App,
     Ask,
     Group,
-    Held,
     Node,
     Queue,
     Resources,
@@ -114,6 +114,10 @@ class Model(Cycles):
             if node.reserved_by is not None:
                 self._unreserve(node.reserved_by)
             del self.nodes[nodeID]
+            for held in [h for app in self.apps.values() for h in app.placeholders.values()]:
+                if held.target is node and held.node is not node and held.taken_by is not None:
+                    held.taken_by.pending = True
+                    self._unplan(held)
             for key, app in sorted(
                 (key, each)
                 for each in self.apps.values()
@@ -121,6 +125,11 @@ class Model(Cycles):
                 if held.node is node
             ):
                 if app.allocations.pop(key, None) is None:
+                    held = app.placeholders[key]
+                    if held.target is not None and held.target is not node:
+                        self._finish(app, key)
+                        self._look_on(app, not app.placeholders)
+                        continue
                     self._placeholder_gone(app, key)
                     self._look_on(app, not app.placeholders)
                 else:
@@ -172,6 +181,7 @@ class Model(Cycles):
         if app is not None:
             self._forget(app)
             for held in (*app.allocations.values(), *app.placeholders.values()):
+                self._unplan(held)
                 held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
 
     def _look_on(self, app: App, mattered: bool) -> None:
@@ -241,11 +251,16 @@ class Model(Cycles):
         del ask.app.asks[ask.key]
         for held in ask.app.placeholders.values():
             if held.taken_by is ask:
-                held.taken_by = None
+                self._unplan(held)
+        if ask in ask.app.stranded:
+            ask.app.stranded.remove(ask)
 
     def _releaseAlloc(self, appID: str, allocationID: str, **_: Any) -> None:
         app = self.apps.get(appID)
-        key = allocationID.removesuffix("-0")
+        key, _, number = allocationID.rpartition("-")
+        held = None if app is None else app.allocations.get(key) or app.placeholders.get(key)
+        if held is None or held.ask.fallen != int(number):
+            return
         if app is not None and key in app.allocations:
             held = app.allocations.pop(key)
             held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
@@ -263,6 +278,7 @@ class Model(Cycles):
         app.lost = plus(app.lost, held.ask.resources)
         if held.taken_by is not None:
             held.taken_by.pending = True
+            self._unplan(held)
         self._last_placeholder(app)
 
     def _last_placeholder(self, app: App) -> None:
@@ -277,24 +293,26 @@ class Model(Cycles):
                 continue
             if held is None:
                 if key in app.allocations:
-                    self._releaseAlloc(app.app_id, key)
+                    self._releaseAlloc(app.app_id, f"{key}-{app.allocations[key].ask.fallen}")
                 continue
-            node, real = held.node, held.taken_by
-            node.allocated = plus(node.allocated, held.ask.resources, -1)
-            if held.released != REPLACED or real is None:
+            if held.released != REPLACED or held.taken_by is None:
+                held.node.allocated = plus(held.node.allocated, held.ask.resources, -1)
                 self._placeholder_gone(app, key)
                 self._look_on(app, not app.placeholders)
                 continue
-            del app.placeholders[key], app.asks[real.key]
-            first = not app.allocations
-            app.allocations[real.key] = Held(real, node)
-            node.allocated = plus(node.allocated, real.resources)
-            app.task_groups[real.task_group].replaced += 1
-            self._last_placeholder(app)
-            if app.state == "Resuming" and not app.placeholders:  # X28
-                self._enter(app, "Accepted")
-            self._run(app, first_replacement=first)
-            self._said.append(("new", app.app_id, real.key, node.node_id))
+            self._finish(app, key)
+
+    def _finish(self, app: App, key: str) -> None:
+        """A placeholder is gone, and its member takes its place, or another one, or has none yet."""
+        first = not app.allocations
+        real = self._complete(app, key)
+        self._last_placeholder(app)
+        if real is None:
+            return
+        if app.state == "Resuming" and not app.placeholders:  # X28
+            self._enter(app, "Accepted")
+        self._run(app, first_replacement=first)
+        self._said.append(("new", app.app_id, real.key, app.allocations[real.key].node.node_id))
 
     # -- time ------------------------------------------------------------------------------------------
 

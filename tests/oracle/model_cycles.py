@@ -5,6 +5,7 @@ from __future__ import annotations
 from quadriga.core.config import PartitionConfig
 from tests.oracle import model_limits as limits
 from tests.oracle import model_order as order
+from tests.oracle.model_members import REPLACED, Members
 from tests.oracle.model_parts import (
     App,
     Ask,
@@ -27,10 +28,10 @@ Word = tuple[str, ...]
 _RESERVATION_DELAY, _PREEMPTION_RETRY = 2_000, 15_000
 _COMPLETING, _STARTING = 30_000, 300_000
 
-TIMEOUT, REPLACED = "TIMEOUT", "PLACEHOLDER_REPLACED"
+TIMEOUT = "TIMEOUT"
 
 
-class Cycles:
+class Cycles(Members):
     """Nodes and applications, and what a cycle makes of them."""
 
     partition: PartitionConfig
@@ -109,6 +110,7 @@ class Cycles:
         """Whether it allocated or replaced something; one that reserves ends too (5.2)."""
         if not self.nodes:
             return False
+        self._land()
         leaves = list(order.leaves(self.root, self._capacity()))
         for leaf in leaves:
             for app in sorted(leaf.apps.values(), key=lambda app: app.app_id):
@@ -126,6 +128,13 @@ class Cycles:
                         return allocated
         return False
 
+    def _landed(self, app: App, ask: Ask, node: Node) -> None:
+        first = not app.allocations
+        app.allocations[ask.key] = Held(ask, node)
+        node.allocated = plus(node.allocated, ask.resources)
+        self._run(app, first_replacement=first)
+        self._said.append(("new", app.app_id, ask.key, node.node_id))
+
     def _may_start(self, app: App) -> bool:
         return app.queue.admits(app) and (app.state != "Accepted" or limits.may_run(app))
 
@@ -134,7 +143,9 @@ class Cycles:
         room = order.headroom(app.queue, self._capacity())
         allowed = limits.room_for(app)
         for ask in app.waiting:
-            if app.replaces(ask) or not within(allowed, ask.resources):
+            if not ask.placeholder and not self._goes_the_normal_way(ask):
+                continue
+            if not within(allowed, ask.resources):
                 continue
             if within(room, ask.resources):
                 done, allocated = self._serve(ask)
@@ -175,24 +186,6 @@ class Cycles:
             for node in order.nodes(self.nodes.values(), self.partition):
                 if node.reserved_by is None and self._try(ask, node):
                     return True
-        return False
-
-    def _replace(self, app: App) -> bool:
-        """Let a real ask take over a placeholder of its group (5.10)."""
-        for ask in app.waiting:
-            if ask.placeholder or not ask.task_group:
-                continue
-            for key, held in sorted(app.placeholders.items()):
-                if held.released or held.ask.task_group != ask.task_group:
-                    continue
-                if not fits(held.ask.resources, ask.resources):
-                    self._give_back(app, key, TIMEOUT)
-                    continue
-                self._unreserve(ask)
-                ask.pending = False
-                held.taken_by = ask
-                self._give_back(app, key, REPLACED)
-                return True
         return False
 
     def _serve(self, ask: Ask) -> tuple[bool, bool]:

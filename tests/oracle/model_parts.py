@@ -80,6 +80,8 @@ class Ask:
     checked: int | None = None
     pending: bool = True
     reserved: Node | None = None
+    #: how many plans for it fell through: each has used up a UUID (X12)
+    fallen: int = 0
 
 
 @dataclass(eq=False)
@@ -90,6 +92,9 @@ class Held:
     node: Node
     released: str = ""
     taken_by: Ask | None = None
+    #: where that one is to land, and what it needs beyond this one's size
+    target: Node | None = None
+    growth: Resources = field(default_factory=dict)
 
 
 @dataclass
@@ -134,6 +139,8 @@ class App:
     allocations: dict[str, Held] = field(default_factory=dict)
     placeholders: dict[str, Held] = field(default_factory=dict)
     task_groups: dict[str, Group] = field(default_factory=dict)
+    #: asks whose placeholder is gone and whose node drains (X39)
+    stranded: list[Ask] = field(default_factory=list)
 
     @property
     def starts_aware(self) -> bool:
@@ -151,7 +158,9 @@ class App:
     @property
     def holds(self) -> Resources:
         held = (*self.allocations.values(), *self.placeholders.values())
-        return sum_of(each.ask.resources for each in held)
+        more = [each.growth for each in self.placeholders.values()]
+        more += [ask.resources for ask in self.stranded]
+        return sum_of((*(each.ask.resources for each in held), *more))
 
     @property
     def pending(self) -> Resources:
@@ -169,11 +178,13 @@ class App:
         return bool(self.placeholder_ask) and fits(have, self.placeholder_ask)
 
     def replaces(self, ask: Ask) -> bool:
-        """Whether the ask waits for a placeholder of its group (5.6)."""
-        group = self.task_groups.get(ask.task_group)
-        if ask.placeholder or group is None:
+        """Whether the ask has a placeholder of its group to wait for (5.6, X36)."""
+        if ask.placeholder or ask.task_group not in self.task_groups:
             return False
-        return group.count > group.replaced + group.timed_out
+        held = (h for h in self.placeholders.values() if not h.released)
+        coming = (a for a in self.waiting if a.placeholder)
+        asks = (*(h.ask for h in held), *coming)
+        return any(each.task_group == ask.task_group for each in asks)
 
 
 def sum_of(each: Iterable[Resources]) -> Resources:

@@ -18,7 +18,6 @@ from tests.oracle.view import View
 __all__ = [
     "another_queue_first",
     "goes_to_a_draining_queue",
-    "larger_than_its_placeholder",
     "limited_on_one_level",
     "not_held_up_by_a_required_node",
 ]
@@ -64,19 +63,6 @@ def not_held_up_by_a_required_node(scenario: Scenario, view: View) -> bool:
     return any(
         app_id == ours[1] and ask.required_node for (app_id, _), ask in view.facts.asks.items()
     )
-
-
-def larger_than_its_placeholder(scenario: Scenario, view: View) -> bool:
-    """S1: in a cycle ours serves a real ask that is larger than a placeholder of its group."""
-    if not view.op.startswith(("schedule", "multi")) or any(view.lines("new", missing=True)):
-        return False
-    for _, line in view.lines("new", missing=False):
-        for app in apps(view, line[1]):
-            group = app.task_groups.get(line[6])
-            if group is not None and not line[5]:
-                planned = app.partition.registry.mapping(group.min_resource)
-                return any(value > planned.get(name, 0) for name, value in line[4])
-    return False
 
 
 def goes_to_a_draining_queue(scenario: Scenario, view: View) -> bool:

@@ -138,7 +138,6 @@ PLAIN = (
     "goes_on_by_itself",
     "node_removed_in_replacement",
     "other_timeouts",
-    "placeholder_stopped_then_real",
     "placeholders_stopped",
     "predicates_deny",
     "preempts_for_the_guaranteed",
@@ -331,13 +330,39 @@ def test_g31_two_steps_for_the_last_placeholder() -> None:
     assert not judge(told(scenario, answers)).agrees
 
 
-def test_s1_the_larger_real_ask_is_served() -> None:
-    scenario, newer = played("real_larger_than_placeholder")
-    answers = copy.deepcopy(newer)
-    drop(answers[step_of(scenario, "schedule", 2)], allocationKey="real-0")
+def test_x36_a_member_without_placeholder() -> None:
+    """It is served here while the replacements of its group are under way."""
+    scenario, answers = played("more_members_than_placeholders")
+    at = step_of(scenario, "schedule", 1)
+    drop(answers[at], allocationKey="real-2")
+    verdict = explained(told(scenario, answers), "X36")
+    assert verdict.stopped is not None
+    assert verdict.stopped[0] == at
+    drop(answers[at], allocationKey="ph-1")  # before the step in which the histories part
     assert not judge(told(scenario, answers)).agrees
-    verdict = explained(told(scenario, answers, newer), "S1")
-    assert verdict.version == V18
+
+
+def test_x37_the_larger_real_ask_takes_over_one_placeholder() -> None:
+    scenario, answers = played("real_larger_than_placeholder")
+    at = step_of(scenario, "schedule", 1)
+    answers[at].callbacks = [released(0, "g", key, "TIMEOUT") for key in ("ph-0", "ph-1")]
+    verdict = explained(told(scenario, answers), "X37")
+    assert verdict.stopped is not None
+    assert verdict.stopped[0] == at
+    answers[at].callbacks.insert(0, state(0, "g", "Completing"))
+    assert not judge(told(scenario, answers)).agrees
+
+
+def test_x39_a_draining_node_takes_no_member() -> None:
+    scenario, answers = played("replacement_on_a_drained_node")
+    at = step_of(scenario, "confirm")
+    sizes = {"memory": 10, "vcore": 1000}
+    drop(answers[at], allocationKey="real-0")
+    answers[at].callbacks.append(new(0, "g", "real-0", "node-1", group="tg", **sizes))
+    verdict = explained(told(scenario, answers), "X39")
+    assert verdict.stopped is not None
+    answers[at].callbacks.append(new(0, "g", "real-7", "node-2", group="tg", **sizes))
+    assert not judge(told(scenario, answers)).agrees
 
 
 def test_s2_the_group_that_shrank() -> None:

@@ -1,0 +1,290 @@
+"""Which placeholder a gang member takes over, and which members do without one (X36, X37, X39)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.si import NodeInfo
+from quadriga.sim.script import ONE_QUEUE, Script
+
+OPEN, DRAIN, GONE = NodeInfo.DRAIN_TO_SCHEDULABLE, NodeInfo.DRAIN_NODE, NodeInfo.DECOMISSION
+QUOTA = ONE_QUEUE + "            resources: {max: {memory: %d}}\n"
+REQUIRED = "yunikorn.apache.org/requiredNode"
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def script(request: pytest.FixtureRequest) -> Script:
+    script = Script(extra={"si.messageOrder": request.param})
+    script.node("n1", memory=20)
+    return script
+
+
+def running_gang(script: Script, count: int, size: int = 1) -> None:
+    script.app("g", gang={"memory": count * size})
+    keys = [f"p{n}" for n in range(count)]
+    script.ask("g", *keys, group="tg", placeholder=True, memory=size)
+    script.schedule()
+    assert script.scheduler.application("g").state == "Running"
+
+
+def allocated(script: Script, node: str = "n1") -> dict[str, int]:
+    partition = script.scheduler.partition()
+    app = script.scheduler.application("g")
+    return {
+        "node": sum(partition.nodes[node].allocated),
+        "queue": sum(app.queue.allocated),
+        "user": sum(app.usage_book),
+    }
+
+
+def group_counts(script: Script) -> tuple[int, int, int]:
+    (group,) = script.scheduler.application("g").task_groups.values()
+    return group.allocated, group.replaced, group.timed_out
+
+
+def everything_holds(script: Script) -> bool:
+    return script.scheduler.check() == []
+
+
+# -- X36 -------------------------------------------------------------------------------------------
+
+
+def test_x36_a_member_without_placeholder_goes_the_normal_way(script: Script) -> None:
+    """At once, while the replacement of another member is under way."""
+    running_gang(script, count=1)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED", "new g/m1-0 on n1"]
+    assert script.confirm() == ["new g/m0-0 on n1"]
+
+
+def test_x36_a_member_waits_for_a_placeholder_that_is_still_to_be_placed(script: Script) -> None:
+    running_gang(script, count=1)
+    script.ask("g", "late", group="tg", placeholder=True, memory=20)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    script.release_ask("g", "late")
+    assert script.schedule() == ["new g/m1-0 on n1"]
+
+
+def test_x36_it_competes_for_free_room_only(script: Script) -> None:
+    """The place of a swap that is under way belongs to the member that is parked for it."""
+    script.app("full")
+    script.ask("full", "x", memory=19)
+    script.schedule()
+    running_gang(script, count=1)
+    script.ask("g", "m0", "m1", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/m0-0 on n1"]
+    assert script.schedule() == []
+    script.release("full", "x-0")
+    assert script.schedule() == ["new g/m1-0 on n1"]
+
+
+# -- X37 -------------------------------------------------------------------------------------------
+
+
+def test_x37_the_placeholder_whose_node_has_room_goes_first(script: Script) -> None:
+    """Not the oldest one: there is no room for the larger member beside what runs on its node."""
+    script.node("n2", memory=20)
+    script.app("g", gang={"memory": 12})
+    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=6)
+    script.schedule()
+    app = script.scheduler.application("g")
+    assert [held.node.node_id for held in app.placeholders.values()] == ["n1", "n2"]
+    script.app("other")
+    script.ask("other", "x", memory=14)
+    assert script.schedule()[-1] == "new other/x-0 on n1"
+    script.ask("g", "real", group="tg", memory=10)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n2"]
+    assert group_counts(script) == (1, 1, 0)
+
+
+def test_x37_what_it_needs_beyond_its_placeholder_is_held_for_it(script: Script) -> None:
+    """On the node, in the queue and for the user, from the plan on: nobody else gets it."""
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=20)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
+    script.app("other")
+    script.ask("other", "x", memory=1)
+    assert script.schedule() == []
+    assert everything_holds(script)
+    assert script.confirm() == ["new g/real-0 on n1"]
+    assert allocated(script) == {"node": 20, "queue": 20, "user": 20}
+    assert everything_holds(script)
+
+
+def test_x37_another_node_for_the_oldest_placeholder(script: Script) -> None:
+    running_gang(script, count=2, size=10)
+    script.node("n2", memory=15)
+    script.ask("g", "real", group="tg", memory=15)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert allocated(script) == {"node": 20, "queue": 25, "user": 25}
+    assert everything_holds(script)
+    assert script.confirm() == ["new g/real-0 on n2"]
+    assert allocated(script) == {"node": 10, "queue": 25, "user": 25}
+    assert group_counts(script) == (1, 1, 0)
+    assert everything_holds(script)
+
+
+def test_x37_two_larger_members_are_held_to_the_quota_together(script: Script) -> None:
+    script.configure(QUOTA % 16)
+    running_gang(script, count=2, size=4)
+    script.ask("g", "m0", "m1", group="tg", memory=10)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    reasons = script.scheduler.explain("g", "m1").reasons
+    assert any("memory limit 16, used 14, asked 10" in reason for reason in reasons)
+    script.confirm()
+    assert script.schedule() == []
+    assert group_counts(script) == (1, 1, 0)
+    script.release("g", "m0-0")
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/m1-0 on n1"]
+
+
+def test_x37_one_that_fits_nowhere_goes_the_normal_way(script: Script) -> None:
+    """Its group's placeholders stay; explain says why, and a node that is added is enough."""
+    running_gang(script, count=2, size=6)
+    script.ask("g", "real", group="tg", memory=30)
+    assert script.schedule() == []
+    assert group_counts(script) == (2, 0, 0)
+    (reason, *_) = script.scheduler.explain("g", "real").reasons
+    assert "larger than every placeholder of task group tg" in reason
+    assert script.advance(1) == ["FAILED g/real"]
+    script.ask("g", "fits", group="tg", memory=6)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    script.node("n2", memory=30)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/fits-0 on n1", "new g/real-0 on n2"]
+
+
+def test_x37_a_larger_member_that_is_taken_back_gives_its_room_back(script: Script) -> None:
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=20)
+    script.schedule()
+    script.release_ask("g", "real")
+    assert allocated(script) == {"node": 6, "queue": 6, "user": 6}
+    assert everything_holds(script)
+    script.confirm()
+    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    assert everything_holds(script)
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_x37_a_placeholder_that_ends_meanwhile(script: Script, style: str) -> None:
+    """The resource manager stops it: the member waits again, and nothing is held for it."""
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=20)
+    script.schedule()
+    assert script.release("g", "p0-0") == ["released g/p0-0 STOPPED_BY_RM"]
+    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    assert everything_holds(script)
+    assert script.schedule() == ["new g/real-1 on n1"]
+
+
+def test_x37_the_node_goes_with_what_was_held_on_it(script: Script) -> None:
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=20)
+    script.schedule()
+    script.node("n2", memory=20)
+    assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
+    assert everything_holds(script)
+    assert script.schedule() == ["new g/real-1 on n2"]
+
+
+def test_x37_predicates_are_asked_about_the_node(script: Script) -> None:
+    script.node("n2", memory=20)
+    running_gang(script, count=2, size=6)
+    script.scheduler.set_predicate("rm", lambda key, node, _: None if node == "n2" else "no")
+    script.ask("g", "real", group="tg", memory=10)
+    assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n2"]
+
+
+# -- X39 -------------------------------------------------------------------------------------------
+
+
+def test_x39_another_node_is_planned_instead_of_one_that_drains(script: Script) -> None:
+    running_gang(script, count=1)
+    script.node("n2", memory=20)
+    script.node("n1", DRAIN)
+    script.ask("g", "real", group="tg", memory=1)
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n2"]
+
+
+def test_x39_a_node_that_drains_after_the_plan(script: Script) -> None:
+    """The placeholder is gone, and another node has room: the member lands there."""
+    running_gang(script, count=1)
+    script.node("n2", memory=20)
+    script.ask("g", "real", group="tg", memory=1)
+    script.schedule()
+    script.node("n1", DRAIN)
+    assert script.confirm() == ["new g/real-0 on n2"]
+    assert everything_holds(script)
+
+
+@pytest.mark.parametrize("how", ["open again", "another node"])
+def test_x39_it_stays_parked_until_a_node_has_room(script: Script, how: str) -> None:
+    """With its quota: an ask that comes later gets only what is left of it."""
+    script.configure(QUOTA % 6)
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    script.node("n1", DRAIN)
+    assert script.confirm() == []
+    ask = script.scheduler.application("g").asks["real"]
+    assert ask.state == "Parked"
+    assert everything_holds(script)
+    (reason, *_) = script.scheduler.explain("g", "real").reasons
+    assert reason.startswith("its placeholder is gone, node n1 drains")
+    assert script.schedule() == []
+    assert script.advance(1) == ["FAILED g/real"]  # G32: it asks for nodes
+    script.app("other")
+    script.ask("other", "x", memory=6)
+    if how == "open again":
+        script.node("n1", OPEN)
+    else:
+        script.node("n2", memory=20)
+    where = "n1" if how == "open again" else "n2"
+    assert script.schedule() == [f"new g/real-0 on {where}"]
+    assert everything_holds(script)
+    assert group_counts(script) == (0, 1, 0)
+    script.release("g", "real-0")
+    assert f"new other/x-0 on {where}" in script.schedule()
+
+
+def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> None:
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    script.node("n1", DRAIN)
+    script.confirm()
+    assert allocated(script) == {"node": 0, "queue": 6, "user": 6}
+    assert "g Waiting (wait)" in script.release_ask("g", "real")
+    assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
+    assert everything_holds(script)
+    assert not script.scheduler.partition().stranded
+
+
+def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    script.node("n1", DRAIN)
+    script.confirm()
+    script.remove_app("g")
+    assert everything_holds(script)
+    assert not script.scheduler.partition().stranded
+    script.node("n1", OPEN)
+    assert script.schedule() == []
+
+
+def test_x39_a_daemon_lands_on_the_draining_node_that_it_requires(script: Script) -> None:
+    running_gang(script, count=1)
+    script.node("n2", memory=20)
+    script.node("n1", DRAIN)
+    script.ask("g", "real", group="tg", memory=1, tags={REQUIRED: "n1"})
+    assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
+    assert script.confirm() == ["new g/real-0 on n1"]
