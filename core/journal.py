@@ -140,12 +140,16 @@ class Journal:
 
     def stories(self, entities: Callable[[str, Entity], bool]) -> Iterator[Record]:
         """The records of all entities that are chosen, by lifecycle and entity, newest first."""
+        return map(_record, self.entries_of(entities))
+
+    def entries_of(self, entities: Callable[[str, Entity], bool]) -> Iterator[Entry]:
+        """As ``stories``, not spelled: for a reader that wants to know more of the entities."""
         kept, end, oldest = reversed(self._kept), self.count, self._oldest
         for start, time, cause in reversed(self._marks):
             for seq in range(end - 1, max(start, oldest) - 1, -1):
                 edge, entity = next(kept), next(kept)
                 if entities(edge.lifecycle, entity):
-                    yield _record((seq, time, entity, edge, cause))
+                    yield seq, time, entity, edge, cause
             end = start
 
     def edges(self) -> Counter[Edge]:

@@ -20,6 +20,7 @@ import pytest
 
 from quadriga.core.service import SchedulerService
 from quadriga.core.views import Views
+from quadriga.si import NodeInfo
 from quadriga.si.access import Access
 from quadriga.web.app import create_app
 from quadriga.web.server import WebServer
@@ -362,6 +363,14 @@ def test_who_has_to_go_is_seen_and_for_whom(browser: Any) -> None:
         page.goto(f"{address}application?id=high")
         visit.until(".checks li:has-text('preemption')")
         shot(page, "preempting")
+        page.goto(f"{address}application?id=low")
+        visit.until("h1:has-text('1 being preempted')")
+        scene.do(lambda script: script.node("n1", NodeInfo.DECOMISSION))
+        visit.until("h1:has-text('1 preempted')")
+        visit.until("tr:has-text('pod-3-0'):has-text('Completed'):has-text('to run ask: urgent')")
+        page.goto(f"{address}applications?state=preempted")
+        visit.until("tr:has-text('low'):has-text('1 preempted')")
+        shot(page, "preempted")
 
 
 @pytest.mark.slow

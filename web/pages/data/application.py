@@ -123,6 +123,7 @@ def allocation_rows(allocations: Iterable[Allocation], most: int) -> list[dict[s
             "priority": each.ask.priority,
             "resource": amounts(each.ask.app.partition, each.vector),
             "reason": str(each.reason or ""),
+            "message": each.message,
             "partner": each.partner.uuid if each.partner is not None else "",
         }
         for each in newest[:most]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
+from quadriga.fsm import allocation as life
 from quadriga.web.pages.data.finding import application_of, node_of
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.fsm import Entity
+    from quadriga.fsm.table import Edge
 
 __all__ = ["TakenStory", "application_story", "node_story", "spelled_story"]
 
@@ -63,7 +65,7 @@ def spelled_story(taken: TakenStory) -> dict[str, Any]:
     """The latest records, newest first. ``since`` is the time of the oldest record of anybody that
     is still remembered: what happened earlier is not known here."""
     journal, chosen = taken
-    records = list(islice(journal.stories(chosen), _MOST + 1))
+    records = list(islice(journal.entries_of(chosen), _MOST + 1))
     return {
         "since": journal.since,
         "remembered": len(journal),
@@ -71,15 +73,23 @@ def spelled_story(taken: TakenStory) -> dict[str, Any]:
         "more": len(records) > _MOST,
         "rows": [
             {
-                "seq": each.seq,
-                "time": each.time,
-                "kind": each.key.partition("/")[0],
-                "key": each.key.partition("/")[2],
-                "trigger": each.trigger,
-                "source": each.source,
-                "target": each.target,
-                "cause": each.cause,
+                "seq": seq,
+                "time": time,
+                "kind": edge.lifecycle,
+                "key": entity.key,
+                "trigger": edge.trigger,
+                "source": edge.source,
+                "target": edge.target,
+                "cause": cause,
+                "reason": _reason(entity, edge),
             }
-            for each in records[:_MOST]
+            for seq, time, entity, edge, cause in records[:_MOST]
         ],
     }
+
+
+def _reason(entity: Any, edge: Edge) -> str:
+    """Why the scheduler wanted an allocation back, on its way there and out of it, whoever ended it."""
+    if edge.lifecycle != ALLOCATION.name or life.RELEASING not in (edge.source, edge.target):
+        return ""
+    return ": ".join(filter(None, (entity.reason, entity.message)))

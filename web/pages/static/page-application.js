@@ -166,7 +166,7 @@ const held = (app) => {
   return panel("Allocations", { aside: all > app.held.length ? `the newest ${number(app.held.length)} of ${number(all)}` : all ? number(all) : null }, app.held.length
     ? table("Allocations", [["Allocation"], ["State", "line"], ["Node"], ["Holds", "words"], ["Task group"], ["For", "num"]], app.held.map((each) => ({ key: each.uuid, cells: [
       each.uuid,
-      h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", {}, ` ${each.reason}`) : null),
+      h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", { title: each.message }, ` ${each.reason}`) : null),
       to("node", { id: each.node }, each.node), amounts(each.resource), each.taskGroup, since(each.since)] })))
     : empty("It holds nothing."));
 };
@@ -175,7 +175,7 @@ export function happened(story) {
   return panel("Story", { aside: story.more ? "the latest" : null }, story.rows.length
     ? table("Story", [["When", "num"], ["Who", "path"], ["What", "line"], ["Because of", "path"]], story.rows.map((each) => ({ key: each.seq, cells: [
       at(each.time), h("span", {}, h("small", {}, `${each.kind.replaceAll("_", " ")} `), each.key),
-      h("span", { class: "step" }, each.source, h("i", {}, ` ${each.trigger} \u2192 `), h("b", {}, each.target)), each.cause] })))
+      h("span", { class: "step" }, each.source, h("i", {}, ` ${each.trigger} \u2192 `), h("b", {}, each.target)), h("span", {}, each.cause, each.reason ? h("small", {}, ` ${each.reason}`) : null)] })))
     : empty("Nothing is remembered of it."),
   story.forgotten ? h("p", { class: "key" }, `The journal remembers the latest ${number(story.remembered)} transitions of everybody, since `, at(story.since), ".") : null);
 }

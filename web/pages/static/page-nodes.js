@@ -82,7 +82,7 @@ export const node = {
       panel("Allocations", { aside: row.allocations > data.held.length ? `the newest ${number(data.held.length)} of ${number(row.allocations)}` : number(row.allocations) }, data.held.length
         ? table("Allocations", [["Application"], ["Allocation"], ["State", "line"], ["Holds", "words"], ["Of the node", "num"], ["For", "num"]], data.held.map((each) => ({ key: each.uuid, cells: [
           to("application", { id: each.application }, each.application), each.uuid,
-          h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", {}, ` ${each.reason}`) : null), amounts(each.resource),
+          h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", { title: each.message }, ` ${each.reason}`) : null), amounts(each.resource),
           `${Math.round(Math.max(...types(each.resource).map((type) => percent(each.resource[type], row.capacity[type] || 0))))} %`, since(each.since)] })))
         : empty("Nothing runs here.")),
       data.foreign.length ? panel("What others run here", {}, table("What others run here", [["Key"], ["Uses"], ["May be preempted"]],

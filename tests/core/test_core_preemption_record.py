@@ -1,0 +1,72 @@
+"""What was taken from an application is remembered of it, whatever ends the allocation that was asked
+back: the confirmation, a stop by the resource manager, the node's removal, the application's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quadriga.core.views import Views
+from quadriga.fsm import allocation as life
+from quadriga.si import NodeInfo, TerminationType
+from quadriga.sim.script import Script
+
+from .preemption_side import ask, filled, preempted
+
+ENDS: dict[str, Callable[[Script], object]] = {
+    "confirmed": lambda script: script.confirm(TerminationType.PREEMPTED_BY_SCHEDULER),
+    "stopped": lambda script: script.release("low", "n1-3-0"),
+    "node removed": lambda script: script.node("n1", NodeInfo.DECOMISSION),
+    "application removed": lambda script: script.remove_app("low"),
+}
+
+
+def asked_back() -> Script:
+    """One of the four allocations of ``low`` is asked back for ``high``."""
+    script = filled()
+    script.advance(10)
+    ask(script, "high", "h", vcore=1)
+    script.advance(1)
+    assert preempted(script.schedule()) == ["low/n1-3-0"]
+    return script
+
+
+def test_2_8_an_application_knows_how_much_is_asked_back() -> None:
+    script = asked_back()
+    low, high = (script.scheduler.application(name) for name in ("low", "high"))
+    assert (low.preempting, low.preempted) == (1, 0)
+    assert (high.preempting, high.preempted) == (0, 0)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_2_8_an_allocation_that_was_asked_back_keeps_its_reason_whatever_ends_it(end: str) -> None:
+    script = asked_back()
+    low: Any = script.scheduler.application("low")
+    taken = low.allocations["n1-3-0"]
+    ENDS[end](script)
+    assert taken.state == (life.PREEMPTED if end == "confirmed" else life.COMPLETED)
+    assert taken.reason == life.PREEMPTION
+    assert taken.message.endswith("to run ask: h")
+    assert (low.preempting, low.preempted) == (0, 1)
+    partition = script.scheduler.partition()
+    views = Views(script.scheduler)
+    history = views.application(partition.name, "low")["resourceHistory"]
+    assert [each["vcore"] for each in history["preemptedResource"].values()] == [11]  # 1 for 11 s
+    assert script.scheduler.check() == []
+
+
+def test_2_8_what_was_taken_is_still_known_when_the_application_has_ended() -> None:
+    script = asked_back()
+    script.remove_app("low")
+    ended = next(iter(script.scheduler.partition().ended))
+    assert (ended.app_id, ended.preempted, ended.reason) == ("low", 1, "application removed")
+
+
+def test_2_8_who_loses_nothing_has_nothing_taken() -> None:
+    script = filled()
+    low: Any = script.scheduler.application("low")
+    script.release("low", "n1-3-0")
+    script.node("n1", NodeInfo.DECOMISSION)
+    assert (low.preempting, low.preempted) == (0, 0)
