@@ -86,11 +86,17 @@ def run_show(arguments: Namespace) -> int:
 
 
 def _check(name: str, *, strict: bool) -> tuple[dict[str, Any], Configuration | None]:
-    """What there is to say about one file, and its configuration if it is one: the same keys always,
-    ``checksum`` besides, or ``error`` if it cannot be read."""
+    """What there is to say about one file, and its configuration if it is one: the same keys always
+    (``more``: problems that are not listed), ``checksum`` besides, or ``error`` if it cannot be read."""
     from quadriga.core.config import ConfigError, load
 
-    result: dict[str, Any] = {"file": name, "valid": False, "problems": [], "warnings": []}
+    result: dict[str, Any] = {
+        "file": name,
+        "valid": False,
+        "problems": [],
+        "more": 0,
+        "warnings": [],
+    }
     try:
         configuration = load(_text(name))
     except OSError as error:
@@ -99,7 +105,7 @@ def _check(name: str, *, strict: bool) -> tuple[dict[str, Any], Configuration | 
         return {**result, "error": "not UTF-8 text"}, None
     except ConfigError as error:
         found = {"problems": listed(error.problems), "warnings": listed(error.warnings)}
-        return {**result, **found}, None
+        return {**result, **found, "more": error.more}, None
     return {
         **result,
         "valid": not (strict and configuration.warnings),
@@ -135,8 +141,10 @@ def _tell(result: dict[str, Any], *, quiet: bool, to: TextIO | None = None) -> N
     for kind, found in (("", problems), ("warning: ", [] if quiet else warnings)):
         for each in found:
             print(line(name, each, kind), file=to)
+    if result["more"]:
+        print(f"{name}: and {result['more']} more", file=to)
     if not quiet:
-        counts = ((len(problems), "problem"), (len(warnings), "warning"))
+        counts = ((len(problems) + result["more"], "problem"), (len(warnings), "warning"))
         said = ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts if n)
         verdict = "valid" if result["valid"] else "invalid"
         print(f"{name}: {verdict}{f' ({said})' if said else ''}", file=to)

@@ -6,6 +6,7 @@ page of somebody else can do nothing in a reader's name.
 
 from __future__ import annotations
 
+import re
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from quadriga.si.access import Principal
     from quadriga.web.site import Site
 
-__all__ = ["Guard", "may_change", "principal", "unknown"]
+__all__ = ["Guard", "may_change", "principal", "same_origin", "unknown"]
 
 #: what shows something of the scheduler; whether it lives, and files that anybody has, are no secret
 _DATA: Final = ("/ws/", "/debug/", "/ui/data/")
+
+#: a host and a port, and nothing that a name could hide in: no user, no path
+_HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost)(:[0-9]{1,5})?", re.ASCII)
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
 _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_token"'}
@@ -49,11 +53,8 @@ def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
     A browser that was led here by a page of somebody else says so in ``Origin``, and, where the page
     has made its own name point to this machine, in ``Host``.
     """
-    headers = Headers(scope=scope)
-    host = headers.get("host", "")
-    origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != host:
-        raise Refusal(403, "Requests from pages of another origin cannot change anything")
+    same_origin(scope, "change anything")
+    host = Headers(scope=scope).get("host", "")
     who = principal(site, scope)
     if who is None:
         raise unknown(scope)
@@ -66,23 +67,52 @@ def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
     return who
 
 
+def same_origin(scope: Scope, what: str) -> None:
+    """Raises ``Refusal`` where a page of another origin asks; ``what`` it cannot do."""
+    headers = Headers(scope=scope)
+    origin = headers.get("origin")
+    if origin is None:
+        return
+    try:
+        asks = urlsplit(origin).netloc
+    except ValueError:
+        asks = ""
+    if not asks or asks != headers.get("host", ""):
+        raise Refusal(403, f"Requests from pages of another origin cannot {what}")
+
+
 def _is_local(host: str) -> bool:
     """Whether it names the machine by an address or as localhost, which no name server can change."""
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return False
     try:
-        name = urlsplit(f"//{host}").hostname or ""
+        name = found["name"].strip("[]")
         return name == "localhost" or bool(ip_address(name))
     except ValueError:
         return False
 
 
+def _says_two_lengths(scope: Scope) -> bool:
+    """Whether a server before this one may think that the request ends elsewhere (RFC 9112 6.1)."""
+    names = {name for name, _ in scope["headers"]}
+    return b"content-length" in names and b"transfer-encoding" in names
+
+
 class Guard:
-    """Around the application: where reads need a token, nobody without one sees any data."""
+    """Around the application: a request whose end is not clear is refused, and where reads need a
+    token, nobody without one sees any data."""
 
     def __init__(self, app: ASGIApp, site: Site) -> None:
         self.app = app
         self.site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _says_two_lengths(scope):
+            text = "Content-Length and Transfer-Encoding exclude each other"
+            refused = problem(400, text, {"Connection": "close"})
+            await refused(scope, receive, send)
+            return
         if (
             scope["type"] == "http"
             and self.site.require_token_for_reads

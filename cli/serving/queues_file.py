@@ -45,6 +45,8 @@ class QueuesFile:
         except UnicodeDecodeError:
             raise QueuesFileError([f"{name}: not UTF-8 text"]) from None
         except ConfigError as error:
-            raise QueuesFileError([line(name, each) for each in listed(error.problems)]) from None
+            lines = [line(name, each) for each in listed(error.problems)]
+            more = [f"{name}: and {error.more} more"] if error.more else []
+            raise QueuesFileError(lines + more) from None
         self.warnings = [line(name, each, "warning: ") for each in listed(configuration.warnings)]
         return text

@@ -16,11 +16,11 @@ from quadriga.core.config.acl import ACL, AclError, parse_acl
 from quadriga.core.config.document import as_document, partition_document
 from quadriga.core.config.durations import DurationError, parse_duration, render_duration
 from quadriga.core.config.partitions import read_partitions
-from quadriga.core.config.place import ConfigError, Findings, Place, Problem
+from quadriga.core.config.place import MOST_PROBLEMS, ConfigError, Findings, Place, Problem
 from quadriga.core.config.properties import Properties, inherit, parse_properties
 from quadriga.core.config.quantities import QuantityError, parse_quantity
 from quadriga.core.config.queues import QUEUE_NAME
-from quadriga.core.config.reader import ReadError, read, render_path
+from quadriga.core.config.reader import ReadError, read
 from quadriga.core.config.tree import (
     ChildTemplate,
     Configuration,
@@ -34,6 +34,7 @@ from quadriga.core.config.tree import (
 __all__ = [
     "ACL",
     "DEFAULT_CONFIGURATION",
+    "MOST_PROBLEMS",
     "QUEUE_NAME",
     "AclError",
     "ChildTemplate",
@@ -83,8 +84,10 @@ def load(text: str) -> Configuration:
     """The configuration that `text` describes.
 
     Raises `ConfigError`, and nothing else, with all problems in the order of
-    their lines. An empty text is a configuration without partitions; whether
-    `DEFAULT_CONFIGURATION` should stand in for it is for the caller to say.
+    their lines; of more than `MOST_PROBLEMS` with those found first and the
+    number of the others. An empty text is a configuration without partitions;
+    whether `DEFAULT_CONFIGURATION` should stand in for it is for the caller to
+    say.
 
     `checksum` and `extra` are there because a running configuration is shown
     with them (BEHAVIOUR 2.14): it can be loaded again as it is.
@@ -93,8 +96,10 @@ def load(text: str) -> Configuration:
     try:
         node, repeated = read(text)
     except ReadError as error:
-        raise ConfigError([_problem(error)]) from None
-    findings.problems.extend(map(_problem, repeated))
+        findings.problem(error.path, error.reason, error.line)
+        raise ConfigError(findings.problems) from None
+    for twice in repeated:
+        findings.problem(twice.path, twice.reason, twice.line)
     fields = Place(node, (), findings).fields("partitions", "checksum", "extra")
     fields["checksum"].text()
     extra = fields["extra"].text_map()
@@ -106,7 +111,7 @@ def load(text: str) -> Configuration:
         for found in (findings.problems, findings.warnings)
     )
     if problems:
-        raise ConfigError(problems, warnings)
+        raise ConfigError(problems, warnings, findings.more_problems)
     return Configuration(partitions, checksum(text), tuple(warnings), extra)
 
 
@@ -118,7 +123,3 @@ def checksum(text: str) -> str:
     """
     plain = _CHECKSUM_LINE.sub("", text)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest().upper()
-
-
-def _problem(error: ReadError) -> Problem:
-    return Problem(render_path(error.path), error.reason, error.line)

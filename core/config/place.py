@@ -15,7 +15,12 @@ from typing import Final
 
 from quadriga.core.config.reader import Mapping, Node, Path, Scalar, Sequence, render_path
 
-__all__ = ["ConfigError", "Findings", "Place", "Problem"]
+__all__ = ["MOST_PROBLEMS", "ConfigError", "Findings", "Place", "Problem"]
+
+MOST_PROBLEMS: Final = 100
+"""So many are told of one text; there may be one in every line."""
+#: characters of a path, and of a reason
+_LONGEST: Final = 1000
 
 _INTEGER: Final = re.compile(r"\+?(?:([0-9]+)|0o([0-7]+)|0x([0-9a-fA-F]+))")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -43,22 +48,52 @@ class Problem:
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message lists all of its problems."""
+    """A configuration that cannot be used; the message lists its problems, ``MOST_PROBLEMS`` at most.
 
-    def __init__(self, problems: Iterable[Problem], warnings: Iterable[Problem] = ()) -> None:
+    ``more`` is how many others there are.
+    """
+
+    def __init__(
+        self, problems: Iterable[Problem], warnings: Iterable[Problem] = (), more: int = 0
+    ) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
         self.warnings: tuple[Problem, ...] = tuple(warnings)
-        count = len(self.problems)
-        head = f"the queue configuration has {count} problem{'' if count == 1 else 's'}"
-        super().__init__("\n  ".join([f"{head}:", *map(str, self.problems)]))
+        self.more = more
+        count = len(self.problems) + more
+        head = f"the queue configuration has {count} problem{'' if count == 1 else 's'}:"
+        tail = [f"and {more} more"] if more else []
+        super().__init__("\n  ".join([head, *map(str, self.problems), *tail]))
 
 
 @dataclass(slots=True)
 class Findings:
-    """What one load found: problems refuse the configuration, warnings do not."""
+    """What one load found: problems refuse the configuration, warnings do not.
+
+    The first ``MOST_PROBLEMS`` of each are kept, and those after them counted.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    more_problems: int = 0
+
+    def problem(self, path: Path, reason: str, line: int) -> None:
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(_problem(path, reason, line))
+        else:
+            self.more_problems += 1
+
+    def warning(self, path: Path, reason: str, line: int) -> None:
+        if len(self.warnings) < MOST_PROBLEMS:
+            self.warnings.append(_problem(path, reason, line))
+
+
+def _problem(path: Path, reason: str, line: int) -> Problem:
+    return Problem(_cut(render_path(path)), _cut(reason), line)
+
+
+def _cut(text: str) -> str:
+    """What is written may be as long as the whole text, and is cited in each problem."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 class Place:
@@ -86,11 +121,11 @@ class Place:
 
     def problem(self, reason: str) -> None:
         """Refuse the configuration for what is here."""
-        self._findings.problems.append(Problem(render_path(self.path), reason, self._line))
+        self._findings.problem(self.path, reason, self._line)
 
     def warning(self, reason: str) -> None:
         """Note that what is here has no effect."""
-        self._findings.warnings.append(Problem(render_path(self.path), reason, self._line))
+        self._findings.warning(self.path, reason, self._line)
 
     def at(self, key: str) -> Place:
         """The place of `key` if the mapping here has it, otherwise this place; reports nothing."""

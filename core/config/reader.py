@@ -42,6 +42,9 @@ __all__ = [
 MOST_BYTES: Final = 3 * 1024 * 1024
 """Kubernetes keeps a ConfigMap below 1 MiB, so this leaves room."""
 MOST_NODES: Final = 500_000
+LEAST_NODES: Final = 20_000
+"""A text may have as many values as it has characters, and so many in any case: only aliases make
+more of them, and each takes time to check."""
 MOST_DEPTH: Final = 200
 """Two levels a queue."""
 
@@ -114,7 +117,7 @@ def read(text: str) -> tuple[Node | None, list[ReadError]]:
         raise ReadError(f"the text is longer than {MOST_BYTES} bytes")
     if _LONG_RUN in text:
         raise ReadError(f"more than {len(_LONG_RUN) - 1} exclamation marks in a row")
-    builder = _Builder()
+    builder = _Builder(min(MOST_NODES, max(LEAST_NODES, len(text))))
     for event in _events(text):
         builder.take(event)
     return builder.root, builder.repeated
@@ -154,7 +157,8 @@ class _Open:
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self.root: Node | None = None
         self.repeated: list[ReadError] = []
         self._open: list[_Open] = []
@@ -232,8 +236,8 @@ class _Builder:
             into.key, into.merging = key, merge and key == "<<"
             return
         into.node.weight += node.weight
-        if into.node.weight > MOST_NODES:
-            raise self._error(f"with its aliases unfolded, more than {MOST_NODES} values", line)
+        if into.node.weight > self._most:
+            raise self._error(f"with its aliases unfolded, more than {self._most} values", line)
         if isinstance(into.node, Sequence):
             into.node.items.append(node)
             return

@@ -9,7 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
 from quadriga.core.config import ConfigError, Configuration, load
-from quadriga.core.config.reader import MOST_BYTES
+from quadriga.core.config.reader import MOST_BYTES, Mapping, read
 
 ROOT = "partitions: [{queues: [{name: root, %s}]}]"
 
@@ -98,8 +98,20 @@ def test_an_alias_bomb_is_refused_before_it_unfolds() -> None:
     for level in range(1, 12):
         lines.append(f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]")
     ((path, reason),) = refused("\n".join(lines))
-    assert path.startswith("a5")
+    assert path.startswith("a4")
     assert "aliases unfolded" in reason
+
+
+def test_aliases_may_stand_for_as_much_as_a_text_that_is_written_out() -> None:
+    def text(uses: int, comment: int) -> str:
+        return f"a: &a [{'x, ' * 99}x]\nb: [{'*a, ' * uses}]\n#{'c' * comment}"
+
+    node, _ = read(text(195, 0))
+    assert isinstance(node, Mapping) and node.weight > 19_000
+    ((_, reason),) = refused(text(205, 0))
+    assert "more than 20000 values" in reason
+    node, _ = read(text(205, 25_000))
+    assert isinstance(node, Mapping) and node.weight > 20_000
 
 
 def test_scalars_are_those_of_yaml_1_2() -> None:

@@ -258,6 +258,27 @@ async def test_what_breaks_off_is_nobodys_bug(
             assert b"HTTP/1.1 500" not in said
 
 
+@pytest.mark.parametrize("path", ["/ws/v1/validate-conf", "/ws/v1/clusters", "/livez", "/"])
+async def test_two_lengths_are_refused_and_what_follows_is_not_read(
+    path: str, dist: Path, no_bugs: None
+) -> None:
+    """RFC 9112 6.1: where a proxy believes the one and this server the other, the rest of one request
+    would be the next one."""
+    both = ("Content-Length: 5", "Transfer-Encoding: chunked")
+    async with server(dist) as port:
+        for lengths in (both, both[::-1], (both[0].lower(), both[1].upper())):
+            head = "\r\n".join((f"POST {path} HTTP/1.1", "Host: 127.0.0.1", *lengths))
+            smuggled = "GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            data = f"{head}\r\n\r\n0\r\n\r\n{smuggled}".encode()
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(data)
+            async with asyncio.timeout(PATIENCE):
+                said = await reader.read()  # until the server closes
+            writer.close()
+            assert said.startswith(b"HTTP/1.1 400 "), said[:300]
+            assert said.count(b"HTTP/1.1 ") == 1, said
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "seed", range(*map(int, os.environ.get("QUADRIGA_FUZZ_SEEDS", "10:12").split(":")))

@@ -200,6 +200,14 @@ async def test_a_page_of_somebody_else_changes_nothing() -> None:
             assert await put(Origin="null") == 403
             assert await put(Host="evil.example", Origin="http://evil.example") == 403
             assert await put(Host="evil.example") == 403
+            for host in (
+                "evil@127.0.0.1",
+                "127.0.0.1@evil",
+                "127.0.0.1/evil",
+                "127.0.0.1?",
+                "[::1",
+            ):
+                assert await put(Host=host) == 403, host
             # it asks before it sends a PUT, and is not allowed to
             allowed = (await client.options("/ws/v1/config")).headers[
                 "access-control-allow-methods"

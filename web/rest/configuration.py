@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quadriga.core.config import ConfigError, checksum, load
+from quadriga.core.config import checksum
+from quadriga.core.registration import read_configuration
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.web.answers import JSON, YAML, Refusal, json_answer, text_answer
-from quadriga.web.guard import may_change
+from quadriga.web.guard import may_change, same_origin
 from quadriga.web.resource import Body, Operation, Query, Resource, read_body
+from quadriga.web.rest.checking import Desk, verdict
 from quadriga.web.rest.objects import ConfigurationObject, ReloadObject, ValidationObject
 
 if TYPE_CHECKING:
@@ -23,13 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LONGEST", "resources"]
 
-T = TypeVar("T")
-
 #: bytes of a configuration; a ConfigMap, where YuniKorn's comes from, holds as much
 LONGEST: Final = 1 << 20
-
-#: configurations that are checked at a time, and that may wait for it: a long one takes seconds
-_AT_A_TIME, _MAY_WAIT = 1, 8
 
 _RM: Final = Query(
     "rmID", {"type": "string"}, "The resource manager, by default the first by name."
@@ -52,27 +48,8 @@ _TEXT: Final = Body(
 )
 
 
-class _Desk:
-    """Where configurations are read, which takes time and is nobody else's: in a thread, one by one."""
-
-    def __init__(self) -> None:
-        self._room = asyncio.Semaphore(_AT_A_TIME)
-        self._waiting = 0
-
-    async def call(self, work: Callable[..., T], *args: Any) -> T:
-        """Do it when it has its turn. Raises ``Refusal`` (503) where too much waits."""
-        if self._waiting >= _MAY_WAIT:
-            raise Refusal(503, "Too many configurations are being checked", {"Retry-After": "5"})
-        self._waiting += 1
-        try:
-            async with self._room:
-                return await asyncio.to_thread(work, *args)
-        finally:
-            self._waiting -= 1
-
-
 def resources(site: Site) -> list[Resource]:
-    desk = _Desk()
+    desk = Desk()
 
     async def running(rm_id: str | None) -> dict[str, Any]:
         def look(scheduler: Scheduler) -> dict[str, Any]:
@@ -91,10 +68,11 @@ def resources(site: Site) -> list[Resource]:
         return text_answer(await asyncio.to_thread(as_yaml, found), YAML)
 
     async def checked(request: Request) -> Response:
+        same_origin(request.scope, "have anything checked")
         text = _decoded(await read_body(request, LONGEST))
         if text is None:
             return json_answer({"allowed": False, "reason": "the configuration is not UTF-8"})
-        return json_answer(await desk.call(site.views.validate_configuration, text))
+        return json_answer(await desk.call(verdict, text))
 
     async def changed(request: Request) -> Response:
         rm_id = request.query_params.get("rmID", "")
@@ -109,7 +87,7 @@ def resources(site: Site) -> list[Resource]:
         extra = await desk.call(_settings, text)
         if extra and not rm_id and extra != (await running(None))["extra"]:
             raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
-        await desk.call(_change, site, rm_id, text, extra)
+        await desk.call(asyncio.to_thread, _change, site, rm_id, text, extra)
         answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}
         return json_answer(answer)
 
@@ -135,7 +113,7 @@ def resources(site: Site) -> list[Resource]:
         checked,
         "Whether a configuration would be taken; changes nothing.",
         {JSON: ValidationObject},
-        (408, 413, 503),
+        (403, 408, 413, 503),
         body=_TEXT,
     )
     return [
@@ -151,13 +129,15 @@ def _decoded(body: bytes) -> str | None:
         return None
 
 
-def _settings(text: str) -> dict[str, str]:
-    """The resource manager's settings in the text. Raises ``Refusal`` with every problem of it: here
+async def _settings(text: str) -> dict[str, str]:
+    """The resource manager's settings in the text. Raises ``Refusal`` with the problems of it: here
     first, where what is wrong costs the scheduler nothing."""
-    try:
-        return load(text).extra
-    except ConfigError as error:
-        raise Refusal(400, str(error)) from None
+    found = await verdict(text)
+    if not found["allowed"]:
+        raise Refusal(400, found["reason"])
+    # the service, which reads the same text next, finds it read
+    configuration = await asyncio.to_thread(read_configuration, "PUT", text)
+    return configuration.extra
 
 
 def _change(site: Site, rm_id: str, text: str, extra: dict[str, str]) -> None:
