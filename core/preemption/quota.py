@@ -111,8 +111,8 @@ def enforce(kernel: Kernel, queue: Queue) -> None:
                 _give_back(kernel, run, below, excess_of(queue))
         log = queue.partition.rm.events
         if log is not None and (run.candidates or not queue.leaf):
-            numbers = len(run.candidates), len(run.victims)
-            happenings.quota_enforced(log, queue, run.excess, run.claimed, *numbers)
+            could_go, go = len(run.candidates), len(run.victims)
+            happenings.quota_enforced(log, queue, run.excess, run.claimed, could_go, go)
     watch_quotas(kernel, queue.partition)
 
 

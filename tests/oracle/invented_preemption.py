@@ -16,14 +16,16 @@ Step = dict[str, Any]
 _STEPS = ("schedule", "advance", "confirm", "release", "idle", "low", "drain")
 
 
-def invent_preemption(seed: int, length: int = 110) -> list[Step]:
-    """The same steps for the same seed."""
-    return _Inventor(random.Random(seed)).steps(length)
+def invent_preemption(seed: int, length: int = 110, *, below_a_max: bool = False) -> list[Step]:
+    """The same steps for the same seed. ``below_a_max``: the high queues share a parent that has a
+    max with low ones, and a low queue is outside."""
+    return _Inventor(random.Random(seed), below_a_max).steps(length)
 
 
 class _Inventor:
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, below_a_max: bool) -> None:
         self.rng = rng
+        self.below_a_max = below_a_max
         self.serial = 0
         #: all asks and all nodes alike, as in the shared scenarios
         self.uniform = rng.random() < 0.5
@@ -35,7 +37,8 @@ class _Inventor:
 
     def steps(self, length: int) -> list[Step]:
         rng = self.rng
-        steps: list[Step] = [{"op": "register", "config": self.config()}]
+        config = self.config_below_a_max() if self.below_a_max else self.config()
+        steps: list[Step] = [{"op": "register", "config": config}]
         nodes = [f"n{at:02}" for at in range(rng.randint(2, 5))]
         for node in nodes:
             memory, vcore = (50, 50) if self.uniform else rng.choices((30, 50, 80), k=2)
@@ -126,6 +129,20 @@ class _Inventor:
             guaranteed, most = rng.choice((0, 50, 50, 80)), rng.choice((0, 0, 100))
             lines += _queue(name, "          ", properties, guaranteed=guaranteed, most=most)
             self.high.append(f"root.{name}")
+        return "\n".join(lines) + "\n"
+
+    def config_below_a_max(self) -> str:
+        rng = self.rng
+        lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
+        lines += ['        submitacl: "*"', "        queues:"]
+        lines += _queue("a-low", "          ", guaranteed=rng.choice((0, 20)))
+        lines += _queue("p", "          ", most=rng.choice((80, 100, 120)))
+        lines.append("            queues:")
+        lines += _queue("b-low", "              ", guaranteed=rng.choice((10, 20)))
+        high = {"preemption.delay": "1s"}
+        lines += _queue("c-high", "              ", high, guaranteed=rng.choice((30, 50)))
+        self.low += ["root.a-low", "root.p.b-low"]
+        self.high.append("root.p.c-high")
         return "\n".join(lines) + "\n"
 
 

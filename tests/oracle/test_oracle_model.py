@@ -106,6 +106,13 @@ def test_ours_preempts_like_the_model(seed: int) -> None:
     ours_is_like_the_model(invent_preemption(seed))
 
 
+@pytest.mark.parametrize("seed", [*range(30, 40), 116, 133])
+def test_2_21_ours_preempts_inside_a_full_queue_like_the_model(seed: int) -> None:
+    """In 36, 116 and 133 the fence decides who goes. Not on all that there are, as below: where a
+    quota stops the asks it matters more often which of several alike has tried when."""
+    ours_is_like_the_model(invent_preemption(seed, below_a_max=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1_000, 1_300))
 def test_ours_decides_like_the_model_on_many(seed: int) -> None:
