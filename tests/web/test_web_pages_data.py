@@ -256,8 +256,11 @@ async def test_applications_come_a_page_at_a_time(client: httpx.AsyncClient) -> 
     assert (await get(client, "applications", offset=1000))["rows"] == []
 
 
+#: lists that come a page at a time
 SORTS = {
-    source.name: source.parameters["sort"] for source in SOURCES if "sort" in source.parameters
+    source.name: source.parameters["sort"]
+    for source in SOURCES
+    if {"sort", "offset"} <= set(source.parameters)
 }
 
 
@@ -317,6 +320,28 @@ async def test_nodes_and_people_sort(client: httpx.AsyncClient) -> None:
     assert (await first("people", "name", sort="-holds"))[:2] == ["deploy", "mona"]
     running = await first("people", "running", sort="-running", kind="groups")
     assert running == sorted(running, reverse=True)
+
+
+async def test_allocations_sort_on_the_pages_of_applications_and_nodes(
+    client: httpx.AsyncClient,
+) -> None:
+    async def held(name: str, **asked: str) -> list[Any]:
+        found: list[Any] = (await get(client, name, **asked))["held"]
+        return found
+
+    newest = await held("application", id="web-shop")
+    for name, key in {
+        "key": lambda each: each["uuid"],
+        "node": lambda each: each["node"],
+        "since": lambda each: -each["since"],
+        "holds": lambda each: each["resource"]["vcore"],
+    }.items():
+        for sort, turned in ((name, False), (f"-{name}", True)):
+            found = await held("application", id="web-shop", sort=sort)
+            assert found == sorted(newest, key=key, reverse=turned), sort
+    apps = [each["application"] for each in await held("node", id="node-03", sort="-application")]
+    assert len(set(apps)) > 1
+    assert apps == sorted(apps, reverse=True)
 
 
 async def test_pending_is_one_word_and_the_filter_finds_what_the_cards_count(

@@ -91,8 +91,10 @@ SOURCES: Final = (
     Source(
         "application",
         "one application: states, task groups, asks, allocations",
-        _ID,
-        lambda site, core, asked: application.application(core, asked["partition"], asked["id"]),
+        {**_ID, "sort": Text(among=application.SORTS)},
+        lambda site, core, asked: application.application(
+            core, asked["partition"], asked["id"], asked["sort"]
+        ),
     ),
     Source(
         "waits",
@@ -125,8 +127,8 @@ SOURCES: Final = (
     Source(
         "node",
         "one node and what runs there",
-        _ID,
-        lambda site, core, asked: nodes.node(core, asked["partition"], asked["id"]),
+        {**_ID, "sort": Text(among=application.SORTS)},
+        lambda site, core, asked: nodes.node(core, asked["partition"], asked["id"], asked["sort"]),
     ),
     Source(
         "node-story",

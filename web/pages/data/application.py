@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.views import NotFound
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
 from quadriga.web.pages.data.ended import ended_application
 from quadriga.web.pages.data.finding import application_of
+from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from quadriga.core import Scheduler
-    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.partition import Partition
 
-__all__ = ["allocation_rows", "application", "waits"]
+__all__ = ["SORTS", "allocation_rows", "application", "waits"]
 
 #: kinds of asks, and allocations, in one answer
 _KINDS: Final = 50
 _ALLOCATIONS: Final = 200
 
+#: by what allocations can be sorted; where that is equal the newest comes first
+_KEYS: Final[dict[str, Callable[[Allocation, Mapping[int, int]], Any]]] = {
+    "application": lambda each, whole: each.ask.app.app_id,
+    "key": lambda each, whole: each.uuid,
+    "state": lambda each, whole: each.state,
+    "node": lambda each, whole: each.node.node_id,
+    "holds": lambda each, whole: share(each.vector, whole),
+    "group": lambda each, whole: each.ask.task_group,
+    "since": lambda each, whole: -each.created,
+}
+SORTS: Final = ("", *both_ways(_KEYS))
 
-def application(scheduler: Scheduler, partition: str, app_id: str) -> dict[str, Any]:
+
+def application(
+    scheduler: Scheduler, partition: str, app_id: str, sort: str = ""
+) -> dict[str, Any]:
     """Everything about it but its story. ``history`` has every state that it entered, with the time.
 
-    Asks that differ in nothing a decision looks at are one row. Allocations are the newest ones;
-    ``allocations`` and ``placeholders`` of ``row`` say how many there are.
+    Asks that differ in nothing a decision looks at are one row. Allocations are the newest ones,
+    or the first ones of a ``sort``; ``allocations`` and ``placeholders`` of ``row`` say how many there are.
     """
     app = application_of(scheduler, partition, app_id)
     if isinstance(app, EndedApplication):
@@ -67,7 +84,7 @@ def application(scheduler: Scheduler, partition: str, app_id: str) -> dict[str, 
         ],
         "asks": [_kind(asks) for asks in kinds[:_KINDS]],
         "kindsOfAsks": len(kinds),
-        "held": allocation_rows(held, _ALLOCATIONS),
+        "held": allocation_rows(app.partition, held, _ALLOCATIONS, sort),
         "limits": _limits(app),
     }
 
@@ -107,9 +124,14 @@ def _kind(asks: list[Ask]) -> dict[str, Any]:
     }
 
 
-def allocation_rows(allocations: Iterable[Allocation], most: int) -> list[dict[str, Any]]:
-    """The newest ``most`` of them."""
+def allocation_rows(
+    partition: Partition, allocations: Iterable[Allocation], most: int, sort: str
+) -> list[dict[str, Any]]:
+    """The newest ``most`` of them, or the first of a ``sort``."""
     newest = sorted(allocations, key=lambda each: (-each.created, each.key))
+    if sort:
+        whole = {place: size for place, size in enumerate(partition.capacity) if size}
+        newest = in_order(newest, sort, lambda key, each: _KEYS[key](each, whole))
     return [
         {
             "application": each.ask.app.app_id,

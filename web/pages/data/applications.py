@@ -45,6 +45,9 @@ def _held(app: Known) -> int:
     return len(app.allocations) + len(app.placeholders)
 
 
+#: states in the order of a life
+_RANK: Final[dict[str, int]] = {state: place for place, state in enumerate(APPLICATION.states)}
+
 #: by what the list can be sorted; where that is equal the newest comes first
 _KEYS: Final[dict[str, Key]] = {
     "id": lambda app, now, whole: app.app_id,
@@ -57,8 +60,6 @@ _KEYS: Final[dict[str, Key]] = {
     "holds": lambda app, now, whole: share(app.allocated, whole),
     "age": lambda app, now, whole: _age(app, now),
 }
-_RANK: Final = {state: place for place, state in enumerate(APPLICATION.states)}
-
 SORTS: Final = ("", *both_ways(_KEYS))
 
 

@@ -160,8 +160,8 @@ def _reservations(node: Node) -> list[dict[str, Any]]:
     ][:10]
 
 
-def node(scheduler: Scheduler, partition: str, node_id: str) -> dict[str, Any]:
-    """One node with its newest allocations and what others run on it."""
+def node(scheduler: Scheduler, partition: str, node_id: str, sort: str = "") -> dict[str, Any]:
+    """One node with its newest allocations, or the first of a ``sort``, and what others run on it."""
     one = node_of(scheduler, partition, node_id)
     foreign = sorted(one.foreign.items())[:_ALLOCATIONS]
     return {
@@ -169,7 +169,7 @@ def node(scheduler: Scheduler, partition: str, node_id: str) -> dict[str, Any]:
         "types": list(amounts(one.partition, one.total)),
         "row": _row(one),
         "attributes": dict(sorted(one.attributes.items())),
-        "held": allocation_rows(one.allocations, _ALLOCATIONS),
+        "held": allocation_rows(one.partition, one.allocations, _ALLOCATIONS, sort),
         "foreign": [
             {
                 "key": key,

@@ -1,14 +1,14 @@
 // One application: where it is in its life, why it waits, what happened, what it asks for and holds.
 
 import { h } from "./dom.js";
-import { bar, at, bars, chip, empty, facts, gang, occasion, panel, preempted, since, stateName, table, to } from "./parts.js";
+import { bar, at, bars, chip, empty, facts, gang, occasion, panel, preempted, since, sortable, stateName, table, to } from "./parts.js";
 import { picture } from "./picture.js";
 import { amount, amounts, called, duration, now, number, plain } from "./units.js";
 
 export const application = {
   title: ({ id }) => id || "Application",
-  data: ({ partition, id, ask }) => ({
-    app: { partition, id },
+  data: ({ partition, id, ask, sort }) => ({
+    app: { partition, id, sort },
     waits: { optional: { partition, id, ask }, otherwise: { partition, id } },
     story: { partition, id },
     events: { about: id, limit: 30 },
@@ -37,7 +37,7 @@ export const application = {
       app.asks.length ? why(app, waits, context) : null,
       app.style && app.limits.length ? limitsPart(app) : null,
       asks(app, waits, context),
-      held(app),
+      held(app, context),
       happened(story),
       panel("Events", { aside: to("events", { about: row.id }, "all") }, events.rows.length
         ? table("Events", [["When", "num"], ["What", "line"], ["Reference"], ["Text", "words"]], events.rows.map((each) => ({ key: each.id, cells: [at(each.time), occasion(each), each.object === row.id ? each.reference : each.object, plain(each.text)] })))
@@ -161,10 +161,14 @@ const asks = (app, waits, context) => panel("Asks", {}, app.asks.length
     ] })), app.kindsOfAsks > app.asks.length ? h("caption", {}, `${number(app.kindsOfAsks)} kinds, of which ${number(app.asks.length)} are shown`) : null)
   : empty("It asks for nothing."));
 
-const held = (app) => {
+/** Which of the allocations are shown, if not all. */
+export const shown = (rows, all, sort) => (all > rows.length ? `the ${sort ? "first" : "newest"} ${number(rows.length)} of ${number(all)}` : all ? number(all) : null);
+
+const held = (app, { params, set }) => {
+  const { sort } = params();
   const all = app.row.allocations + app.row.placeholders;
-  return panel("Allocations", { aside: all > app.held.length ? `the newest ${number(app.held.length)} of ${number(all)}` : all ? number(all) : null }, app.held.length
-    ? table("Allocations", [["Allocation"], ["State", "line"], ["Node"], ["Holds", "words"], ["Task group"], ["For", "num"]], app.held.map((each) => ({ key: each.uuid, cells: [
+  return panel("Allocations", { aside: shown(app.held, all, sort) }, app.held.length
+    ? table("Allocations", sortable([["Allocation", "", "key"], ["State", "line", "state"], ["Node", "", "node"], ["Holds", "words", "holds", true], ["Task group", "", "group"], ["For", "num", "since"]], sort, set), app.held.map((each) => ({ key: each.uuid, cells: [
       each.uuid,
       h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", { title: each.message }, ` ${each.reason}`) : null),
       to("node", { id: each.node }, each.node), amounts(each.resource), each.taskGroup, since(each.since)] })))

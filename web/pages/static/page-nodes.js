@@ -1,7 +1,7 @@
 // Nodes: how full all are, a page of them, and one with what runs there.
 
 import { h } from "./dom.js";
-import { happened } from "./page-application.js";
+import { happened, shown } from "./page-application.js";
 import { bar, bars, chip, empty, facts, field, filters, pager, panel, since, sortable, table, to } from "./parts.js";
 import { picture } from "./picture.js";
 import { amounts, number, percent, types } from "./units.js";
@@ -68,9 +68,9 @@ function heat(list, set) {
 
 export const node = {
   title: ({ id }) => id || "Node",
-  data: ({ partition, id }) => ({ node: { partition, id }, story: { partition, id }, pictures: {} }),
+  data: ({ partition, id, sort }) => ({ node: { partition, id, sort }, story: { partition, id }, pictures: {} }),
   reads: { story: "node-story" },
-  draw: ({ node: data, story, pictures }) => {
+  draw: ({ node: data, story, pictures }, { params, set }) => {
     const row = data.row;
     return [
       h("h1", {}, row.id, " ", chip(row.state), row.unhealthy ? chip("not ready", "bad") : null),
@@ -79,8 +79,8 @@ export const node = {
         panel("What it is", {}, facts([["Host", row.host], ["Rack", row.rack], ...Object.entries(data.attributes)]))),
       row.reservations.length ? panel("Reserved for", {}, h("ul", { class: "plain" }, row.reservations.map((each) => h("li", { key: each.ask },
         to("application", { id: each.application, ask: each.ask }, `${each.application}, ask ${each.ask}`), ", for ", since(each.since))))) : null,
-      panel("Allocations", { aside: row.allocations > data.held.length ? `the newest ${number(data.held.length)} of ${number(row.allocations)}` : number(row.allocations) }, data.held.length
-        ? table("Allocations", [["Application"], ["Allocation"], ["State", "line"], ["Holds", "words"], ["Of the node", "num"], ["For", "num"]], data.held.map((each) => ({ key: each.uuid, cells: [
+      panel("Allocations", { aside: shown(data.held, row.allocations, params().sort) }, data.held.length
+        ? table("Allocations", sortable([["Application", "", "application"], ["Allocation", "", "key"], ["State", "line", "state"], ["Holds", "words", "holds", true], ["Of the node", "num"], ["For", "num", "since"]], params().sort, set), data.held.map((each) => ({ key: each.uuid, cells: [
           to("application", { id: each.application }, each.application), each.uuid,
           h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", { title: each.message }, ` ${each.reason}`) : null), amounts(each.resource),
           `${Math.round(Math.max(...types(each.resource).map((type) => percent(each.resource[type], row.capacity[type] || 0))))} %`, since(each.since)] })))
