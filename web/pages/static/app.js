@@ -146,7 +146,7 @@ function failed(error) {
     sessionStorage.removeItem("token"); // a wrong one would only be sent again
     banner.hidden = false;
     show(banner, tokenForm(Boolean(error.token)));
-    if (!last) show(content, []);
+    if (!last) show(content, h("p", { class: "empty" }, "Nothing is shown without a token."));
     byId("token").focus();
     return;
   }
