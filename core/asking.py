@@ -12,6 +12,7 @@ from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, Terms
+from quadriga.core.outbox import BY_SCHEDULER
 from quadriga.core.refusal import Refused
 from quadriga.core.resources import Vector
 from quadriga.core.tags import tag
@@ -49,9 +50,6 @@ __all__ = [
     "release_asks",
     "take_up",
 ]
-
-#: what the resource manager may say to take asks back; other types confirm what the core did (R2)
-_TAKEN_BACK = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 
 #: so many different resources are remembered as they came
 _READ_LIMIT: Final = 10_000
@@ -281,7 +279,7 @@ def release_asks(
     removed = Removed()
     dropped: list[Ask] = []
     for release in releases:
-        if release.terminationType not in _TAKEN_BACK:
+        if release.terminationType in BY_SCHEDULER:
             kernel.note(f"confirmation of ask release {release.allocationKey!r} dropped (X8)")
             continue
         asks = _named(rm, release)

@@ -14,6 +14,7 @@ from quadriga.core import books, tags
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.foreign import ForeignAllocation
+from quadriga.core.outbox import BY_SCHEDULER
 from quadriga.core.resources import Vector
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import AllocationRelease, TerminationType
@@ -28,9 +29,6 @@ __all__ = ["is_foreign", "leave_with", "occupy", "problem_of", "release", "take_
 
 #: how the release of a foreign allocation is answered
 _TEXT = "foreign allocation remove as per RM request"
-
-#: what the resource manager says of its own accord; other types only confirm, and are not answered
-_STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 
 
 def is_foreign(message: AllocationMessage) -> bool:
@@ -93,7 +91,7 @@ def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> 
         return
     del known.node.foreign[key]
     _change(known.node, known.vector, ())
-    if message.terminationType in _STOPPED:
+    if message.terminationType not in BY_SCHEDULER:  # others only confirm, and are not answered
         kernel.outbox.released_foreign(known, TerminationType.STOPPED_BY_RM, _TEXT)
 
 

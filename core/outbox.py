@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["TERMINATION", "Outbox", "Output"]
+__all__ = ["BY_SCHEDULER", "TERMINATION", "Outbox", "Output"]
 
 Message = (
     AllocationResponse
@@ -54,6 +54,9 @@ TERMINATION = {
     PREEMPTION: TerminationType.PREEMPTED_BY_SCHEDULER,
     REPLACEMENT: TerminationType.PLACEHOLDER_REPLACED,
 }
+#: types that the scheduler creates and the resource manager confirms (R2). Every other one that comes in
+#: is taken as STOPPED_BY_RM, also one that the enumeration does not have, and is answered (R3, X30)
+BY_SCHEDULER: Final = frozenset(TERMINATION.values())
 
 
 class Output(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core import foreign, replacement
 from quadriga.core.ending import Removed, drop_ask, end_allocation
 from quadriga.core.kernel import Kernel
-from quadriga.core.outbox import TERMINATION
+from quadriga.core.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.fsm import allocation as life
 from quadriga.si import AllocationRelease, RequestError, TerminationType
 
@@ -25,9 +25,6 @@ _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 
 _TEXT = "allocation remove as per RM request"
 _ASK_TEXT = "ask released as per RM request"
-
-#: what the resource manager creates; every other type confirms a release by the core (R2, X30)
-_STOPPED = {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
 
 
 def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -> None:
@@ -68,8 +65,9 @@ def release_allocations(
                 f"{release.applicationID!r} ignored: the allocation is over (X46)"
             )
             continue
+        stops = release.terminationType not in BY_SCHEDULER
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
-        if ask is not None and ask.terms.by_key and release.terminationType in _STOPPED:  # X45
+        if ask is not None and ask.terms.by_key and stops:  # X45
             drop_ask(kernel, ask, timed_out=False)
             removed.ask(ask)
             taken_back.append(ask)
@@ -79,7 +77,7 @@ def release_allocations(
                 f"application {release.applicationID!r} ignored (X32)"
             )
         for allocation in named:
-            if release.terminationType in _STOPPED:
+            if stops:
                 end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
                 stopped.append(allocation)
             elif TERMINATION.get(allocation.reason or "") != release.terminationType:
@@ -149,7 +147,7 @@ def _is_late(
     these allocations that were asked back."""
     kind = release.terminationType
     partition = rm.partitions.get(release.partitionName or "default")
-    if partition is None or kind in _STOPPED:
+    if partition is None or kind not in BY_SCHEDULER:
         return False
     if any(TERMINATION.get(each.reason or "") == kind for each in named):
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from typing import Final
+from typing import Final, SupportsIndex
 
 from quadriga.core import (
     deadlines,
@@ -51,18 +51,35 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 
-__all__ = ["Predicate", "PreemptionPredicate", "Scheduler"]
+__all__ = ["Predicate", "PreemptionPredicate", "Scheduler", "check_time"]
 
 Predicate = Callable[[str, str, bool], str | None]
 PreemptionPredicate = Callable[[str, str, list[str], int], int | None]
 
 
+#: an int; where it were declared as one, a compiled wheel would refuse others with ``TypeError``
+Time = SupportsIndex
+
+#: no time is later (ns): the sum of a time and a duration is still within 63 bits
+_LATEST: Final = 1 << 62
 #: with a budget, a resource manager may have at least so many decisions made before the next one
 _TURN: Final = 64
 
 
+def check_time(now: Time, latest: int) -> int:
+    """The time, if it is one and not before the latest. Raises ``RequestError``."""
+    if type(now) is not int:  # nor a bool
+        kind = type(now).__name__
+        raise RequestError("time", "now", f"has to be an integer (ns), and is of type {kind}")
+    if not -_LATEST <= now <= _LATEST:  # not spelled: it may have any number of digits
+        raise RequestError("time", "now", "is beyond 2^62 ns")
+    if now < latest:
+        raise RequestError("time", "now", f"went back from {latest} to {now} ns")
+    return now
+
+
 class Scheduler:
-    """All times are integer ns of any one clock that does not go back."""
+    """All times are integer ns of any one clock that does not go back, up to 2^62."""
 
     def __init__(self, options: Options | None = None) -> None:
         options = options or Options()
@@ -83,7 +100,7 @@ class Scheduler:
     def apply(
         self,
         message: RegisterResourceManagerRequest | UpdateConfigurationRequest | Request,
-        now: int,
+        now: Time,
     ) -> list[Output]:
         """Apply one message and return what it made the scheduler say.
 
@@ -104,7 +121,7 @@ class Scheduler:
         return kernel.outbox.take()
 
     def schedule(
-        self, now: int, limit: int | None = None, budget: int | None = None
+        self, now: Time, limit: int | None = None, budget: int | None = None
     ) -> list[Output]:
         """Make decisions, one at a time, until there are none to make.
 
@@ -156,10 +173,10 @@ class Scheduler:
         first = sum(own[0].rm.rm_id < self._next for own in owners)
         return owners[first:] + owners[:first]
 
-    def advance(self, now: int) -> list[Output]:
+    def advance(self, now: Time) -> list[Output]:
         """Let every timer up to ``now`` fire, each at its own instant."""
         kernel = self._advance_to(now)
-        self._ring(now)
+        self._ring(kernel.now)
         return kernel.outbox.take()
 
     def next_deadline(self) -> int | None:
@@ -206,19 +223,19 @@ class Scheduler:
         that a driver can time it. Nothing of it is looked at here: there is no clock inside."""
         self._kernel.measure = measure
 
-    def disconnect(self, rm_id: str, now: int) -> list[Output]:
+    def disconnect(self, rm_id: str, now: Time) -> list[Output]:
         """The connection is lost: not scheduled until it is back, forgotten after a time (I6)."""
         return self._connection(rm_id, life.DISCONNECT, now)
 
-    def reconnect(self, rm_id: str, now: int) -> list[Output]:
+    def reconnect(self, rm_id: str, now: Time) -> list[Output]:
         """The connection is back in time: nothing was lost."""
         return self._connection(rm_id, life.RECONNECT, now)
 
-    def shutdown(self, rm_id: str, now: int) -> list[Output]:
+    def shutdown(self, rm_id: str, now: Time) -> list[Output]:
         """The resource manager leaves: its state is dropped at once."""
         return self._connection(rm_id, life.SHUTDOWN, now)
 
-    def _connection(self, rm_id: str, trigger: str, now: int) -> list[Output]:
+    def _connection(self, rm_id: str, trigger: str, now: Time) -> list[Output]:
         kernel = self._advance_to(now)
         rm = self._rms.get(rm_id)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):
@@ -330,14 +347,14 @@ class Scheduler:
             raise RuntimeError("the scheduler was made without Options.audit_every")
         return self._audit.step(self.partitions())
 
-    def inspect(self, now: int) -> list[Output]:
+    def inspect(self, now: Time) -> list[Output]:
         """One pass over outstanding asks at once, instead of a second after a vain round (5.11)."""
         kernel = self._advance_to(now)
         for partition in self.partitions():
             scale_up.inspect(kernel, partition)
         return kernel.outbox.take()
 
-    def clean_queues(self, now: int) -> None:
+    def clean_queues(self, now: Time) -> None:
         """A round of the cleaner at once: remove empty queues that drain or were made by placement.
 
         The core makes one itself at every tenth second, while there are any (2.9).
@@ -349,13 +366,12 @@ class Scheduler:
 
     # -- the rest --------------------------------------------------------------------------------
 
-    def _advance_to(self, now: int) -> Kernel:
+    def _advance_to(self, now: Time) -> Kernel:
         """Time has come to ``now``; what was due before it happens first, at its own instants."""
         kernel = self._kernel
-        if now < kernel.now:
-            raise RequestError("time", "now", f"went back from {kernel.now} to {now} ns")
-        self._ring(now - 1)
-        kernel.now = now
+        instant = check_time(now, kernel.now)
+        self._ring(instant - 1)
+        kernel.now = instant
         return kernel
 
     def _ring(self, until: int) -> None:

@@ -33,7 +33,7 @@ from quadriga.core.metering import Meter, Stopwatch
 from quadriga.core.os_groups import OsGroups
 from quadriga.core.outbox import Output
 from quadriga.core.registration import read_configuration
-from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler
+from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
 from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
 from quadriga.fsm import resource_manager as life
@@ -59,6 +59,9 @@ T = TypeVar("T")
 
 #: so long requests are taken up before decisions are made again, in s
 _LONGEST_INTAKE = 0.005
+
+#: no time is earlier: one that goes back does no harm here
+_ANY = -(1 << 62)
 
 #: the longest wait for work, in s; a timer may be further away than a wait can be long
 _LONGEST_WAIT = 3600.0
@@ -246,8 +249,8 @@ class SchedulerService:
         Without ``now`` the clock is asked. ``limit`` is the most scheduling rounds.
         """
         self._must_be_manual()
-        self._latest = max(self._latest, self._clock() if now is None else now)
-        latest = self._latest
+        now = check_time(self._clock() if now is None else now, _ANY)
+        latest = self._latest = max(self._latest, now)
         delivered = self._callbacks.deliver(self._guarded(lambda: self.scheduler.advance(latest)))
         decided = self._guarded(lambda: self._schedule(latest, limit))
         return delivered + self._callbacks.deliver(decided)
@@ -270,9 +273,7 @@ class SchedulerService:
         self._must_be_manual()
         scheduler = self.scheduler
         before = max(scheduler.now, self._latest)
-        if now < before:
-            raise RequestError("time", "now", f"went back from {before} to {now} ns")
-        self._latest = now
+        self._latest = check_time(now, before)
         if advance:
             self._callbacks.deliver(self._work(lambda: scheduler.advance(now)))
         refused = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from quadriga.core import RequestError, Scheduler
+from quadriga.core import RequestError, Scheduler, SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
     Allocation,
@@ -48,6 +49,67 @@ def releases(*items: AllocationRelease | AllocationAskRelease) -> AllocationRequ
         else:
             request.allocationAsksToRelease.append(item)
     return AllocationRequest(rmID="rm", releases=request)
+
+
+# -- times that are none ------------------------------------------------------------------------------
+
+NO_TIMES: dict[str, Any] = {
+    "bool": True,
+    "float": 1.0,
+    "nan": float("nan"),
+    "text": "5",
+    "none": None,
+    "decimal": Decimal(5),
+    "beyond": 2**62 + 1,
+    "far beyond": 10**5000,
+    "too early": -(2**62) - 1,
+    "far too early": -(10**5000),
+    "negative": -1,
+}
+
+
+@pytest.mark.parametrize("kind", NO_TIMES)
+@pytest.mark.parametrize(
+    "call", ["apply", "schedule", "advance", "disconnect", "inspect", "clean_queues"]
+)
+def test_2_10_a_time_that_is_none_is_refused_and_nothing_is_applied(call: str, kind: str) -> None:
+    now = NO_TIMES[kind]
+    script = running()
+    scheduler = script.scheduler
+    script.advance(1)
+    before = scheduler.now, scheduler.journal.count, scheduler.next_deadline()
+    node = NodeInfo(nodeID="n2", action=NodeInfo.CREATE)
+    arguments: dict[str, tuple[Any, ...]] = {
+        "apply": (NodeRequest(rmID="rm", nodes=[node]),),
+        "disconnect": ("rm",),
+    }
+    with pytest.raises(RequestError) as refused:
+        getattr(scheduler, call)(*arguments.get(call, ()), now)
+    assert (refused.value.request, refused.value.field) == ("time", "now")
+    assert (scheduler.now, scheduler.journal.count, scheduler.next_deadline()) == before
+    assert list(scheduler.partition().nodes) == ["n1"]
+    script.advance(1)
+    assert holds(script)
+
+
+@pytest.mark.parametrize("kind", list(NO_TIMES)[:-1])
+def test_2_10_nor_does_the_service_take_such_a_time(kind: str) -> None:
+    now = NO_TIMES[kind]
+    service = SchedulerService(manual=True, clock=lambda: now)
+    with pytest.raises(RequestError):
+        service.step()
+    with pytest.raises(RequestError):
+        service.play(now)
+    assert service.now() == 0
+    service.step(5)
+    assert service.now() == 5
+
+
+def test_2_10_the_latest_time_of_all() -> None:
+    script = running()
+    script.scheduler.advance(2**62)
+    script.scheduler.schedule(2**62)
+    assert script.scheduler.now == 2**62
 
 
 # -- nothing by that name --------------------------------------------------------------------------
@@ -299,12 +361,14 @@ def test_queue_and_partition_names_that_do_not_exist(name: str) -> None:
 
 def test_unknown_enum_values() -> None:
     script = running()
-    assert script.release_ask("app", "b", 77) == []  # type: ignore[arg-type]
-    assert holds(script)
-    # a release of a kind that nobody asked for: the pod is gone (X32), and nobody is answered
-    assert script.release("app", "a-0", 77) == []  # type: ignore[arg-type]
-    assert script.schedule() == ["new app/b-0 on n1"]
-    assert "unasked" in script.scheduler.notes[-1][1]
+    assert script.release("app", "a-0", 77) == [  # type: ignore[arg-type]
+        "released app/a-0 STOPPED_BY_RM"
+    ]
+    assert script.release_ask("app", "b", 77) == [  # type: ignore[arg-type]
+        "released ask app/b STOPPED_BY_RM",
+        "app Waiting (wait)",
+    ]
+    assert script.schedule() == []
 
 
 # -- duplicates and crowds -------------------------------------------------------------------------

@@ -318,6 +318,39 @@ def test_x30_an_ask_release_is_confirmed(script: Script, order: str) -> None:
     assert heard == in_order(order, "a Waiting (wait)", "released ask a/x STOPPED_BY_RM")
 
 
+#: proto3 enumerations are open: any number of 32 bits may come
+OUT_OF_RANGE = (5, 99, -1, 2**31 - 1, -(2**31))
+
+
+@pytest.mark.parametrize("kind", OUT_OF_RANGE)
+@pytest.mark.parametrize("name", [{"uuid": "x-0"}, {"key": "x"}, {}])
+def test_r3_x30_a_release_of_an_unknown_type_is_answered_as_stopped(
+    script: Script, kind: TerminationType, name: dict[str, str]
+) -> None:
+    running(script, "x")
+    assert "released a/x-0 STOPPED_BY_RM" in script.release("a", kind=kind, **name)
+    assert used(script) == 0
+
+
+@pytest.mark.parametrize("kind", OUT_OF_RANGE)
+def test_r3_x30_of_an_allocation_that_was_asked_back_too(
+    script: Script, kind: TerminationType
+) -> None:
+    uuid = releasing(script, TIMEOUT)
+    assert f"released g/{uuid} STOPPED_BY_RM" in script.release("g", uuid, kind)
+    assert end_of(script, f"g/{uuid}") == "Completed"
+
+
+@pytest.mark.parametrize("kind", OUT_OF_RANGE)
+def test_r3_x30_an_ask_release_of_an_unknown_type_is_answered_as_stopped(
+    script: Script, kind: TerminationType
+) -> None:
+    script.app("a")
+    script.ask("a", "x", memory=100)
+    assert "released ask a/x STOPPED_BY_RM" in script.release_ask("a", "x", kind)
+    assert script.scheduler.application("a").asks == {}
+
+
 def test_x30_a_partly_allocated_ask(script: Script) -> None:
     """What is allocated stays, the rest is given up."""
     script.app("a")
