@@ -26,6 +26,8 @@ from quadriga.core.resources import Book, Vector
 from quadriga.fsm import Lifecycle
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as life
+from quadriga.fsm.firing import Step
+from quadriga.fsm.table import Info
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
@@ -43,9 +45,10 @@ class AuditedKernel(Kernel):
         super().__init__(options)
         self.touched: dict[Any, None] = {}
 
-    def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
+    def _take(self, lifecycle: Lifecycle, entity: Any, trigger: str, info: Info) -> Step | None:
+        """Every trigger comes through here, one at a time or in a batch (``fire_all``)."""
         self.touched[entity] = None
-        super().fire(lifecycle, entity, trigger, **info)
+        return super()._take(lifecycle, entity, trigger, info)
 
 
 class Audit:

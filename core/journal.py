@@ -197,6 +197,8 @@ class Journal:
         """What is kept of the records from number ``first`` on, with time and cause."""
         each = iter(kept)
         marks = self._marks_from(first)
+        if not marks:  # nothing has happened yet
+            return
         ends = [start for start, _, _ in marks[1:]] + [self.count]
         for (start, time, cause), end in zip(marks, ends, strict=True):
             for seq in range(max(start, first), end):

@@ -162,6 +162,33 @@ def test_a_node_is_looked_at_when_something_happens_on_it() -> None:
         assert set(script.scheduler.check()) <= set(found)
 
 
+def test_6_1_batches_of_decisions_cost_no_full_walk() -> None:
+    """Streaks, rows of asks and replacements in a row fire many triggers at once."""
+    script = Script(CONFIG, check=False, options=Options(audit_every=10_000))
+    for at in range(20):
+        script.node(f"n{at}", vcore=100_000)
+    assert script.scheduler.audit() == []
+    audit: Any = script.scheduler._audit
+    walks = audit.walks
+    script.app("one", "root.a.b", user="ann")
+    script.app("gang", "root.a.c", user="bob", gang={"vcore": 300})
+    script.ask("one", *(f"k{at}" for at in range(80)), vcore=1)
+    script.ask("gang", *(f"p{at}" for at in range(300)), group="g", placeholder=True, vcore=1)
+    assert script.scheduler.audit() == []
+    while script.scheduler.unfinished or not script.scheduler.tally.rounds:
+        script.schedule(100)
+        assert script.scheduler.audit() == []
+    script.ask("gang", *(f"m{at}" for at in range(300)), group="g", vcore=1)
+    script.schedule()
+    assert script.scheduler.audit() == []
+    script.confirm()
+    assert script.scheduler.audit() == []
+    assert len(script.scheduler.application("gang").allocations) == 300
+    assert len(script.scheduler.application("one").allocations) == 80
+    assert (audit.walks, audit.doubts) == (walks, 0)
+    assert script.scheduler.check() == []
+
+
 def test_v8_an_application_that_ended_is_looked_at_once_more() -> None:
     script = middle()
     ending = app(script.scheduler.partition(), "one")

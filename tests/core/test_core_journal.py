@@ -165,6 +165,18 @@ def test_a_journal_of_size_zero_keeps_nothing_and_the_scheduler_works() -> None:
     assert script.scheduler.story("application/app") == ()
 
 
+@pytest.mark.parametrize("size", [None, 0, 5])
+def test_a_journal_in_which_nothing_has_happened_can_be_read(size: int | None) -> None:
+    """Before the first registration."""
+    scheduler = Scheduler(Options(journal_size=size))
+    journal = scheduler.journal
+    assert scheduler.story("application/app") == ()
+    assert list(journal) == list(journal.copy()) == list(journal.following(0)) == []
+    assert list(journal.stories(lambda lifecycle, entity: True)) == journal.entries(0) == []
+    assert journal.story_of("node", Thing("n1")) == ()
+    assert (len(journal), journal.since, journal.edges()) == (0, None, {})
+
+
 def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
     one, two = run(Script()), run(Script())
     texts = [[m.SerializeToString(deterministic=True) for _, m in s.messages] for s in (one, two)]

@@ -61,6 +61,17 @@ async def test_openmetrics_for_those_who_ask() -> None:
 
 
 @pytest.mark.asyncio
+async def test_2_15_a_scrape_before_the_first_registration(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    service = SchedulerService(manual=True)
+    answer = await get(service)
+    assert answer.status_code == 200
+    records = samples(answer.text)["quadriga_journal_records_total", frozenset()]
+    assert (records, service.failures, caplog.text) == (0, 0, "")
+
+
+@pytest.mark.asyncio
 async def test_others_may_add_metrics() -> None:
     def server() -> list[Measured]:
         streams = [({"kind": "allocation"}, 3), ({"kind": "node"}, 2)]
