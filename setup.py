@@ -7,12 +7,15 @@ says more.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.config.setupcfg import read_configuration
 
 #: what it takes, beside what is installed with the package: mypy checks all types on its way
@@ -33,6 +36,16 @@ PLAIN += """
     core/refusal fsm/effects fsm/errors fsm/explore fsm/machine fsm/pytest_plugin fsm/table
     fsm/validation
 """.split()  # classes that others derive from, or that derive from a library's
+
+
+class Build(build):
+    """Builds in a folder that is new and goes again. In build/ beside the sources, which is the usual
+    one, modules stay that have been deleted since, and the next wheel would have them."""
+
+    def initialize_options(self) -> None:
+        super().initialize_options()
+        self.build_base = tempfile.mkdtemp(prefix="quadriga-build-")
+        atexit.register(shutil.rmtree, self.build_base, ignore_errors=True)
 
 
 def is_compiled(path: Path) -> bool:
@@ -74,6 +87,7 @@ if os.environ.get("QUADRIGA_COMPILE") == "1":
     setup(
         setup_requires=[*NEEDS, *installed],
         ext_modules=[] if only_asked else extensions(),
+        cmdclass={"build": Build},
     )
 else:
-    setup()
+    setup(cmdclass={"build": Build})

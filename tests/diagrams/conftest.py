@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable
 from functools import partial
 from xml.etree import ElementTree
@@ -70,6 +71,21 @@ def needs_dot() -> None:
     if missing:
         reason = f"{' and '.join(missing)} of graphviz is missing"
         if os.environ.get("QUADRIGA_REQUIRE_DOT") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def needs_fonts(needs_dot: None) -> None:
+    """Skip where another font stands for Arial than the one that the gallery is drawn with, unless
+    ``QUADRIGA_REQUIRE_FONTS=1`` makes that a failure."""
+    found = ""
+    if shutil.which("fc-match") is not None:
+        words = ["fc-match", "--format=%{family}", "Arial"]
+        found = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    if not found.startswith(("Liberation Sans", "Arial")):
+        reason = f"Arial is drawn as {found or 'nobody knows what'} (Debian: fonts-liberation)"
+        if os.environ.get("QUADRIGA_REQUIRE_FONTS") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
 

@@ -39,6 +39,18 @@ def test_the_committed_images_say_the_same(
             assert committed == words(path.read_bytes()), f"{path.name}: {STALE}"
 
 
+@pytest.mark.usefixtures("needs_fonts")
+def test_the_committed_images_are_drawn_with_the_right_font(tmp_path: Path) -> None:
+    """Words take the room that they take in the gallery: with another font all pictures are wider."""
+    for path in write_gallery(tmp_path, ["svg"]):
+        if path.suffix == ".svg":
+            committed, drawn = (
+                int(re.search(r'<svg width="(\d+)pt"', each.read_text("utf-8"))[1])  # type: ignore[index]
+                for each in (GALLERY / path.name, path)
+            )
+            assert drawn == pytest.approx(committed, rel=0.05), path.name
+
+
 def test_the_gallery_holds_nothing_else() -> None:
     expected = {f"{name}{FORMATS[f]}" for name in LIFECYCLES for f in GALLERY_FORMATS}
     assert {path.name for path in GALLERY.iterdir()} == {*expected, "README.md"}

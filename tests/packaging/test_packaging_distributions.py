@@ -165,6 +165,25 @@ def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
     assert sorted(wanted - carried) == []
 
 
+def test_a_module_that_was_deleted_is_in_no_later_wheel(copy: Path, tmp_path: Path) -> None:
+    """Each build begins anew, and leaves nothing in the checkout that the next could pick up."""
+    checkout = tmp_path / "checkout"
+    shutil.copytree(copy, checkout)
+    gone = checkout / "core" / "gone.py"
+    gone.write_text("", encoding="utf-8")
+    wheels = (sys.executable, "-m", "build", "--wheel", "--outdir")
+    run(*wheels, tmp_path / "before", checkout, cwd=tmp_path)
+    gone.unlink()
+    run(*wheels, tmp_path / "after", checkout, cwd=tmp_path)
+    names = {}
+    for folder in ("before", "after"):
+        (path,) = (tmp_path / folder).glob("*.whl")
+        with zipfile.ZipFile(path) as archive:
+            names[folder] = set(archive.namelist())
+    assert names["before"] - names["after"] == {"quadriga/core/gone.py"}
+    assert not (checkout / "build").exists()
+
+
 def test_every_module_of_the_wheel_is_importable(clean: Path, inside: Sequence[str]) -> None:
     # What needs pytest is left out, and here what needs an extra too.
     files = [

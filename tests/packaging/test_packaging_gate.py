@@ -115,15 +115,23 @@ def test_missing_shared_data_may_be_allowed(gate: Gate) -> None:
 
 
 def packages(
-    tmp_path: Path, *present: str, wanted: tuple[str, ...] = (), venv: bool = False
+    tmp_path: Path,
+    *present: str,
+    wanted: tuple[str, ...] = (),
+    venv: bool = False,
+    refuses: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run .ci/packages where only these commands exist, and a Python without venv."""
+    """Run .ci/packages where only these commands exist, and a Python without venv. apt-get, or sudo,
+    fails for each command in which this word is."""
     folder = tmp_path / "only"
-    stub(folder, "python3", "exit 0" if venv else "exit 1")
+    answer = '[[ -z "$REFUSED" || "$*" != *"$REFUSED"* ]]'
+    stub(folder, "python3", f'[[ "$*" != *ensurepip* ]] || exit {0 if venv else 1}')
     for name in present:
         stub(folder, name, f'echo {name} "$@"')
+    if "apt-get" in present:
+        stub(folder, "apt-get", f'echo apt-get "$@"\n{answer}')
     if "sudo" in present:
-        stub(folder, "sudo", 'echo as root: "$@"')
+        stub(folder, "sudo", f'echo as root: "$@"\n{answer}')
         stub(folder, "id", "echo 1000")
     else:
         stub(folder, "id", "echo 0")
@@ -131,11 +139,14 @@ def packages(
     assert bash
     return subprocess.run(
         [bash, REPOSITORY / ".ci" / "packages", *wanted],
-        env={"PATH": str(folder)},
+        env={"PATH": str(folder), "REFUSED": refuses},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+INSTALL = "apt-get install --yes --no-install-recommends"
 
 
 def test_missing_packages_are_installed(tmp_path: Path) -> None:
@@ -143,34 +154,80 @@ def test_missing_packages_are_installed(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         "apt-get update",
-        "apt-get install --yes --no-install-recommends python3-venv graphviz",
+        f"{INSTALL} python3-venv",
+        f"{INSTALL} graphviz",
+        f"{INSTALL} fonts-liberation",
     ]
 
 
 def test_packages_that_are_there_are_left_alone(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", "dot", "sudo")
+    done = packages(tmp_path, "apt-get", "dot", "fc-list", "sudo")
     assert done.stdout.splitlines() == [
         "as root: apt-get update",
-        "as root: apt-get install --yes --no-install-recommends python3-venv",
+        f"as root: {INSTALL} python3-venv",
     ]
+    assert packages(tmp_path, "apt-get", "dot", "fc-list", venv=True).stdout == ""
 
 
 def test_without_apt_the_packages_are_named(tmp_path: Path) -> None:
     done = packages(tmp_path)
     assert done.returncode == 1
-    assert "Please install: python3-venv graphviz" in done.stderr
+    assert "Please install: python3-venv graphviz fonts-liberation" in done.stderr
 
 
-def test_a_browser_is_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
-    done = packages(tmp_path, "apt-get", "dot", wanted=("browser",), venv=True)
-    assert done.stdout.splitlines()[-1] == (
-        "apt-get install --yes --no-install-recommends chromium"
+@pytest.mark.parametrize("refuses", ["update", "install"])
+@pytest.mark.parametrize("root", [(), ("sudo",)])
+def test_what_can_wait_fails_nothing(tmp_path: Path, refuses: str, root: tuple[str, ...]) -> None:
+    """Where sudo refuses, or apt fails, and only pictures lack something."""
+    done = packages(tmp_path, "apt-get", *root, venv=True, refuses=refuses)
+    assert done.returncode == 0, done.stderr
+    assert "Please install: graphviz fonts-liberation" in done.stderr
+    done = packages(tmp_path, "apt-get", *root, refuses=refuses)
+    assert done.returncode == 1
+    assert "Please install: python3-venv" in done.stderr
+
+
+def test_a_package_that_cannot_be_had_keeps_no_other_away(tmp_path: Path) -> None:
+    done = packages(tmp_path, "apt-get", refuses="graphviz")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"{INSTALL} fonts-liberation"
+    assert "Please install: graphviz\n" in done.stderr
+
+
+def test_a_browser_and_libseccomp_are_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
+    there = ("apt-get", "dot", "fc-list")
+    done = packages(tmp_path, *there, wanted=("browser",), venv=True)
+    assert done.stdout.splitlines()[1:] == [f"{INSTALL} chromium"]
+    done = packages(tmp_path, *there, "chromium", wanted=("browser",), venv=True)
+    assert done.stdout == ""
+    stub(tmp_path / "only", "python3", '[[ "$*" != *libseccomp* ]]')
+    bash = shutil.which("bash")
+    assert bash
+    done = subprocess.run(
+        [bash, REPOSITORY / ".ci" / "packages", "browser"],
+        env={"PATH": str(tmp_path / "only"), "REFUSED": ""},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    there = packages(tmp_path, "apt-get", "dot", "chromium", wanted=("browser",), venv=True)
-    assert there.stdout == ""
+    assert done.stdout.splitlines()[1:] == [f"{INSTALL} libseccomp2"]
 
 
 def test_without_apt_a_browser_can_wait(tmp_path: Path) -> None:
-    done = packages(tmp_path, "dot", wanted=("browser",), venv=True)
+    done = packages(tmp_path, "dot", "fc-list", wanted=("browser",), venv=True)
     assert done.returncode == 0
     assert "Please install: chromium" in done.stderr
+
+
+def test_the_gate_insists_on_what_is_there(gate: Gate, data: Path, tmp_path: Path) -> None:
+    """Fonts and libseccomp: where they are, their tests must not be skipped."""
+    told = "echo fonts: ${QUADRIGA_REQUIRE_FONTS:-no} seccomp: ${QUADRIGA_REQUIRE_SECCOMP:-no}"
+    stub(tmp_path / "bin", "fc-list", "echo /fonts/LiberationSans-Regular.ttf")
+    stub(tmp_path / "bin", "python3", "exit 0")
+    done = gate(f"{told} && {PASSES}", PYENV_ROOT=str(tmp_path))
+    assert "fonts: 1 seccomp: 1" in done.stdout
+    stub(tmp_path / "bin", "fc-list")
+    stub(tmp_path / "bin", "python3", "exit 1")
+    done = gate(f"{told} && {PASSES}", PYENV_ROOT=str(tmp_path))
+    assert "fonts: no seccomp: no" in done.stdout
+    assert done.stderr.count("IS SKIPPED") == 2

@@ -209,7 +209,53 @@ def test_systemd_finds_nothing_wrong_with_the_unit(repository: Path, tmp_path: P
     assert done.returncode == 0, done.stdout
 
 
+def test_the_drop_in_hands_credentials_over(repository: Path, operations: str) -> None:
+    """systemd expands %d and ${STATE_DIRECTORY} in ExecStart, and nothing in an EnvironmentFile."""
+    texts = re.findall(r"^```\n(.*?)^```$", operations, re.DOTALL | re.MULTILINE)
+    (drop_in,) = (text for text in texts if text.startswith("[Service]"))
+    lines = [line.partition("=")[::2] for line in drop_in.splitlines()[1:]]
+    assert ("ExecStart", "") in lines, "without it there are two commands, which systemd refuses"
+    loaded = {value.partition(":")[0] for key, value in lines if key == "LoadCredential"}
+    own = dict(unit_of(repository)["Service"])["ExecStart"]
+    command = dict(lines)["ExecStart"]
+    assert set(re.findall(r"%d/(\w+)", command)) == loaded == {"cert", "key", "tokens"}
+    assert set(re.findall(r"--[a-z-]+", command)) <= set(flags())
+    assert set(shlex.split(own)) <= set(shlex.split(command)), (
+        "it does what the unit does, and more"
+    )
+    (settings,) = (text for text in texts if text.startswith("QUADRIGA_OPTIONS="))
+    assert not re.search(r"[$%]", settings), "an EnvironmentFile is not expanded"
+    named = set(re.findall(r"--[a-z-]+", settings))
+    assert named
+    assert named <= set(flags())
+
+
+def test_what_the_unit_forbids_is_refused_and_kills_nobody(repository: Path) -> None:
+    service = unit_of(repository)["Service"]
+    assert ("SystemCallFilter", "~@privileged @resources") in service
+    assert ("SystemCallErrorNumber", "EPERM") in service
+
+
 # -- the container ---------------------------------------------------------------------------------
+
+
+def test_the_base_image_is_named_by_version_and_digest(repository: Path) -> None:
+    images = [
+        rest.partition(" AS ")[0] for word, rest in instructions(repository) if word == "FROM"
+    ]
+    assert len(images) == 2
+    assert len(set(images)) == 1
+    assert re.fullmatch(
+        r"docker\.io/library/python:3\.13\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", images[0]
+    )
+
+
+@pytest.mark.parametrize("document", ["docs/operations.md", "deploy/Containerfile"])
+def test_podman_keeps_the_health_check(repository: Path, document: str) -> None:
+    text = (repository / document).read_text(encoding="utf-8")
+    builds = re.findall(r"podman build .*", text)
+    assert builds
+    assert all("--format docker" in build for build in builds)
 
 
 def instructions(repository: Path) -> list[tuple[str, str]]:

@@ -1,0 +1,185 @@
+"""The service works under what its systemd unit forbids.
+
+No systemd is asked: libseccomp enforces the same filter on a process of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import confinement
+import pytest
+from service_process import Service
+
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationAsk,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    NullCallback,
+    RegisterResourceManagerRequest,
+    UserGroupInformation,
+)
+from quadriga.si.client import Client
+from quadriga.sim.script import resource
+
+#: for a program of ours that is confined
+CONFINEMENT = Path(confinement.__file__)
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues: [{name: all}]
+"""
+
+#: one system call, and how it went
+CALL = """
+import ctypes
+library = ctypes.CDLL(None, use_errno=True)
+answer = library.syscall({number}, 0, 0, 0, 0, 0, 0)
+print(answer, ctypes.get_errno())
+"""
+
+
+@pytest.fixture(scope="module")
+def service(repository: Path) -> list[tuple[str, str]]:
+    """The settings of [Service] in the unit."""
+    text = (repository / "deploy" / "quadriga.service").read_text(encoding="utf-8")
+    lines = text.partition("[Service]\n")[2].partition("\n[")[0].splitlines()
+    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+    return [(key, value) for key, _, value in pairs]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _possible() -> None:
+    if not confinement.is_possible():
+        missing = f"there is no {confinement.LIBRARY} (Debian: libseccomp2)"
+        if os.environ.get("QUADRIGA_REQUIRE_SECCOMP") == "1":
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+def confined(wanted: dict[str, Any], program: str) -> subprocess.CompletedProcess[str]:
+    """Run this Python under a specification."""
+    return subprocess.run(
+        [sys.executable, CONFINEMENT, json.dumps(wanted), sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_what_is_forbidden_is_refused(service: list[tuple[str, str]]) -> None:
+    """The filter bites: numpy's OpenBLAS calls mbind, and goes on when it is refused."""
+    wanted = confinement.specification(service)
+    mbind = confinement._Filter(confinement._ALLOW)._library.seccomp_syscall_resolve_name(b"mbind")
+    done = confined(wanted, CALL.format(number=mbind))
+    assert done.stdout.split() == ["-1", str(errno.EPERM)], done.stderr
+    done = confined({**wanted, "denied": "kill"}, CALL.format(number=mbind))
+    assert done.returncode == -signal.SIGSYS
+    done = confined(wanted, "import socket; socket.socket(socket.AF_NETLINK)")
+    assert "Address family not supported" in done.stderr
+    done = confined(wanted, "import mmap; mmap.mmap(-1, 1, prot=7)")
+    assert "PermissionError" in done.stderr
+
+
+#: what the process runs first: it confines itself, and begins once more
+AGAIN = """
+import json, os, sys
+if "SPECIFICATION" in os.environ:
+    from confinement import confine
+    confine(json.loads(os.environ.pop("SPECIFICATION")))
+    os.execv(sys.executable, sys.orig_argv)
+"""
+
+
+def test_the_service_starts_works_and_stops_under_the_filter(
+    service: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    """... from the first instruction of the interpreter on, and with OpenBLAS as it is by itself."""
+    queues = tmp_path / "queues.yaml"
+    queues.write_text(QUEUES, encoding="utf-8")
+    journal = tmp_path / "journal.jsonl"
+    env = {
+        "PYTHONPATH": str(CONFINEMENT.parent),
+        "SPECIFICATION": json.dumps(confinement.specification(service)),
+        "OPENBLAS_NUM_THREADS": str(os.cpu_count()),
+    }
+    options = ("--config", queues, "--log-format", "json", "--journal", journal)
+    served = Service(tmp_path, *options, prelude=AGAIN, env=env)
+    try:
+        served.wait_until_ready()
+        status = Path(f"/proc/{served.process.pid}/status").read_text(encoding="utf-8")
+        assert "Seccomp:\t2\n" in status
+        assert served.ask("/readyz")[0] == 200
+        assert allocated(f"127.0.0.1:{served.ports['grpc']}").nodeID == "node-1"
+        assert served.ask("/ws/v1/validate-conf", method="POST", data=QUEUES.encode())[0] == 200
+        served.send(signal.SIGHUP)
+        served.log_has("queues.yaml")
+        served.send(signal.SIGTERM)
+        assert served.wait() == 0
+        assert "allocation" in journal.read_text(encoding="utf-8")
+    finally:
+        served.close()
+
+
+def allocated(address: str) -> Any:
+    """The allocation that a resource manager gets that asks for one."""
+    heard: queue.Queue[Any] = queue.Queue()
+
+    class Hears(NullCallback):
+        def update_allocation(self, response: AllocationResponse) -> None:
+            for each in response.new:
+                heard.put(each)
+
+    some = resource({"memory": 10, "vcore": 1000})
+    node = NodeInfo(nodeID="node-1", action=NodeInfo.CREATE, schedulableResource=some)
+    user = UserGroupInformation(user="somebody", groups=["some"])
+    app = AddApplicationRequest(
+        applicationID="a", partitionName="default", queueName="root.all", ugi=user
+    )
+    ask = AllocationAsk(
+        allocationKey="k", applicationID="a", partitionName="default", resourceAsk=some
+    )
+    ask.maxAllocations = 1
+    with Client(address) as client:
+        client.register_resource_manager(RegisterResourceManagerRequest(rmID="rm"), Hears())
+        client.update_node(NodeRequest(rmID="rm", nodes=[node]))
+        client.update_application(ApplicationRequest(rmID="rm", new=[app]))
+        client.update_allocation(AllocationRequest(rmID="rm", asks=[ask]))
+        return heard.get(timeout=30)
+
+
+def test_the_sets_are_those_of_systemd() -> None:
+    """What is written down allows nothing that systemd's own sets would not."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("there is no systemd-analyze")
+
+    def members(name: str) -> set[str]:
+        done = subprocess.run(
+            ["systemd-analyze", "syscall-filter", name], capture_output=True, text=True, check=True
+        )
+        lines = [line.partition("#")[0].strip() for line in done.stdout.splitlines()[1:]]
+        nested = [members(line) if line.startswith("@") else {line} for line in lines if line]
+        return set[str]().union(*nested)
+
+    for name, written in confinement.sets().items():
+        here = members(name)
+        # others of its versions know more calls, or new ones; none takes any out of these sets
+        assert written <= here, name
+        assert len(written) > 0.9 * len(here), name
