@@ -4,7 +4,8 @@ others, gRPC on loopback between them.
 Every ask has to be answered by one allocation and every release by one confirmation: what is lost or
 doubled makes the measurement fail. *Burst* is all asks at once, so that latencies are those of a queue;
 *steady* is a rate that the server can keep up with. Beside one RM that never reads what it is told, the
-others have to fare as well as without it.
+others have to fare as well as without it. Beside *bulk* RMs, which send their asks as fast as they go
+and ten thousand in a message, an RM with a few asks has to be served soon, and another to be registered.
 
 The machine is shared by the server, the RMs and whatever else it does. So the server's own processor
 time stands beside what a clock on the wall says.
@@ -30,6 +31,7 @@ from typing import Any
 import grpc
 
 from bench import Figure, _sizes
+from bench._crowd import Crowd, CrowdTold, Visitor, VisitorTold
 from bench._rms import QUEUES, Task, Told
 from quadriga import si
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
@@ -41,6 +43,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _MIB = 1 << 20
 #: what may wait for one RM here, so that a silent one is at its bound soon
 _BACKLOG_MIB = 8
+#: s for which a visitor is alone, so that what it is told beside bulk RMs can be compared
+_ALONE = 10.0
+#: a visitor's asks a second, and registrations beside it
+_ASKS_A_SECOND, _REGISTRATIONS_A_SECOND = 10.0, 1.0
+#: of its asks beside bulk RMs, in ms: the goals
+_SOON, _REGISTERED = 100.0, 1000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +93,55 @@ def measure() -> list[Figure]:
             *_percentiles(f"{name}, steady", found.told.latencies),
             Figure(f"{name}: memory at most", found.peak / _MIB, "MiB"),
         ]
+    return figures + _beside_bulk(3, 1_000_000 if _sizes.FULL else 50_000)
+
+
+def _beside_bulk(rms: int, asks: int) -> list[Figure]:
+    alone, beside, bulk = crowded(rms, asks, 10_000)
+    name = f"beside {rms} RMs with {asks:,} asks each"
+    lost = alone.wrong + beside.wrong + bulk.wrong
+    figures = [
+        Figure(f"{name}: lost or doubled", lost, "", 0),
+        Figure(f"{name}: their allocations a second", bulk.allocations / bulk.placing, "/s"),
+    ]
+    for when, told, goal in (("alone", alone, None), (name, beside, _SOON)):
+        what = f"{_ASKS_A_SECOND:g} asks a second {when}"
+        for figure in _percentiles(what, told.latencies):
+            if goal is not None and figure.name.endswith("p99"):
+                figure = dataclasses.replace(figure, goal=goal)
+            figures.append(figure)
+        longest = max(told.registrations) * 1e3
+        most = _REGISTERED if goal is not None else None
+        figures.append(Figure(f"a registration {when}: longest", longest, "ms", most))
     return figures
+
+
+def crowded(
+    rms: int, asks: int, batch: int, alone: float = _ALONE
+) -> tuple[VisitorTold, VisitorTold, CrowdTold]:
+    """A visitor alone for so many s, then another beside the bulk ``rms`` until they have all that they
+    asked for; what each was told, and what the bulk RMs were."""
+    names = tuple(f"bulk-{at}" for at in range(rms))
+    with served("--max-backlog", "64") as (port, _):
+
+        def visitor(name: str) -> Visitor:
+            return Visitor(port, name, _ASKS_A_SECOND, _REGISTRATIONS_A_SECOND)
+
+        with _processes([visitor("alone")], "bench._crowd") as [client]:
+            _say(client, "go")
+            sleep(alone)
+            _say(client, "stop")
+            before = VisitorTold(**json.loads(_line(client)))
+        tasks = [visitor("beside"), Crowd(port, names, asks, batch)]
+        with _processes(tasks, "bench._crowd") as [client, crowd]:
+            _say(client, "go")
+            _say(crowd, "go")
+            bulk = CrowdTold(**json.loads(_line(crowd)))
+            _say(client, "stop")
+            beside = VisitorTold(**json.loads(_line(client)))
+    if before.wrong or beside.wrong or bulk.wrong or bulk.allocations != rms * asks:
+        raise AssertionError(f"lost or doubled: {before.wrong}, {beside.wrong}, {bulk}")
+    return before, beside, bulk
 
 
 def _percentiles(name: str, latencies: Sequence[float]) -> Iterator[Figure]:
@@ -190,12 +246,14 @@ class _Watch:
 
 
 @contextmanager
-def _processes(tasks: Sequence[Task]) -> Iterator[list[subprocess.Popen[str]]]:
+def _processes(
+    tasks: Sequence[Task | Crowd | Visitor], module: str = "bench._rms"
+) -> Iterator[list[subprocess.Popen[str]]]:
     clients = []
     try:
         for task in tasks:
             client = subprocess.Popen(
-                [sys.executable, "-m", "bench._rms"],
+                [sys.executable, "-m", module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

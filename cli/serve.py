@@ -22,6 +22,7 @@ LIMITS = (
     ("--max-message-size", 4, "MIB", "of one gRPC message"),
     ("--max-items", 10_000, "N", "asks, nodes, applications ... in one gRPC message"),
     ("--max-rate", 20_000, "N", "requests of one resource manager in a second, in the long run"),
+    ("--max-item-rate", 100_000, "N", "asks, releases ... of one in a second, in the long run"),
     ("--max-backlog", 64, "MIB", "what may wait for one resource manager that reads slowly"),
     ("--max-ended", 20_000, "N", "ended applications that are kept for each resource manager"),
     ("--max-ended-size", 32, "MIB", "of these together"),

@@ -108,7 +108,11 @@ def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
 
 
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
-    scale_up.inspect(kernel, partition)
+    if partition.interrupted:
+        # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
+        partition.inspect_timer = None
+    else:
+        scale_up.inspect(kernel, partition)
 
 
 def _events_push(kernel: Kernel, log: EventLog) -> None:

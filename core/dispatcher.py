@@ -25,7 +25,16 @@ from quadriga.si import (
     RejectedNode,
 )
 
-__all__ = ["NODE_ROUTES", "ROUTES", "NodeRoute", "Request", "Route", "dispatch"]
+__all__ = [
+    "NODE_ROUTES",
+    "ROUTES",
+    "NodeRoute",
+    "Request",
+    "Route",
+    "check",
+    "dispatch",
+    "routes_of",
+]
 
 Request = ApplicationRequest | AllocationRequest | NodeRequest
 
@@ -51,11 +60,16 @@ class Route:
     of: Callable[[Any], bool] | None = None
     also: tuple[str, tuple[str, ...]] | None = None
 
-    def items(self, message: Request) -> Any:
-        """What is in the repeated field, which may sit in a message of its own (``releases.x``)."""
+    def whole_field(self, message: Request) -> Any:
+        """The repeated field, which may sit in a message of its own (``releases.x``)."""
         part: Any = message
         for name in self.field.split("."):
             part = getattr(part, name)
+        return part
+
+    def items(self, message: Request) -> Any:
+        """What is in the field for this part."""
+        part = self.whole_field(message)
         return [item for item in part if self.of(item)] if self.of is not None and part else part
 
 
@@ -154,15 +168,24 @@ _BY_MESSAGE: dict[type[Request], tuple[Route, ...]] = {
 }
 
 
+def routes_of(message: Request) -> tuple[Route, ...]:
+    """The parts of such a message, in the order in which they are applied."""
+    return _BY_MESSAGE[type(message)]
+
+
+def check(rm: ResourceManager, message: Request) -> None:
+    """Raises ``RequestError`` for a message that is refused whole; nothing changes."""
+    for route in routes_of(message):
+        if route.check is not None and (items := route.items(message)):
+            route.check(rm, items)
+
+
 def dispatch(kernel: Kernel, rm: ResourceManager, message: Request) -> None:
     """Apply a message part by part. Raises ``RequestError`` before anything was applied."""
+    check(rm, message)
     name = type(message).__name__
-    routes = [(route, route.items(message)) for route in _BY_MESSAGE[type(message)]]
-    for route, items in routes:
-        if route.check is not None and items:
-            route.check(rm, items)
-    for route, items in routes:
-        if items:
+    for route in routes_of(message):
+        if items := route.items(message):
             kernel.cause = f"{name}.{route.field}"
             route.handle(kernel, rm, message if route.whole else items)
             kernel.settle()

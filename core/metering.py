@@ -34,7 +34,7 @@ class Meter(Protocol):
         ...
 
     def worked(self, scheduler: Scheduler, took: int) -> None:
-        """One piece of work from outside is done: a request, or somebody's look."""
+        """One piece of work from outside is done: a request, a portion of a large one, or a look."""
         ...
 
     def asked(self, took: int) -> None:

@@ -25,7 +25,7 @@ from quadriga.core import (
 from quadriga.core.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
 from quadriga.core.cycle import decide
-from quadriga.core.dispatcher import Request, dispatch
+from quadriga.core.dispatcher import Request, check, dispatch
 from quadriga.core.events import Events
 from quadriga.core.far import awaited
 from quadriga.core.journal import Journal, Record
@@ -119,6 +119,10 @@ class Scheduler:
             raise RequestError(kernel.cause, "", "is not a message for the scheduler")
         kernel.settle()
         return kernel.outbox.take()
+
+    def check_request(self, message: Request) -> None:
+        """Raise what ``apply`` would raise for this request now; nothing changes."""
+        check(self._rm(message), message)
 
     def schedule(
         self, now: Time, limit: int | None = None, budget: int | None = None

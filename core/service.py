@@ -1,7 +1,8 @@
 """The scheduler as an object in somebody's process: ``SchedulerAPI`` with callbacks (I3 to I5).
 
-A thread of its own owns the scheduler and takes requests in the order in which they come (``inbox``).
-What follows from them reaches the resource manager through its callback, on that thread, in order
+A thread of its own owns the scheduler. It takes requests from the resource managers in turn, those of
+each in the order in which they come (``inbox``), and large ones in portions (``portions``). What
+follows from them reaches the resource manager through its callback, on that thread, in order
 (``callbacks``). With ``manual=True`` there is no thread: the caller says when, by ``step(now)``, and
 everything happens inside that call.
 
@@ -32,6 +33,7 @@ from quadriga.core.kernel import Options
 from quadriga.core.metering import Meter, Stopwatch
 from quadriga.core.os_groups import OsGroups
 from quadriga.core.outbox import Output
+from quadriga.core.portions import Portions
 from quadriga.core.registration import read_configuration
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
 from quadriga.core.views import Views, as_text, diagnostics_of
@@ -49,6 +51,7 @@ from quadriga.si import (
 )
 from quadriga.si.answers import Outcome
 from quadriga.si.api import has_own
+from quadriga.si.items import count
 
 __all__ = ["SchedulerService"]
 
@@ -69,7 +72,8 @@ _LONGEST_WAIT = 3600.0
 
 class SchedulerService:
     """Implements ``SchedulerAPI``. ``clock`` gives ns; decisions between two looks at the inbox
-    number at most ``slice_size``. ``groups_of`` gives the groups of a user whose application names
+    number at most ``slice_size``, and so do the items that one resource manager may have taken up
+    before it is the turn of another. ``groups_of`` gives the groups of a user whose application names
     none (I24); without it the operating system is asked."""
 
     def __init__(
@@ -94,7 +98,7 @@ class SchedulerService:
         self._thread: threading.Thread | None = None
         if not manual:
             self._thread = threading.Thread(target=self._own, name="quadriga", daemon=True)
-        self._inbox = Inbox(self._thread)
+        self._inbox = Inbox(self._thread, slice_size)
         if self._thread is not None:
             self._thread.start()
 
@@ -104,24 +108,24 @@ class SchedulerService:
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> RegisterResourceManagerResponse:
         """Register, with the callback for everything that follows (I5, I7)."""
-        self._do(partial(self._register, request, callback))
+        self._do(partial(self._register, request, callback), request.rmID)
         return RegisterResourceManagerResponse()
 
     def update_allocation(self, request: AllocationRequest) -> None:
         """Asks, ask releases, allocation releases, in that order (M2)."""
-        self._do(partial(self._apply, request))
+        self._send(request)
 
     def update_application(self, request: ApplicationRequest) -> None:
         """New applications, then removals (M5)."""
-        self._do(partial(self._apply, request))
+        self._send(request)
 
     def update_node(self, request: NodeRequest) -> None:
         """Nodes by their actions (M7)."""
-        self._do(partial(self._apply, request))
+        self._send(request)
 
     def update_configuration(self, request: UpdateConfigurationRequest) -> None:
         """Reload the queues of one resource manager (I39)."""
-        self._do(partial(self._update, request))
+        self._do(partial(self._update, request), request.rmID)
 
     def _register(
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
@@ -136,6 +140,25 @@ class SchedulerService:
         self.scheduler.set_preemption_predicate(rm_id, preemption)
         return outputs
 
+    def _send(self, request: Request) -> None:
+        done: Future[None] = Future()
+        if self._inbox.put(self._piece(request, done), at_once=True):
+            done.result()
+        else:
+            self._do_now(partial(self._apply, request))
+
+    def _piece(self, request: Request, outcome: Outcome) -> Piece:
+        """The work of a request: in portions if it is large, unless there is no other work to wait."""
+        items = max(1, count(request))
+        if items <= self._slice or self._thread is None:
+            return Piece(partial(self._apply, request), outcome, request.rmID, items)
+        portions = Portions(request, self._slice)
+        work = partial(self._apply_some, portions)
+        return Piece(work, outcome, request.rmID, portions.items, portions)
+
+    def _apply_some(self, portions: Portions) -> list[Output]:
+        return portions.apply(self.scheduler, self._now())
+
     def _apply(self, request: Request) -> list[Output]:
         return self.scheduler.apply(request, self._now())
 
@@ -149,15 +172,18 @@ class SchedulerService:
         request: Request | RegisterResourceManagerRequest | UpdateConfigurationRequest,
         callback: ResourceManagerCallback | None = None,
     ) -> Future[None]:
-        """As the methods above, without waiting: the future will have what they would raise. In the
-        order of the calls. A registration needs its ``callback``."""
+        """As the methods above, without waiting: the future will have what they would raise. Those of
+        one resource manager are done in the order of the calls. A registration needs its
+        ``callback``."""
         if isinstance(request, RegisterResourceManagerRequest):
             if callback is None:
                 raise TypeError("a registration needs a callback (I5)")
-            return self.begin(partial(self._register, request, callback))
+            return self._begin(partial(self._register, request, callback), request.rmID)
         if isinstance(request, UpdateConfigurationRequest):
-            return self.begin(partial(self._update, request))
-        return self.begin(partial(self._apply, request))
+            return self._begin(partial(self._update, request), request.rmID)
+        done = _promised()
+        self.post(request, done)
+        return done
 
     def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
         """Read its queues in the caller's thread, which may take seconds, so that the owner need not.
@@ -167,13 +193,16 @@ class SchedulerService:
 
     def post(self, request: Request, outcome: Outcome) -> None:
         """As ``submit``, for many requests: the outcome is told in the owner's thread."""
-        self._hand_over(Piece(partial(self._apply, request), outcome))
+        self._hand_over(self._piece(request, outcome))
 
     def begin(self, work: Work) -> Future[None]:
-        """Have the owner do it, without waiting for it; what comes out is delivered."""
-        done: Future[None] = Future()
-        done.set_running_or_notify_cancel()  # it will be done, whoever still waits for it
-        self._hand_over(Piece(work, done))
+        """Have the owner do it, before any request and without waiting for it; what comes out is
+        delivered."""
+        return self._begin(work)
+
+    def _begin(self, work: Work, rm_id: str = "") -> Future[None]:
+        done = _promised()
+        self._hand_over(Piece(work, done, rm_id))
         return done
 
     def configure(self, text: str) -> None:
@@ -185,15 +214,15 @@ class SchedulerService:
 
     def disconnect(self, rm_id: str) -> None:
         """The resource manager is out of reach for now (I6): nothing of it is scheduled."""
-        self._do(lambda: self.scheduler.disconnect(rm_id, self._now()))
+        self._do(lambda: self.scheduler.disconnect(rm_id, self._now()), rm_id)
 
     def reconnect(self, rm_id: str) -> None:
         """It is back in time, and nothing was lost."""
-        self._do(lambda: self.scheduler.reconnect(rm_id, self._now()))
+        self._do(lambda: self.scheduler.reconnect(rm_id, self._now()), rm_id)
 
     def shutdown(self, rm_id: str) -> None:
         """It leaves for good: its state is dropped."""
-        self._do(lambda: self.scheduler.shutdown(rm_id, self._now()))
+        self._do(lambda: self.scheduler.shutdown(rm_id, self._now()), rm_id)
 
     def connection(self, rm_id: str, trigger: str) -> Future[None]:
         """``disconnect``, ``reconnect`` or ``shutdown`` as above, without waiting for it."""
@@ -202,7 +231,7 @@ class SchedulerService:
             life.RECONNECT: self.scheduler.reconnect,
             life.SHUTDOWN: self.scheduler.shutdown,
         }[trigger]
-        return self.begin(lambda: change(rm_id, self._now()))
+        return self._begin(lambda: change(rm_id, self._now()), rm_id)
 
     def registered(self) -> Future[frozenset[str]]:
         """The resource managers that are running or paused, so that they need not register again."""
@@ -230,7 +259,7 @@ class SchedulerService:
             self.scheduler.set_preemption_predicate(rm_id, preemption)
             return []
 
-        return self.begin(work)
+        return self._begin(work, rm_id)
 
     def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
         """Whether the resource manager wants event records; until it registers again."""
@@ -239,7 +268,7 @@ class SchedulerService:
             self.scheduler.set_events(rm_id, wanted)
             return []
 
-        return self.begin(work)
+        return self._begin(work, rm_id)
 
     # -- driving ---------------------------------------------------------------------------------
 
@@ -308,13 +337,16 @@ class SchedulerService:
         self.stop()
 
     def read(self, look: Callable[[Scheduler], T]) -> T:
-        """Call ``look`` with the scheduler, between two steps of its owner."""
+        """Call ``look`` with the scheduler, between two steps of its owner and before any request."""
         found: list[T] = []
         self._do(partial(self._look, look, found))
         return found[0]
 
     def read_later(self, look: Callable[[Scheduler], T]) -> Future[T]:
         """As ``read``, without waiting for it: the future will have what ``look`` gives or raises."""
+        return self._read_later(look)
+
+    def _read_later(self, look: Callable[[Scheduler], T], rm_id: str = "") -> Future[T]:
         answer: Future[T] = Future()
         found: list[T] = []
 
@@ -328,7 +360,8 @@ class SchedulerService:
         answer.set_running_or_notify_cancel()  # it will be looked at, whoever still wants to know
         done: Future[None] = Future()
         done.add_done_callback(told)
-        self._hand_over(Piece(partial(self._look, look, found), done), at_once=True)
+        piece = Piece(partial(self._look, look, found), done, rm_id)
+        self._hand_over(piece, at_once=True)
         return answer
 
     def _look(self, look: Callable[[Scheduler], T], found: list[T]) -> list[Output]:
@@ -339,8 +372,8 @@ class SchedulerService:
         self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
     ) -> Future[tuple[str, str, tuple[str, ...], str]]:
         """The queue of an application, its state in the resource manager's dialect (X1), why its ask
-        waits, and that in one sentence; without a key only the first two. The future has
-        ``KeyError`` for what is not known."""
+        waits, and that in one sentence; without a key only the first two. After what the resource
+        manager has sent before. The future has ``KeyError`` for what is not known."""
 
         def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
             app = scheduler.application(application_id, partition, rm_id)
@@ -351,7 +384,7 @@ class SchedulerService:
                 reasons, verdict = told.reasons, told.verdict
             return app.queue_path, app.partition.rm.dialect.state(app.state), reasons, verdict
 
-        return self.read_later(look)
+        return self._read_later(look, rm_id)
 
     def attach(self, meter: Meter | None) -> None:
         """Let somebody measure from now on, or nobody."""
@@ -383,7 +416,7 @@ class SchedulerService:
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait for the owner, about."""
+        """How many pieces of work wait for the owner."""
         return len(self._inbox)
 
     def diagnostics(self) -> dict[str, Any]:
@@ -413,15 +446,18 @@ class SchedulerService:
         if not self._inbox.put(piece, at_once=at_once):
             self._handle(piece)
 
-    def _do(self, work: Work) -> None:
+    def _do(self, work: Work, rm_id: str = "") -> None:
         """Have the owner do it; raises what the core raises."""
         done: Future[None] = Future()
-        if self._inbox.put(Piece(work, done), at_once=True):
+        if self._inbox.put(Piece(work, done, rm_id), at_once=True):
             done.result()
-        elif self._callbacks.asking:
-            raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
         else:
-            self._callbacks.deliver(self._work(work))
+            self._do_now(work)
+
+    def _do_now(self, work: Work) -> None:
+        if self._callbacks.asking:
+            raise RuntimeError("the scheduler is deciding: a predicate cannot send requests")
+        self._callbacks.deliver(self._work(work))
 
     def _schedule(self, now: int, limit: int | None = None) -> list[Output]:
         return self._watch.schedule(self.scheduler, partial(self.scheduler.schedule, now, limit))
@@ -502,5 +538,18 @@ class SchedulerService:
         except Exception as error:
             piece.outcome.set_exception(error)
             return
-        piece.outcome.set_result(None)
+        portions = piece.portions
+        if portions is not None and portions.items:
+            self._inbox.put_back(piece._replace(items=portions.items))
+        else:
+            if portions is not None:
+                outputs += portions.rejected()  # of one that a bug of ours has ended
+            piece.outcome.set_result(None)
         self._callbacks.deliver(outputs)
+
+
+def _promised() -> Future[None]:
+    """It will be done, whether or not the caller still waits for it."""
+    done: Future[None] = Future()
+    done.set_running_or_notify_cancel()
+    return done

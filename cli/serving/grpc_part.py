@@ -53,6 +53,8 @@ def limits_of(settings: Settings) -> Limits:
         streams=settings.max_streams,
         requests_per_second=settings.max_rate,
         request_burst=2 * settings.max_rate,
+        items_per_second=settings.max_item_rate,
+        item_burst=2 * settings.max_item_rate,
         backlog_bytes=settings.max_backlog_bytes,
     )
 

@@ -45,6 +45,9 @@ _log = logging.getLogger("quadriga.serve")
 
 #: s between two looks at the scheduler, at the journal, and between two steps of the demo
 _LOOK_S, _JOURNAL_S, _DEMO_S = 1.0, 0.25, 0.1
+#: s for which a thread may go on while another one wants to run. The network's loop waits for so long
+#: several times in each answer while the scheduler is busy; Python's own 5 ms would be most of its latency.
+_SWITCH_S: Final = 0.001
 #: s after which a scheduler that does not answer is worth a line
 _STALLED_S: Final = 10.0
 #: s that answers over HTTP have to come to their end
@@ -67,10 +70,13 @@ def serve(settings: Settings) -> int:
     if settings.demo or settings.client_clock:  # a line for every job would drown all others
         logging.getLogger("quadriga.applications").setLevel(logging.WARNING)
     before, threading.excepthook = threading.excepthook, _thread_failed
-    look_less_often()
+    look_less_often(serving=True)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
     try:
         return asyncio.run(_Process(settings, queues, access).run(text))
     finally:
+        sys.setswitchinterval(interval)
         threading.excepthook = before
 
 

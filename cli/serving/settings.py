@@ -79,6 +79,7 @@ class Settings:
     max_message_bytes: int
     max_items: int
     max_rate: int
+    max_item_rate: int
     max_backlog_bytes: int
     max_ended: int
     max_ended_bytes: int
@@ -113,6 +114,7 @@ def settings_of(arguments: Namespace) -> Settings:
         max_message_bytes=arguments.max_message_size * _MIB,
         max_items=arguments.max_items,
         max_rate=arguments.max_rate,
+        max_item_rate=arguments.max_item_rate,
         max_backlog_bytes=arguments.max_backlog * _MIB,
         max_ended=arguments.max_ended,
         max_ended_bytes=arguments.max_ended_size * _MIB,
@@ -138,6 +140,7 @@ def _check(settings: Settings) -> None:
         ("--max-message-size", 1, 512, settings.max_message_bytes // _MIB),
         ("--max-items", 1, 1_000_000, settings.max_items),
         ("--max-rate", 1, 10_000_000, settings.max_rate),
+        ("--max-item-rate", 1, 100_000_000, settings.max_item_rate),
         ("--max-backlog", 1, 4096, settings.max_backlog_bytes // _MIB),
         ("--max-ended", 0, 10_000_000, settings.max_ended),
         ("--max-ended-size", 1, 65_536, settings.max_ended_bytes // _MIB),

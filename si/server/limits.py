@@ -30,8 +30,13 @@ class Limits:
     #: streams are read later, faster unary calls refused
     requests_per_second: float = 20_000.0
     request_burst: int = 40_000
-    #: requests of one stream that the scheduler has not looked at yet
+    #: the same for the items of all its requests
+    items_per_second: float = 100_000.0
+    item_burst: int = 200_000
+    #: requests of one stream, and their items, that the scheduler has not taken up yet: the stream
+    #: is read no further while there are so many
     window: int = 64
+    window_items: int = 20_000
     #: what waits for one RM: above half of it nothing more is read of the RM or decided for it,
     #: above it the RM has to register again
     backlog_bytes: int = 64 << 20

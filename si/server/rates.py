@@ -1,4 +1,4 @@
-"""How fast requests may come: a bucket that fills at a steady rate."""
+"""How fast requests and their items may come: a bucket that fills at a steady rate."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Bucket:
         self._left = self._burst
         self._when = clock()
 
-    def take(self) -> float:
-        """Take a token. Returns how long to wait until it would have been there, in s; mostly 0."""
+    def take(self, tokens: int = 1) -> float:
+        """Take tokens. Returns how long to wait until they would have been there, in s; mostly 0."""
         self._fill()
-        self._left -= 1.0
+        self._left -= tokens
         return max(0.0, -self._left / self._rate)
 
     def try_take(self) -> bool:

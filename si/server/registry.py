@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import grpc
 
@@ -49,7 +50,8 @@ class Registry:
         self._driver = driver
         self._limits = limits
         self._waits = waits
-        self._registering = asyncio.Lock()
+        #: registrations of one RM are made one after the other; those of others go on meanwhile
+        self._registering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def stop(self, ending: Ending) -> None:
@@ -66,7 +68,7 @@ class Registry:
         self, rm_id: str, request: RegisterResourceManagerRequest, in_order: bool
     ) -> Session:
         """Register, instead of an older registration. No request of that one comes after."""
-        async with self._registering:
+        async with self._registering.setdefault(rm_id, asyncio.Lock()):
             loop = asyncio.get_running_loop()
             self.epoch += 1
             session = Session(

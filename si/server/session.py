@@ -95,7 +95,8 @@ class Session(NullCallback):
         #: why it is over; requests and messages go nowhere then
         self.over: Ending | None = None
         self.settling = asyncio.Lock()
-        self.bucket = Bucket(limits.requests_per_second, limits.request_burst, loop.time)
+        self.requests = Bucket(limits.requests_per_second, limits.request_burst, loop.time)
+        self.items = Bucket(limits.items_per_second, limits.item_burst, loop.time)
         self.hello = Hello(rmID=rm_id)
         self.asking = Asking(limits, loop, self._question, begin, waits=waits)
         self.waits = waits

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from quadriga.si.answers import Outcome
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback, CallbackAnswer, Refused
+from quadriga.si.items import count
 from quadriga.si.server.callers import Context
 from quadriga.si.server.flow import Flow
 from quadriga.si.server.limits import Limits
@@ -63,22 +64,6 @@ def rm_id_of(kind: int, message: Any) -> str:
     return str(message.hello.rmID)
 
 
-def _count(kind: int, message: Any) -> int:
-    if kind == ALLOCATION:
-        releases = message.releases
-        return (
-            len(message.asks)
-            + len(message.allocations)
-            + len(releases.allocationsToRelease)
-            + len(releases.allocationAsksToRelease)
-        )
-    if kind == APPLICATION:
-        return len(message.new) + len(message.remove)
-    if kind == NODE:
-        return sum((1 + len(node.existingAllocations) for node in message.nodes), 0)
-    return 0
-
-
 class Stream:
     """``submit`` hands a request to the scheduler; ``half_closed`` is told that the RM has no more
     requests here, ``greeted`` that it has said which callbacks it has."""
@@ -103,7 +88,7 @@ class Stream:
         self._greeted = greeted
         #: it ends when nothing waits any more
         self._draining = False
-        self._flow = Flow(limits.window, self._judged, self._failed)
+        self._flow = Flow(limits.window, limits.window_items, self._judged, self._failed)
         self._ended: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
 
     def end(self, why: Ending | None) -> None:
@@ -155,7 +140,7 @@ class Stream:
                 if data is grpc.aio.EOF:
                     break
                 message = parse(MESSAGE_OF[self.kind], data)
-                wait = session.bucket.take()
+                wait = session.requests.take()
                 if wait > 0:
                     await asyncio.sleep(wait)
             if self.kind == CALLBACK:
@@ -171,7 +156,7 @@ class Stream:
 
     async def _pass_on(self, message: Any) -> None:
         session = self.session
-        items = _count(self.kind, message)
+        items = count(message)
         if items > self._limits.items:
             name, most = type(message).__name__, self._limits.items
             said = f"{items} items in one {name}, at most {most}"
@@ -188,6 +173,8 @@ class Stream:
                     f"this stream is of resource manager {session.rm_id!r}, not {message.rmID!r}",
                 )
             message.rmID = session.rm_id
+        if (wait := session.items.take(items)) > 0:
+            await asyncio.sleep(wait)
         if session.held is not None:
             await session.decided()
         if not self.is_current or session.leaving:
@@ -202,7 +189,7 @@ class Stream:
         self._note_changes(message)
         flow = self._flow
         try:
-            self._submit(message, flow.send(message))
+            self._submit(message, flow.send(message, items))
         except RuntimeError as error:  # it has been stopped
             raise Ending(grpc.StatusCode.UNAVAILABLE, "I8", str(error)) from None
         if flow.error is not None:

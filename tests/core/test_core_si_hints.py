@@ -72,6 +72,21 @@ def test_i38_an_ask_that_is_served_in_time_is_not_told_of() -> None:
     assert script.advance(10) == []
 
 
+def test_i38_asks_are_looked_at_when_there_is_nothing_more_to_decide() -> None:
+    """The asks that wait may be a million, and most of them not tried yet."""
+    script = Script()
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "large", vcore=2000)
+    assert script.schedule() == []
+    script.ask("app", *(f"small{at}" for at in range(150)), vcore=1)
+    assert len(script.schedule(limit=100)) >= 100
+    assert script.scheduler.unfinished
+    assert script.advance(2) == []
+    script.schedule()
+    assert script.advance(1) == ["FAILED app/large"]
+
+
 def test_i38_a_changed_ask_may_be_told_of_again() -> None:
     script = Script()
     script.node("n1", vcore=500)

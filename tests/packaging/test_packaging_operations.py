@@ -104,7 +104,8 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("RMs registered")[0] == limits.resource_managers
     assert numbers("streams of one RM") == [limits.streams_per_rm, limits.streams]
     assert numbers("requests of one RM") == [limits.requests_per_second, limits.request_burst]
-    assert numbers("requests of a stream") == [limits.window]
+    assert numbers("items (asks") == [limits.items_per_second, limits.item_burst]
+    assert numbers("requests of a stream") == [limits.window, limits.window_items]
     assert numbers("what waits for an RM")[0] == limits.backlog_bytes >> 20
     assert numbers("kept to be sent again") == [limits.replay_bytes >> 20]
     assert numbers("events and scheduling states") == [limits.news]

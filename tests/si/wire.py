@@ -159,6 +159,7 @@ class RM:
 
     def __init__(self, channel: grpc.aio.Channel, rm_id: str = "rm-1", token: str = "") -> None:
         self.rm_id = rm_id
+        self.channel = channel
         self.metadata = [("authorization", f"Bearer {token}")] if token else []
         self.scheduler = SchedulerStub(channel)
         self.extension = ExtensionStub(channel)

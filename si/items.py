@@ -1,0 +1,29 @@
+"""What is counted where work is shared out: asks, applications, nodes, allocations and releases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeInfo, NodeRequest
+
+__all__ = ["count", "size_of_node"]
+
+
+def count(message: Any) -> int:
+    """How many items a request has; 0 for one that only names its resource manager."""
+    if isinstance(message, AllocationRequest):
+        found = len(message.asks) + len(message.allocations)
+        if message.HasField("releases"):
+            releases = message.releases
+            found += len(releases.allocationsToRelease) + len(releases.allocationAsksToRelease)
+        return found
+    if isinstance(message, ApplicationRequest):
+        return len(message.new) + len(message.remove)
+    if isinstance(message, NodeRequest):
+        return sum(map(size_of_node, message.nodes))
+    return 0
+
+
+def size_of_node(node: NodeInfo) -> int:
+    """A node counts with the allocations that it brings."""
+    return 1 + len(node.existingAllocations)
