@@ -26,8 +26,8 @@ COMPILED = ("fsm", "core")
 PLAIN = """
     core/config core/placement core/views core/callbacks core/default_queues core/explain
     core/explain_nodes core/explanation core/failures core/far core/foreign core/health core/inbox
-    core/invariants core/metering core/os_groups core/recovery
-    core/registration core/service
+    core/invariants core/metering core/os_groups core/portions core/recovery core/registration
+    core/service
 """.split()  # what is not done for every ask: read, shown, or heard from other threads
 PLAIN += """
     fsm/allocation fsm/application fsm/ask fsm/node fsm/queue fsm/resource_manager

@@ -40,7 +40,7 @@ class Portions:
         self._request = request
         self._left = deque(_parts(request, most))
         self._begun = False
-        self._rejected: Output | None = None
+        self._rejected: AllocationResponse | None = None
 
     @property
     def items(self) -> int:
@@ -67,7 +67,7 @@ class Portions:
     def rejected(self) -> list[Output]:
         """What was rejected and is not told yet."""
         kept, self._rejected = self._rejected, None
-        return [kept] if kept is not None else []
+        return [Output(self._request.rmID, kept)] if kept is not None else []
 
     def _keep_rejected(self, outputs: list[Output]) -> list[Output]:
         others = []
@@ -78,9 +78,9 @@ class Portions:
             ):
                 others.append(output)
             elif self._rejected is None:
-                self._rejected = output
+                self._rejected = message
             else:
-                self._rejected.message.MergeFrom(message)
+                self._rejected.MergeFrom(message)
         return others
 
 

@@ -157,6 +157,8 @@ class Stream:
     async def _pass_on(self, message: Any) -> None:
         session = self.session
         items = count(message)
+        if (wait := session.items.take(items)) > 0:  # for too many as well: they have been parsed
+            await asyncio.sleep(wait)
         if items > self._limits.items:
             name, most = type(message).__name__, self._limits.items
             said = f"{items} items in one {name}, at most {most}"
@@ -173,8 +175,6 @@ class Stream:
                     f"this stream is of resource manager {session.rm_id!r}, not {message.rmID!r}",
                 )
             message.rmID = session.rm_id
-        if (wait := session.items.take(items)) > 0:
-            await asyncio.sleep(wait)
         if session.held is not None:
             await session.decided()
         if not self.is_current or session.leaving:

@@ -97,7 +97,7 @@ def test_beyond_loopback_somebody_must_be_trusted(files: Path) -> None:
         (["--grace", "nan"], "--grace is nan"),
         (["--grace", "-1"], "--grace is -1"),
         (["--journal-size", "0"], "--journal-size is 0, not within 1 and"),
-        (["--max-message-size", "513"], "--max-message-size is 513"),
+        (["--max-message-size", "65"], "--max-message-size is 65"),
         (["--max-connections", "0"], "--max-connections is 0"),
         (["--demo-speed", "0"], "--demo-speed is 0"),
     ],

@@ -8,7 +8,7 @@ import asyncio
 
 import pytest
 
-from bench.serve import load
+from bench.serve import crowded, load
 from tests.si.wire import application, ask, house, node, until
 
 MIB = 1 << 20
@@ -33,6 +33,14 @@ def test_fifty_rms_lose_nothing(batch: int) -> None:
     assert found.peak - found.memory[0] < 20_000 * 8_000  # bytes for each pod, all in all
     # what came back was joined into fewer messages
     assert batch == 1 or found.told.messages < 20_000
+
+
+@pytest.mark.slow
+def test_a_visitor_beside_bulk_rms_loses_nothing() -> None:
+    alone, beside, bulk = crowded(2, 3_000, 1_000, alone=1.0)  # raises for what is lost or doubled
+    assert bulk.allocations == 6_000
+    assert alone.latencies and beside.latencies
+    assert alone.registrations and beside.registrations
 
 
 @pytest.mark.slow
