@@ -108,7 +108,7 @@ def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
 
 
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
-    if partition.interrupted:
+    if partition.undecided:
         # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
         partition.inspect_timer = None
     else:

@@ -462,7 +462,8 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
         left -= rounds
         going = going if more else []
     for partition in partitions:
-        if partition.notices is not None and partition not in going and partition.nodes:
+        partition.undecided = partition in going
+        if partition.notices is not None and not partition.undecided and partition.nodes:
             partition.notices.look()
     return most - left, going
 

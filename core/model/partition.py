@@ -83,6 +83,7 @@ class Partition:
         "state",
         "stranded",
         "submissions",
+        "undecided",
         "unhinted",
         "users",
         "vain",
@@ -139,6 +140,8 @@ class Partition:
         self.changes = 0
         #: the last call for decisions ended with its limit: there are more to make
         self.interrupted = False
+        #: the same, whichever way they are made: there may be asks that no round has tried yet
+        self.undecided = False
         #: some queue leaves applications alone after asks that found no place (2.2.2)
         self.backs_off = False
         #: asks whose resource manager has not been told that nothing fits (5.11)
