@@ -166,8 +166,7 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         if closed is None:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
         else:
-            queue, _, whole = closed
-            yield from _of_gate(app, queue, whole)
+            yield from _of_gate(app, *closed)
     elif app.placeholder_ask is not None and app.holding:
         have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
         yield Check(
@@ -195,13 +194,13 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         )
 
 
-def _of_gate(app: Application, queue: Queue, whole: Vector) -> Iterator[Check]:
-    """What the whole gang lacks in the queue that does not let it start, type by type."""
+def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
+    """What the whole gang lacks in the queue that does not let it start, type by type; ``free`` is
+    what the gate has found there."""
     names = app.partition.registry.names
-    for place, limit in queue.limits:
+    for (place, limit), left in zip(queue.limits, free, strict=True):
         asked = whole[place] if place < len(whole) else 0
         used, kept = queue.allocated[place], queue.promised[place]
-        left = limit - used - kept
         if not asked or asked <= max(0, left):
             continue
         name = names[place]
