@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core import books
+from quadriga.core import books, gang
 from quadriga.core.events import happenings
 from quadriga.fsm import APPLICATION, ASK
 from quadriga.fsm import application as app_life
@@ -139,6 +139,4 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     more = len(asks) * first.pending
     books.expect(first, more)
     if first.placeholder:
-        tasks = first.app.task_groups[first.task_group]
-        tasks.count += more
-        tasks.pending += more
+        gang.expect(first, more)

@@ -108,6 +108,12 @@ def take_up(
         )
     if not APPLICATION.allows(app.state, app_life.ASK):
         raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
+    if app.queue.fair and message.placeholder and message.taskGroupName:  # X35, G7
+        raise Refused(
+            f"queue {app.queue.path} cannot run application {app_id} with task group request: "
+            f"unsupported sort type (placeholder ask {key})",
+            "gang",
+        )
     known = app.asks.get(key)
     if known is not None:
         _change(kernel, known, message, vector, by_key)
@@ -116,6 +122,8 @@ def take_up(
     ask = Ask(app, key, vector, partition.arrivals, kernel.now)
     _fill_in(ask, message, by_key)
     app.asks[key] = ask
+    if ask.placeholder and not app.is_gang:
+        gang.begin(app)
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
     if rm.events is not None:
@@ -197,9 +205,7 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     partition = app.partition
     books.expect(ask, ask.pending)
     if ask.placeholder:
-        group = gang.task_group_of(app, ask.task_group, ask.vector)
-        group.count += ask.pending
-        group.pending += ask.pending
+        gang.expect(ask, ask.pending)
         app.partition.offer_replacements(app)
     partition.unhinted[ask] = None
     reservation.wait_again(kernel, ask)
@@ -226,18 +232,16 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     reservation.cancel_all_of(partition, ask)
     partition.leave(ask)
     if ask.placeholder:
-        group = app.task_groups[ask.task_group]
-        group.count -= ask.pending
-        group.pending -= ask.pending
+        gang.expect(ask, -ask.pending)
+    elif placeholder and not app.is_gang:
+        gang.begin(app)
     ask.vector = vector
     _fill_in(ask, message, by_key)
     ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
     if (log := partition.rm.events) is not None:
         happenings.asks_added(log, (ask,))
     if ask.placeholder:
-        group = gang.task_group_of(app, ask.task_group, vector)
-        group.count += ask.pending
-        group.pending += ask.pending
+        gang.expect(ask, ask.pending)
     app.partition.offer_replacements(app)
     books.expect(ask, ask.pending - in_flight)
     ask.hinted = False

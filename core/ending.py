@@ -55,12 +55,12 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     partition.unhinted.pop(ask, None)
     del app.asks[ask.ask_key]
     if ask.placeholder:
-        group = app.task_groups[ask.task_group]
-        group.pending -= ask.pending
         if timed_out:
+            group = app.task_groups[ask.task_group]
+            group.pending -= ask.pending
             group.timed_out += ask.pending
         else:
-            group.count -= ask.pending
+            gang.expect(ask, -ask.pending)
         app.partition.offer_replacements(app)
 
 

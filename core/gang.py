@@ -20,10 +20,14 @@ from quadriga.fsm import application as app_life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
     from quadriga.core.model.queue import Queue
     from quadriga.core.order.shapes import Need
 
 __all__ = [
+    "begin",
+    "enlarge",
+    "expect",
     "gate",
     "may_start",
     "missing",
@@ -51,6 +55,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     """
     whole = app.placeholder_ask
     if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
+        return None
+    if not app.announced:  # nobody knows how large it will be (X35)
         return None
     for queue in app.queue.lineage[:-1]:
         for place, limit in queue.limits:
@@ -83,6 +89,35 @@ def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
     if group is None:
         group = app.task_groups[name] = TaskGroup(name, vector)
     return group
+
+
+def begin(app: Application) -> None:
+    """X35: with its first placeholder ask an application is a gang, announced or not. Its time limit is
+    that of its placeholders then (X17), unless it runs already as an ordinary application."""
+    app.placeholder_ask = ()
+    if not app.started:
+        app.run_limit = 0
+
+
+def expect(ask: Ask, number: int) -> None:
+    """So many more placeholders are asked for (negative: fewer). Without placeholderAsk the gang is as
+    large as all that were (X35)."""
+    app = ask.app
+    group = task_group_of(app, ask.task_group, ask.vector)
+    group.count += number
+    group.pending += number
+    enlarge(app, ask.vector, number)
+
+
+def enlarge(app: Application, vector: Vector, number: int) -> None:
+    """X35: a gang that was not announced is larger, or smaller, by so many placeholders."""
+    if app.announced:
+        return
+    held = app.holding
+    more = tuple([value * number for value in vector])
+    app.placeholder_ask = plus(app.placeholder_ask or (), more)
+    if app.holding != held:  # X9
+        app.partition.refresh(app)
 
 
 def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:

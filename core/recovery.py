@@ -195,6 +195,8 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     waited = ask is not None
     if ask is None:
         ask = _ask_of(kernel, app, message, vector)
+        if ask.placeholder and not app.is_gang:
+            gang.begin(app)
         kernel.fire(ASK, ask, ask_life.SUBMIT)
         kernel.fire(APPLICATION, app, app_life.ASK)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
@@ -216,9 +218,10 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         _has_its_place(partition, ask)
     if ask.placeholder:
         if not waited:
-            group = gang.task_group_of(app, ask.task_group, vector)
-            group.count += 1
-            group.pending += 1
+            gang.expect(ask, 1)
+        elif vector != ask.vector:
+            gang.enlarge(app, ask.vector, -1)
+            gang.enlarge(app, vector, 1)
         gang.placeholder_landed(kernel, allocation)
     elif app.state in app_life.RUNS_ON_ALLOCATION:
         kernel.fire(APPLICATION, app, app_life.RUN)
@@ -292,6 +295,9 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
         return ""
     if known.state not in life.RESIZABLE:
         return f"is {known.state} and cannot change"
+    if known.placeholder:
+        gang.enlarge(known.ask.app, known.vector, -1)
+        gang.enlarge(known.ask.app, vector, 1)
     books.resize(known, vector)
     quota.watch_growth(kernel, known.ask.app.queue)
     if known.placeholder:

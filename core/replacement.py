@@ -362,6 +362,8 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     """As ``_free_node``, for a parked ask; and whether an answer of the predicates is not there yet."""
     ask = real.ask
     board = ask.app.partition.board
+    if not board.nodes:
+        return None, False
     nodes = board.in_order(Shape(0, real.vector, ask.required_node))
     try:
         node, _ = _first_accepted(kernel, ask, nodes)

@@ -84,7 +84,8 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     app = _new(kernel, partition, leaf, request, submission)
     app.placed_by = placed.by
     app.placeholder_ask = whole
-    app.hard = request.gangSchedulingStyle.lower() == "hard"
+    app.announced = whole is not None
+    app.hard = _is_hard(kernel, request)
     app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
     if whole is None and request.executionTimeoutMilliSeconds > 0:
         app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
@@ -95,6 +96,17 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     if rm.events is not None:
         happenings.application_added(rm.events, app)
     limits.bind(app)
+
+
+def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:
+    """X41: a style that is not known is Soft, as no style is, and is noted."""
+    style = request.gangSchedulingStyle
+    if style.lower() not in ("", "soft", "hard"):
+        text = (
+            f"gangSchedulingStyle {style!r} of application {request.applicationID} is taken as Soft"
+        )
+        kernel.note(text)
+    return style.lower() == "hard"
 
 
 def _read(kernel: Kernel, request: AddApplicationRequest) -> Submission:

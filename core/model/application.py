@@ -34,6 +34,7 @@ class Application(Level):
         "allocated",
         "allocated_placeholder",
         "allocations",
+        "announced",
         "app_id",
         "asks",
         "backoff_until",
@@ -168,7 +169,10 @@ class Application(Level):
         #: when the oldest of its allocations that a restart brought was made (ns), 0 without any
         self.ran_since = 0
 
+        #: how large its gang is; ``None`` without one. It was announced with the application, or is
+        #: the sum of the placeholder asks so far (X35)
         self.placeholder_ask: Vector | None = None
+        self.announced = False
         self.hard = False
         self.placeholder_timeout = 0
         self.placeholder_timer: Timer | None = None

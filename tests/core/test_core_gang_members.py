@@ -268,6 +268,18 @@ def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> No
     assert not script.scheduler.partition().stranded
 
 
+def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
+    running_gang(script, count=1, size=6)
+    script.ask("g", "real", group="tg", memory=6)
+    script.schedule()
+    script.node("n1", DRAIN)
+    script.confirm()
+    script.node("n1", GONE)
+    assert script.schedule() == []
+    script.node("n2", memory=6)
+    assert script.schedule() == ["new g/real-0 on n2"]
+
+
 def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) -> None:
     running_gang(script, count=1, size=6)
     script.ask("g", "real", group="tg", memory=6)

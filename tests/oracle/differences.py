@@ -103,6 +103,9 @@ RULES: tuple[Rule, ...] = (
          explain=explain_gangs.soft_keeps_real_asks),
     Rule("S2", "after the RM took back a pending placeholder ask, a real ask of its group is never "
          "served", "it is, in the normal cycle", "lines", explain=explain_gangs.shrunk_group),
+    Rule("X35", "without placeholderAsk an application with placeholders is an ordinary one",
+         "it is a gang as large as its placeholder asks", "lines",
+         explain=explain_members.gang_without_announcement),
     Rule("X36", "a real ask for which no placeholder is left waits until all of its group are "
          "confirmed", "it is served at once", "lines",
          explain=explain_members.member_without_placeholder),

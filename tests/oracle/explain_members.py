@@ -10,7 +10,27 @@ from tests.oracle.observe import apps
 from tests.oracle.totals import Line
 from tests.oracle.view import View
 
-__all__ = ["another_node_than_one_that_drains", "member_without_placeholder", "one_for_one"]
+__all__ = [
+    "another_node_than_one_that_drains",
+    "gang_without_announcement",
+    "member_without_placeholder",
+    "one_for_one",
+]
+
+
+def gang_without_announcement(view: View) -> None:
+    """X35: placeholder asks make a gang of an application that announced none. Here its real asks are
+    held until all of them are placed, and the last one makes it run; there a real allocation does."""
+    for said, line in view.lines("state", missing=False):
+        for app in apps(view, line[1]):
+            if line[2] == "Running" and app.is_gang and not app.announced and not app.allocations:
+                view.allow_extra("X35", said)
+                view.stop("X35", f"{line[1]} runs with its last placeholder here")
+    for said, line in view.lines("new", missing=True):
+        for app in apps(view, line[1]):
+            if not line[5] and not app.announced and app.is_gang and app.holding:
+                view.allow_missing("X35", said)
+                view.stop("X35", f"{line[1]}/{line[2]} is held here", said)
 
 
 def member_without_placeholder(view: View) -> None:

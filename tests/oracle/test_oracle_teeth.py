@@ -330,6 +330,16 @@ def test_g31_two_steps_for_the_last_placeholder() -> None:
     assert not judge(told(scenario, answers)).agrees
 
 
+def test_x35_a_gang_that_was_not_announced() -> None:
+    scenario, answers = played("gang_without_announcement")
+    at = step_of(scenario, "schedule")
+    drop(answers[at], state="Running")
+    verdict = explained(told(scenario, answers), "X35")
+    assert verdict.stopped is not None
+    drop(answers[at], allocationKey="ph-1")
+    assert not judge(told(scenario, answers)).agrees
+
+
 def test_x36_a_member_without_placeholder() -> None:
     """It is served here while the replacements of its group are under way."""
     scenario, answers = played("more_members_than_placeholders")

@@ -1,0 +1,201 @@
+"""Gangs whose application announced no placeholderAsk (X35), gang styles (X41), and when a gang runs
+(X42)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.si import NodeInfo
+from quadriga.sim.script import ONE_QUEUE, Script
+
+MINUTE = 60
+
+
+@pytest.fixture(params=["design", "k8shim"])
+def script(request: pytest.FixtureRequest) -> Script:
+    script = Script(extra={"si.messageOrder": request.param})
+    script.node("n1", memory=20)
+    return script
+
+
+def state(script: Script) -> str:
+    return script.scheduler.application("g").state
+
+
+def placeholders(script: Script, *keys: str, size: int = 1) -> list[str]:
+    return script.ask("g", *keys, group="tg", placeholder=True, memory=size)
+
+
+# -- X35 -------------------------------------------------------------------------------------------
+
+
+def test_x35_it_stays_accepted_until_all_that_were_asked_for_are_there(script: Script) -> None:
+    script.app("g")
+    placeholders(script, "p0", "p1", "p2", size=8)
+    assert script.schedule() == [
+        "new g/p0-0 on n1 placeholder of tg",
+        "new g/p1-0 on n1 placeholder of tg",
+    ]
+    assert state(script) == "Accepted"
+    script.node("n2", memory=8)
+    assert script.schedule() == ["g Running (run)", "new g/p2-0 on n2 placeholder of tg"]
+
+
+def test_x35_real_asks_are_held_with_and_without_a_task_group(script: Script) -> None:
+    """X9, also those that came before the first placeholder ask."""
+    script.app("g")
+    script.ask("g", "before", memory=1)
+    placeholders(script, "p0", "p1", size=15)
+    script.ask("g", "m0", group="tg", memory=15)
+    assert script.schedule() == ["new g/p0-0 on n1 placeholder of tg"]
+    (reason, *_) = script.scheduler.explain("g", "before").reasons
+    assert reason.startswith("held until the gang is complete: has memory=15 of memory=30")
+    script.node("n2", memory=15)
+    heard = script.schedule()
+    assert heard[:2] == ["g Running (run)", "new g/p1-0 on n2 placeholder of tg"]
+    assert "new g/before-0 on n1" in heard
+
+
+@pytest.mark.parametrize(("style", "end"), [("Soft", "Accepted"), ("Hard", "Killed")])
+def test_x35_the_timeout_takes_back_what_there_is(script: Script, style: str, end: str) -> None:
+    """G44 to G46: the timer starts with the first placeholder."""
+    script.app("g", style=style, timeout_ms=60_000)
+    placeholders(script, "p0", "p1", size=15)
+    script.advance(30)
+    script.schedule()
+    assert script.advance(59) == ["FAILED g/p1"]
+    heard = script.advance(1)
+    assert "released g/p0-0 TIMEOUT" in heard
+    assert "released ask g/p1 TIMEOUT" in heard
+    script.confirm()
+    assert state(script) == end
+
+
+def test_x35_its_time_limit_is_that_of_the_placeholders(script: Script) -> None:
+    """X17: it is no run limit any more."""
+    script.app("g", timeout_ms=60_000)
+    placeholders(script, "p0")
+    script.ask("g", "m0", group="tg", memory=1)
+    script.schedule()
+    script.confirm()
+    assert script.advance(10 * MINUTE) == []
+    assert state(script) == "Running"
+
+
+def test_x35_a_placeholder_ask_that_is_taken_back_makes_the_gang_smaller(script: Script) -> None:
+    script.app("g")
+    placeholders(script, "p0")
+    placeholders(script, "p1", size=100)
+    script.ask("g", "real", memory=1)
+    assert script.schedule() == ["new g/p0-0 on n1 placeholder of tg"]
+    assert "g Running (run)" in script.release_ask("g", "p1")
+
+
+def test_x35_a_placeholder_ask_that_changes_its_size(script: Script) -> None:
+    script.app("g")
+    placeholders(script, "p0", size=5)
+    placeholders(script, "p1", size=100)
+    script.schedule()
+    assert state(script) == "Accepted"
+    placeholders(script, "p1", size=5)
+    assert script.schedule() == ["g Running (run)", "new g/p1-0 on n1 placeholder of tg"]
+
+
+def test_x35_the_gate_is_left_out(script: Script) -> None:
+    """X16 needs the total, which nobody has announced: what fits the quota is placed."""
+    script.configure(ONE_QUEUE + "            resources: {max: {memory: 8}}\n")
+    script.app("g")
+    placeholders(script, "p0", "p1", "p2", size=4)
+    assert script.schedule() == [
+        "new g/p0-0 on n1 placeholder of tg",
+        "new g/p1-0 on n1 placeholder of tg",
+    ]
+
+
+def test_x35_a_fair_queue_takes_no_placeholder_asks() -> None:
+    """As it takes no placeholderAsk (G7); its other asks are served."""
+    script = Script(ONE_QUEUE + "            properties: {application.sort.policy: fair}\n")
+    script.node("n1", memory=20)
+    script.app("g")
+    (heard,) = placeholders(script, "p0")
+    assert heard.startswith("rejected ask g/p0")
+    assert "unsupported sort type" in heard
+    script.ask("g", "real", memory=1)
+    assert "new g/real-0 on n1" in script.schedule()
+
+
+def test_x35_many_placeholder_asks_in_one_message(script: Script) -> None:
+    script.app("g")
+    placeholders(script, *[f"p{n}" for n in range(15)])
+    heard = script.schedule()
+    assert heard.index("g Running (run)") == len(heard) - 2
+    assert script.scheduler.application("g").placeholder_ask[0] == 15
+    assert script.scheduler.check() == []
+
+
+def test_x35_a_node_that_goes_with_a_placeholder(script: Script) -> None:
+    """Soft: a lost placeholder counts (S5)."""
+    script.node("n2", memory=20)
+    script.app("g")
+    placeholders(script, "p0", "p1", "p2", size=15)
+    script.schedule()
+    script.node("n2", NodeInfo.DECOMISSION)
+    script.node("n3", memory=20)
+    assert script.schedule() == ["g Running (run)", "new g/p2-0 on n3 placeholder of tg"]
+
+
+# -- X41 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["", "Soft", "soft", "Spongy"])
+def test_x41_a_style_that_is_not_hard_is_soft(script: Script, style: str) -> None:
+    script.app("g", gang={"memory": 30}, style=style)
+    placeholders(script, "p0")
+    script.schedule()
+    assert any("Resuming" in line for line in script.advance(15 * MINUTE))
+    noted = [text for _, text in script.scheduler.notes if "gangSchedulingStyle" in text]
+    assert noted == (
+        ["gangSchedulingStyle 'Spongy' of application g is taken as Soft"]
+        if style == "Spongy"
+        else []
+    )
+
+
+# -- X42 -------------------------------------------------------------------------------------------
+
+
+def test_x42_the_allocation_that_completes_the_gang_makes_it_run(script: Script) -> None:
+    """Before any real member is placed, also where these wait already."""
+    script.app("g", gang={"memory": 4})
+    placeholders(script, "p0", "p1", size=2)
+    script.ask("g", "m0", "extra", group="tg", memory=2)
+    script.ask("g", "other", memory=2)
+    assert script.schedule() == [
+        "new g/p0-0 on n1 placeholder of tg",
+        "g Running (run)",
+        "new g/p1-0 on n1 placeholder of tg",
+        "released g/p0-0 PLACEHOLDER_REPLACED",
+        "released g/p1-0 PLACEHOLDER_REPLACED",
+        "new g/other-0 on n1",
+    ]
+    assert script.confirm() == ["new g/m0-0 on n1", "new g/extra-0 on n1"]
+
+
+# -- X38 -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_x38_leftovers_are_released_at_the_timeout(script: Script, style: str) -> None:
+    """The application runs on, and members that come later go the normal way."""
+    script.app("g", gang={"memory": 4}, style=style)
+    placeholders(script, "p0", "p1", size=2)
+    script.schedule()
+    script.ask("g", "m0", group="tg", memory=2)
+    script.schedule()
+    script.confirm()
+    assert script.advance(15 * MINUTE) == ["released g/p1-0 TIMEOUT"]
+    assert state(script) == "Running"
+    script.ask("g", "m1", group="tg", memory=2)
+    assert script.schedule() == ["new g/m1-0 on n1"]
+    assert script.confirm() == []
+    assert state(script) == "Running"
