@@ -19,6 +19,7 @@ from quadriga.si.access import Access
 from quadriga.web import metrics, openapi, pages, rest
 from quadriga.web.answers import API, Headers, problem
 from quadriga.web.guard import Guard
+from quadriga.web.packing import Packing
 from quadriga.web.reading import Reader
 from quadriga.web.rounds import rounds
 from quadriga.web.site import Site
@@ -76,7 +77,7 @@ def create_app(
 
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Headers), Middleware(Guard, site=site)],
+        middleware=[Middleware(Headers), Middleware(Packing), Middleware(Guard, site=site)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
         lifespan=lifespan,
     )

@@ -8,7 +8,7 @@ many, from holding the scheduler up:
 * A look that took the owner, and the spelling after it, ``cost`` seconds serves for ``cost / share``
   seconds. So all of one name together take at most the ``share`` of the time, and a cheap one is made
   for everybody who asks: only answers that took long are ever a little old.
-* What was spelled once is not spelled again for the same look.
+* What was spelled once is not spelled again for the same look, nor packed again (``packing``).
 
 What does more than look, as a stream that hands over its events, is done for each who asks (``once``).
 """
@@ -24,6 +24,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from quadriga.web.answers import Refusal
+from quadriga.web.packing import Shared
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
@@ -130,7 +131,7 @@ class Reader:
     def _spell(self, answer: Answer, spell: Callable[[Any], bytes]) -> bytes:
         begin = self._clock()
         try:
-            return spell(answer.value)
+            return Shared(spell(answer.value))
         finally:
             answer.spelling += self._clock() - begin
 

@@ -19,6 +19,7 @@ from starlette.routing import BaseRoute, Route
 
 from quadriga.core.views import ViewError
 from quadriga.web.answers import JSON, Refusal, spell
+from quadriga.web.packing import Shared
 from quadriga.web.pages.asking import read_parameters
 from quadriga.web.pages.sources import SOURCES, Source
 
@@ -115,7 +116,7 @@ def _static() -> dict[str, bytes]:
     """The files in the package, read once."""
     folder = files(__name__).joinpath("static")
     return {
-        each.name: each.read_bytes()
+        each.name: Shared(each.read_bytes())
         for each in folder.iterdir()
         if each.is_file() and each.name.rpartition(".")[2] in _TYPES
     }
@@ -165,8 +166,10 @@ def _answer(
 ) -> Response:
     """The body, or that the browser has it already."""
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-    found = {**HEADERS, **(headers or {}), "ETag": tag}
-    if tag in (each.strip() for each in request.headers.get("if-none-match", "").split(",")):
+    # a weak one, as what is packed has other bytes and says the same
+    found = {**HEADERS, **(headers or {}), "ETag": f"W/{tag}"}
+    known = request.headers.get("if-none-match", "").split(",")
+    if tag in (each.strip().removeprefix("W/") for each in known):
         return Response(status_code=304, headers=found)
     return Response(body, headers={**found, "Content-Type": kind})
 
