@@ -228,8 +228,10 @@ def _record(app: Application) -> EndedApplication:
 def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) -> None:
     """Keep it until it expires. The oldest expire at once where there are too many."""
     ended.pack(remains)
-    ended.partition.ended[ended] = None
-    rm, options = ended.partition.rm, kernel.options
+    partition = ended.partition
+    partition.ended[ended] = None
+    kernel.tally.application_ended(partition.key, ended.queue_path, ended.state)
+    rm, options = partition.rm, kernel.options
     shelf = rm.shelf(ended.state)
     shelf.add(ended)
     if shelf is rm.rejected:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 __all__ = ["Tally"]
+
+#: queues whose ends are counted, those that are gone among them
+_QUEUES: Final = 10_000
 
 
 class Tally:
@@ -14,6 +18,7 @@ class Tally:
         "applications_accepted",
         "applications_rejected",
         "asks_rejected",
+        "ended",
         "forgotten",
         "nodes_removed",
         "rejected",
@@ -27,6 +32,9 @@ class Tally:
         self.applications_rejected = 0
         #: asks, and allocations that could not be recovered
         self.asks_rejected = 0
+        #: how many applications have ended in a state, by the key of a partition and the path of a queue;
+        #: each counts in its queue and all above. The least used paths are forgotten
+        self.ended: dict[tuple[str, str], Counter[str]] = {}
         #: ended and rejected applications that expired before their time, as there were too many
         self.forgotten: Counter[str] = Counter()
         self.nodes_removed = 0
@@ -38,3 +46,17 @@ class Tally:
         self.rounds = 0
         #: the watchdog's reports, by lifecycle and state
         self.watchdog: Counter[tuple[str, str]] = Counter()
+
+    def application_ended(self, partition: str, path: str, state: str) -> None:
+        """An application of this queue ended. The counts stay when the queue goes, and it may come
+        back."""
+        ended = self.ended
+        while path:
+            counts = ended.pop((partition, path), None)
+            if counts is None:
+                counts = Counter()
+            counts[state] += 1
+            ended[partition, path] = counts  # the least used ones are first
+            path = path.rpartition(".")[0]
+        while len(ended) > _QUEUES:
+            del ended[next(iter(ended))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.views.nodes import BUCKETS, bucket_of
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.scheduler import Scheduler
+    from quadriga.core.tally import Tally
     from quadriga.core.views.objects import Resources
 
 __all__ = [
@@ -28,6 +29,10 @@ __all__ = [
     "queue_counters",
     "scheduler_counters",
 ]
+
+
+#: states in which applications end
+ENDS: Final = (life.COMPLETED, life.KILLED, life.REJECTED)
 
 
 class SchedulerCounters(TypedDict):
@@ -45,10 +50,13 @@ class SchedulerCounters(TypedDict):
 
 
 class QueueCounters(TypedDict):
-    """One queue and all below. ``containers`` are allocated and released since the queue exists."""
+    """One queue and all below. ``containers`` are allocated and released since the queue exists;
+    ``ended`` are applications that have ever ended in it, by state, also in a queue of this path that
+    was removed since."""
 
     queue: str
     applications: dict[str, int]
+    ended: dict[str, int]
     containers: dict[str, int]
     guaranteed: Resources
     max: Resources
@@ -129,13 +137,16 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
     }
 
 
-def queue_counters(partition: Partition) -> list[QueueCounters]:
+def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
     """Every queue, parents first, children by name. Ended applications count in their queue."""
     ended: dict[str, list[EndedApplication]] = {}
     for app in partition.ended:
         ended.setdefault(app.queue_path, []).append(app)
     found: list[QueueCounters] = []
     _queue_counters(partition.root, ended, found)
+    for each in found:
+        counts = tally.ended.get((partition.key, each["queue"]), {})
+        each["ended"] = {state: counts.get(state, 0) for state in ENDS}
     return found
 
 
@@ -148,6 +159,7 @@ def _queue_counters(
     mine: QueueCounters = {
         "queue": queue.path,
         "applications": {},
+        "ended": {},
         "containers": {},
         "guaranteed": sorted_amounts(queue.guaranteed),
         "max": sorted_amounts(queue.max) if queue.parent is not None else provided(partition),

@@ -295,7 +295,7 @@ class Views:
 
     def queue_counters(self, partition: str) -> list[QueueCounters]:
         """The numbers behind the metrics of every queue, parents first."""
-        return queue_counters(self._partition(partition))
+        return queue_counters(self._partition(partition), self.scheduler.tally)
 
     def partition_counters(self, partition: str) -> PartitionCounters:
         """How much of everything there is."""

@@ -10,7 +10,9 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
-from quadriga.sim.script import Script
+from quadriga.core.tally import Tally
+from quadriga.si import RegisterResourceManagerRequest
+from quadriga.sim.script import ONE_QUEUE, Script
 from quadriga.web.metrics import exposition
 from quadriga.web.metrics.families import SECOND, Family, Histogram
 
@@ -53,6 +55,7 @@ YUNIKORN = {
         | {"(50%,60%]", "(60%,70%]", "(70%,80%]", "(80%,90%]", "(90%,100%]"},
     ),
     "yunikorn_queue_app": ("gauge", {"queue", "state"}, None),
+    "yunikorn_queue_app_total": ("counter", {"queue", "state"}, None),
     "yunikorn_queue_resource": ("gauge", {"queue", "state", "resource"}, None),
     "yunikorn_root_batch_queue_app": (
         "gauge",
@@ -169,6 +172,66 @@ def test_2_15_series_of_a_queue_go_when_the_queue_goes() -> None:
     assert "root.made" not in after
     assert "root_made" not in after
     assert not metrics.meter.lives.waits
+
+
+def test_2_21_ends_are_counted_and_outlive_the_queue() -> None:
+    service = service_of(keep_ended=1, keep_rejected=1)
+    script = Script(
+        "partitions: [{name: default, placementrules: [{name: provided, create: true}],"
+        " queues: [{name: root, submitacl: '*', queues: [{name: a}]}]}]",
+        scheduler=service.scheduler,
+    )
+    metrics = metrics_of(service)
+    script.node("n", vcore=1_000)
+
+    def ended(path: str) -> dict[str, float]:
+        found = samples(scrape(metrics, service))
+        own = {
+            dict(labels)["state"]: count
+            for (name, labels), count in found.items()
+            if name == "yunikorn_queue_app_total" and dict(labels)["queue"] == path
+        }
+        return {state: own[state] for state in sorted(own)}
+
+    nothing = {"completed": 0, "failed": 0, "rejected": 0}
+    assert ended("root") == nothing
+    for number in range(3):  # it runs and completes; it is removed before it asks; it is refused
+        script.app(f"app-{number}", "root.made")
+        script.ask(f"app-{number}", "pod", vcore=100)
+        script.schedule()
+        script.remove_app(f"app-{number}")
+        script.app(f"idle-{number}", "root.a")
+        script.remove_app(f"idle-{number}")
+        script.app(f"no-{number}", "elsewhere.x", user="")
+    assert ended("root.made") == {**nothing, "completed": 3}
+    assert ended("root.a") == {**nothing, "failed": 3}
+    assert ended("root") == {"completed": 3, "failed": 3, "rejected": 3}
+    script.advance(20)
+    assert ended("root.made") == {}  # the queue has gone
+    script.app("again", "root.made")
+    assert ended("root.made") == {**nothing, "completed": 3}
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE))
+    assert ended("root") == {"completed": 3, "failed": 3, "rejected": 3}
+
+
+def test_2_21_ends_in_queues_without_end_are_not_remembered_without_end() -> None:
+    tally = Tally()
+    for number in range(20_000):
+        tally.application_ended("[rm]default", f"root.q{number}", "Completed")
+    assert len(tally.ended) == 10_000
+    assert tally.ended["[rm]default", "root"]["Completed"] == 20_000
+    assert ("[rm]default", "root.q19999") in tally.ended
+    assert ("[rm]default", "root.q0") not in tally.ended
+
+
+def test_2_21_in_openmetrics_the_counter_does_not_take_the_gauges_name() -> None:
+    service = service_of()
+    played(service)
+    metrics = metrics_of(service)
+    text = metrics.openmetrics(service.read(metrics.look)).decode()
+    kinds = {f.name: f.type for f in parse_openmetrics(text)}
+    assert kinds["yunikorn_queue_app"] == "gauge"
+    assert kinds["yunikorn_queue_app_total"] == "unknown"
 
 
 def test_queues_without_end_do_not_make_series_without_end() -> None:

@@ -56,7 +56,7 @@ async def test_openmetrics_for_those_who_ask() -> None:
     answer = await get(service_of(), headers={"Accept": accept})
     kind = "application/openmetrics-text; version=1.0.0; charset=utf-8"
     assert answer.headers["content-type"] == kind
-    assert answer.headers["vary"] == "Accept"
+    assert answer.headers["vary"] == "Accept, Accept-Encoding"
     assert answer.text.endswith("# EOF\n")
 
 

@@ -59,16 +59,19 @@ def plain(families: Iterable[Family]) -> bytes:
 
 
 def openmetrics(families: Iterable[Family], *, last: bool = True) -> bytes:
-    """OpenMetrics, where a counter's name ends in ``_total``: others are of unknown type. ``last``:
-    nothing more follows."""
+    """OpenMetrics, where a counter's name ends in ``_total``, and is its family's without that: others,
+    and those whose family has the name of one before, are of unknown type. ``last``: nothing more
+    follows."""
     lines: list[str] = []
+    taken: set[str] = set()
     for family in families:
         name, kind = family.name, str(family.kind)
         if kind == "counter":
-            if name.endswith(_TOTAL):
+            if name.endswith(_TOTAL) and name.removesuffix(_TOTAL) not in taken:
                 name = name.removesuffix(_TOTAL)
             else:
                 kind = "unknown"
+        taken.add(name)
         lines.append(f"# TYPE {name} {kind}")
         lines.append(f"# HELP {name} {_escape(family.help)}")
         _samples(lines, family, repr)

@@ -157,6 +157,7 @@ def _sum(one: QueueCounters, other: QueueCounters) -> QueueCounters:
     return {
         "queue": one["queue"],
         "applications": both(one["applications"], other["applications"]),
+        "ended": both(one["ended"], other["ended"]),
         "containers": both(one["containers"], other["containers"]),
         "guaranteed": both(one["guaranteed"], other["guaranteed"]),
         "max": both(one["max"], other["max"]),

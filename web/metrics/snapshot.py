@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.service import SchedulerService
+    from quadriga.core.tally import Tally
     from quadriga.web.metrics.families import Distribution
     from quadriga.web.metrics.meter import Measurer
 
@@ -91,7 +92,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
     managers = Counter(rm.state for rm in scheduler.resource_managers())
     return Snapshot(
         counters=scheduler_counters(scheduler, service.failures),
-        partitions=[_partition(each, meter) for each in scheduler.partitions()],
+        partitions=[_partition(each, meter, scheduler.tally) for each in scheduler.partitions()],
         resource_managers=dict(sorted(managers.items())),
         latencies=Latencies(
             meter.scheduling.read(),
@@ -118,7 +119,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
     )
 
 
-def _partition(partition: Partition, meter: Measurer) -> PartitionNumbers:
+def _partition(partition: Partition, meter: Measurer, tally: Tally) -> PartitionNumbers:
     gangs = dict.fromkeys(GANG_PHASES, 0)
     pending = placed = asks = 0
     for app in partition.applications.values():
@@ -142,7 +143,7 @@ def _partition(partition: Partition, meter: Measurer) -> PartitionNumbers:
     return PartitionNumbers(
         rm=partition.rm.rm_id,
         name=partition.name,
-        queues=queue_counters(partition),
+        queues=queue_counters(partition, tally),
         asks=asks,
         reservations=len(partition.reservations),
         gangs=gangs,

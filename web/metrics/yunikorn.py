@@ -151,6 +151,9 @@ def queue_families(
     """Those of each queue; no two of these queues have the same path. ``old_names`` repeats them with
     the queue in the name of the metric, as up to 1.7."""
     apps = Family("yunikorn_queue_app", "gauge", "Applications of a queue and all below, by state.")
+    ended = Family(
+        "yunikorn_queue_app_total", "counter", "Applications that ended in a queue and all below."
+    )
     amounts = Family(
         "yunikorn_queue_resource", "gauge", "Amounts of a queue; vcore in milli, memory in bytes."
     )
@@ -168,6 +171,8 @@ def queue_families(
             held.append(("maxRunningApps", "apps", queue["maxRunningApps"]))
         for state in QUEUE_STATES:
             apps.add(states[state], queue=path, state=state)
+        for state, count in _by_label(queue["ended"]).items():
+            ended.add(count, queue=path, state=state)
         for state, resource, value in held:
             amounts.add(value, queue=path, state=state, resource=resource)
         prefix = f"yunikorn_{metric_name(path)}"
@@ -186,6 +191,7 @@ def queue_families(
                 old_amounts.add(value, state=state, resource=resource)
             old[prefix] = (containers, old_apps, old_amounts)
     yield apps
+    yield ended
     yield amounts
     for families in old.values():
         yield from families
