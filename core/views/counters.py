@@ -145,8 +145,8 @@ def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
     found: list[QueueCounters] = []
     _queue_counters(partition.root, ended, found)
     for each in found:
-        counts = tally.ended.get((partition.key, each["queue"]), {})
-        each["ended"] = {state: counts.get(state, 0) for state in ENDS}
+        counts = tally.ended.get((partition.key, each["queue"]), Counter())
+        each["ended"] = {state: counts[state] for state in ENDS}
     return found
 
 
