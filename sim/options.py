@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from quadriga.core import Options
+
 __all__ = ["ASK_FORMS", "MESSAGE_ORDERS", "NODE_SORTS", "POLICIES", "STYLES", "SimulationOptions"]
 
 POLICIES = ("fifo", "fair", "stateaware")
@@ -74,6 +76,19 @@ class SimulationOptions:
         for name in ("lose", "repeat"):
             if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ValueError(f"{name} is {share:g}, not a share within 0 and 1")
+
+    @property
+    def placeholder_timeout_ms(self) -> int:
+        """The placeholder timeout as a message says it: 0 is the scheduler's default."""
+        return round(self.placeholder_timeout_s * 1000)
+
+    @property
+    def placeholder_timeout_in_force_s(self) -> float | None:
+        """How long gangs do hold placeholders; ``None`` is for ever (X17)."""
+        told = self.placeholder_timeout_ms
+        if told < 0:
+            return None
+        return told / 1000 if told else Options().placeholder_timeout / _SECOND
 
     def settings(self) -> dict[str, str]:
         """The extraConfig of the registration."""

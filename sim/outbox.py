@@ -151,7 +151,7 @@ class Outbox:
         if run.gang:
             message.placeholderAsk.CopyFrom(_resource(job.total()))
             message.gangSchedulingStyle = self._options.gang_style
-            message.executionTimeoutMilliSeconds = round(self._options.placeholder_timeout_s * 1000)
+            message.executionTimeoutMilliSeconds = self._options.placeholder_timeout_ms
         self._new_applications = True
 
     def remove(self, run: Run) -> None:

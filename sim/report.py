@@ -113,6 +113,7 @@ def _options(options: SimulationOptions) -> dict[str, Any]:
     told = asdict(options)
     for name in ("queue_map", "user_map"):
         told[name] = dict(told[name])
+    told["placeholder_timeout_s"] = options.placeholder_timeout_in_force_s
     told["config"] = "of the workload's queues" if options.config is None else "given"
     # Whether a journal is kept, or more is checked, must not show in the result.
     for name in ("journal", "check"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from quadriga.sim.workload.files import Row, required, rows
+from quadriga.sim.workload.files import Row, fingerprint, required, rows
 from quadriga.sim.workload.model import (
     MEMORY,
     MIB,
@@ -34,6 +34,9 @@ ACKNOWLEDGEMENT = (
     " Distributed Infrastructure MetaCentrum"
 )
 CITATION = "D. Klusacek and V. Chlumsky, JSSPP 2018"
+
+#: the log's 44 nodes: by them it is known, also where only a part of its jobs is here
+_FINGERPRINT = "d423a64244c93c18a86edc31260ab75dfaf2efed8aed7b777ea15f054308b0b0"
 
 _NODES = ("node_id", "cluster", "vcores", "memory_mib")
 _QUEUES = ("queue",)
@@ -82,8 +85,19 @@ def read_cerit(path: Path | str) -> Workload:
         jobs=in_order(jobs),
         skipped=tuple(skipped),
         horizon_s=horizon(jobs),
-        source=f"CERIT-SC log. {ACKNOWLEDGEMENT} ({CITATION})",
+        source=_source(nodes),
     )
+
+
+def _source(nodes: tuple[NodeSpec, ...]) -> str:
+    """Whose data this is. Files that are only alike are nobody's that is known here."""
+    facts = (
+        (node.name, node.attributes["cluster"], node.resources[VCORE], node.resources[MEMORY])
+        for node in nodes
+    )
+    if fingerprint(facts) == _FINGERPRINT:
+        return f"CERIT-SC log. {ACKNOWLEDGEMENT} ({CITATION})"
+    return "files in the form of the CERIT-SC log"
 
 
 def member_sizes(spec: str) -> tuple[tuple[int, int], ...]:

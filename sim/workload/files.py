@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from quadriga.sim.workload.model import WorkloadError
@@ -50,6 +51,12 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise WorkloadError(path, number and number + 1, f"cannot be read: {reason}") from error
+
+
+def fingerprint(facts: Iterable[tuple[str | int, ...]]) -> str:
+    """A digest of these facts in any order: by what only one log has, it is known."""
+    text = "\n".join(sorted(",".join(map(str, fact)) for fact in facts))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Row:

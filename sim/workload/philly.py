@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quadriga.sim.workload.files import Row, required, rows
+from quadriga.sim.workload.files import Row, fingerprint, required, rows
 from quadriga.sim.workload.model import (
     ANONYMOUS,
     GIB,
@@ -34,6 +34,10 @@ _MEMORY_PER_GPU = 64 * GIB
 _CLUSTERS = ("vc", "nodes", "gpus_per_node")
 _JOBS = ("job_id", "submit_s", "duration_s", "vc", "num_gpus")
 _MAX_NODES = 100_000
+
+#: the sizes of the log's virtual clusters: by them it is known, also where only a part of its jobs is
+#: here
+_FINGERPRINT = "e88f2e0d23839d19ee6259960aed4f7e891a7629fea2762fd3c428a06709175d"
 
 
 def read_philly(path: Path | str) -> Workload:
@@ -72,11 +76,18 @@ def read_philly(path: Path | str) -> Workload:
         jobs=in_order(jobs),
         skipped=tuple(skipped),
         horizon_s=horizon(jobs),
-        source=(
+        source=_source(clusters),
+    )
+
+
+def _source(clusters: dict[str, tuple[int, int]]) -> str:
+    """Whose data this is. Files that are only alike are nobody's that is known here."""
+    if fingerprint((name, *sizes) for name, sizes in clusters.items()) == _FINGERPRINT:
+        return (
             "Philly log, msr-fiddle/philly-traces (CC-BY-4.0);"
             " virtual cluster sizes from S-Lab-System-Group/HeliosArtifact (MIT)"
-        ),
-    )
+        )
+    return "files in the form of the Philly log"
 
 
 def _node(number: int, gpus: int) -> NodeSpec:

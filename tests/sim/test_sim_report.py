@@ -50,6 +50,26 @@ def test_measured_figures_are_kept_apart(job: Any, workload: Any) -> None:
     assert told == json.loads(report.json())
 
 
+@pytest.mark.parametrize(
+    ("asked", "in_force"), [(0, 900), (60, 60), (0.25, 0.25), (0.0001, 900), (-1, None)]
+)
+def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
+    job: Any, workload: Any, asked: float, in_force: float | None
+) -> None:
+    options = SimulationOptions(placeholder_timeout_s=asked)
+    told = json.loads(Simulation(workload((4,), job("a", 0, 10)), options).run().json())
+    assert told["options"]["placeholder_timeout_s"] == in_force
+
+
+def test_the_scheduler_gives_a_gang_up_when_the_report_says(job: Any, workload: Any) -> None:
+    """900 s is what is in force where nothing was asked for."""
+    busy, gang = job("busy", 0, 5_000), job("gang", 10, 60, (2, 4))
+    report = Simulation(workload((4, 4), busy, gang)).run()
+    data = json.loads(report.json())
+    assert data["options"]["placeholder_timeout_s"] == 900
+    assert data["gangs"]["soft_timeouts"] == 1
+
+
 def test_recorded_waits_stand_beside(job: Any, workload: Any) -> None:
     jobs = job("a", 0, 10, recorded_wait_s=50), job("b", 0, 10)
     waits = Simulation(workload((4,), *jobs)).run().data["waits"]

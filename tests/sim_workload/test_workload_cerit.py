@@ -54,7 +54,7 @@ def test_the_tables_become_a_workload(folder: Folder) -> None:
         QueueSpec("q-2h", original="Q.2h"),
     )
     assert workload.horizon_s == 11
-    assert "graciously provided by the CERIT-SC" in workload.source
+    assert workload.source == "files in the form of the CERIT-SC log"
     unequal, single = workload.jobs
     assert single == Job(
         "1",
@@ -173,6 +173,7 @@ def test_the_log_is_counted_right(cerit: Workload) -> None:
     assert sum(len(job.members) > 1 for job in cerit.jobs) == 12
     assert {job.pods for job in cerit.jobs if job.gang} == {2, 3, 4, 6, 8, 10}
     assert Counter(node.resources[VCORE] for node in cerit.nodes) == {80_000: 18, 12_000: 26}
+    assert "graciously provided by the CERIT-SC" in cerit.source
     assert len(cerit.queues) == 11
     assert len({job.user for job in cerit.jobs}) == 75
     late = sum(job.runtime_s > job.walltime_s for job in cerit.jobs if job.walltime_s is not None)

@@ -30,6 +30,7 @@ def test_virtual_clusters_become_queues_with_a_quota(folder: Folder) -> None:
         QueueSpec("bb", {GPU: 4}, {GPU: 4}, "bb"),
     )
     assert [node.resources[GPU] for node in workload.nodes] == [8, 8, 4]
+    assert workload.source == "files in the form of the Philly log"
     assert workload.capacity()[GPU] == 20
     assert workload.horizon_s == 8
     (job,) = workload.jobs
@@ -89,5 +90,6 @@ def test_the_log_is_counted_right(philly: Workload) -> None:
     assert twelve == [(Member(1, {GPU: 8}), Member(1, {GPU: 4}))] * 7
     assert len(philly.nodes) == 352
     assert {node.resources[GPU] for node in philly.nodes} == {8}
+    assert "msr-fiddle/philly-traces (CC-BY-4.0)" in philly.source
     assert len(philly.queues) == 11
     assert sum((queue.max or {})[GPU] for queue in philly.queues) == 352 * 8
