@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core import backoff, gang, queue_tree, reservation, scale_up
+from quadriga.core import backoff, gang, queue_tree, reservation, scale_up, skipped
 from quadriga.core.kernel import Kernel
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
@@ -115,6 +115,10 @@ def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
         scale_up.inspect(kernel, partition)
 
 
+def _partition_skipped(kernel: Kernel, partition: Partition) -> None:
+    skipped.tell(kernel, partition)
+
+
 def _events_push(kernel: Kernel, log: EventLog) -> None:
     log.push()
 
@@ -132,6 +136,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "queue.quota":             quota.enforce,
     "events.push":             _events_push,
     "partition.inspect":       _partition_inspect,
+    "partition.skipped":       _partition_skipped,
     "partition.preempt":       _partition_preempt,
     "partition.clean":         queue_tree.clean,
     "partition.give_up":       reservation.give_up_old_ones,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core import queue_tree, reservation
 from quadriga.core.config import (
@@ -42,6 +43,11 @@ __all__ = [
     "update_configuration",
 ]
 
+#: ``v1.5.2`` is version 1.5
+_VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
+#: resource managers of this version on are told all scheduling states unless they say otherwise (X43)
+_ALL_STATES: Final = (1, 5)
+
 
 def read_configuration(request: str, text: str) -> Configuration:
     """The configuration of a request. Raises ``RequestError`` with every problem and its path.
@@ -78,7 +84,7 @@ def register(
     rm.version = request.version
     rm.policy_group = request.policyGroup
     rm.build_info = dict(request.buildInfo)
-    rm.speaks_allocation_id = request.version.removeprefix("v").startswith("1.5")
+    rm.speaks_allocation_id = _si_version(request.version) == (1, 5)
     rm.configuration = configuration.checksum
     rm.extra = {}
     _extra(rm, request.extraConfig)
@@ -119,6 +125,8 @@ def check_extra(request: str, extra: Mapping[str, str]) -> None:
             raise RequestError(request, field, f"{value!r} is neither quadriga nor yunikorn (X1)")
         if key == "si.messageOrder" and value not in {"design", "k8shim"}:
             raise RequestError(request, field, f"{value!r} is neither design nor k8shim (X8)")
+        if key == "si.schedulingStates" and value not in {"all", "failed"}:
+            raise RequestError(request, field, f"{value!r} is neither all nor failed (X43)")
         if key in {"rm.pauseTimeout", "release.resend"}:
             try:
                 positive = parse_duration(value) > 0
@@ -130,11 +138,19 @@ def check_extra(request: str, extra: Mapping[str, str]) -> None:
         raise RequestError(request, f"extraConfig[{key}]", f"{problem} (2.2.3)")
 
 
+def _si_version(version: str) -> tuple[int, int]:
+    """The version of the interface that a resource manager speaks, as far as it says so."""
+    said = _VERSION.match(version)
+    return (int(said[1]), int(said[2])) if said is not None else (0, 0)
+
+
 def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
     """Take over settings; what an update does not name stays as it was."""
     extra = rm.extra = {**rm.extra, **changes}
     rm.dialect = Dialect(extra.get("si.stateNames", "quadriga"))
     rm.design_order = extra.get("si.messageOrder", "design") == "design"
+    newer = "all" if _si_version(rm.version) >= _ALL_STATES else "failed"
+    rm.all_states = extra.get("si.schedulingStates", newer) == "all"
     pause, resend = extra.get("rm.pauseTimeout"), extra.get("release.resend")
     rm.pause_timeout = parse_duration(pause) if pause else None
     rm.resend = parse_duration(resend) if resend else None

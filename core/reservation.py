@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 from quadriga.core.events import happenings
 from quadriga.core.kernel import Kernel, Options
 from quadriga.core.preemption import turns
+from quadriga.si import UpdateContainerSchedulingStateRequest
 
 __all__ = [
     "Reservation",
@@ -32,6 +33,8 @@ __all__ = [
     "wait_again",
     "wait_to_reserve",
 ]
+
+_RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
 
 
 class Reservation:
@@ -108,6 +111,8 @@ def make(kernel: Kernel, ask: Ask, node: Node) -> None:
     partition = ask.app.partition
     reserve(partition, ask, node, kernel.now)
     kernel.tally.reservations += 1
+    if partition.rm.all_states:  # X43
+        kernel.outbox.container_state(ask, _RESERVED, f"node {node.node_id} is reserved for it")
     if partition.give_up_timer is None:
         _wait_to_give_up(kernel, partition, kernel.now)
 

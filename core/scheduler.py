@@ -21,6 +21,7 @@ from quadriga.core import (
     replacement,
     reservation,
     scale_up,
+    skipped,
 )
 from quadriga.core.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
@@ -163,6 +164,8 @@ class Scheduler:
         for partition in self.partitions():
             if _is_served(partition) and partition.unhinted:
                 scale_up.watch(kernel, partition)
+            if partition.rm.all_states and _is_served(partition):
+                skipped.watch(kernel, partition)
             if partition.vain.known:
                 vain.watch(kernel, partition)
         kernel.settle()

@@ -149,6 +149,7 @@ class AskGroup:
         "rests",
         "retries",
         "shape",
+        "skipped",
         "task_group",
         "template",
         "turns",
@@ -179,6 +180,8 @@ class AskGroup:
         #: some ask here has waited long enough to preempt, and whose turn that is (5.9)
         self.preempting = False
         self.turns: Turns | None = None
+        #: up to which ask the resource manager was told what stops them, by what stops them (X43)
+        self.skipped: dict[str, int] = {}
         #: a response with what is the same in all of their Allocation messages, as it goes out
         self.template: bytes | None = None
 

@@ -80,6 +80,9 @@ class Partition:
         "short_ledgers",
         "spelled",
         "stalled",
+        "skip_seen",
+        "skip_timer",
+        "skip_walk",
         "state",
         "stranded",
         "submissions",
@@ -149,6 +152,11 @@ class Partition:
         #: what they were told in event records; ``None`` while events are not tracked
         self.notices: Notices | None = None
         self.inspect_timer: object | None = None
+        #: the walk that tells what stops asks (X43): its timer, which applications are left of it, and
+        #: the version when it began
+        self.skip_timer: object | None = None
+        self.skip_walk: Iterator[Application] | None = None
+        self.skip_seen = -1
         #: runs while there is a queue for the cleaner
         self.clean_timer: Timer | None = None
         #: runs while nodes are reserved that may be given up

@@ -21,6 +21,7 @@ class ResourceManager:
     """``design_order`` and ``dialect`` follow its extraConfig (X1, X8)."""
 
     __slots__ = (
+        "all_states",
         "build_info",
         "configuration",
         "design_order",
@@ -56,6 +57,8 @@ class ResourceManager:
         self.dialect = Dialect.QUADRIGA
         self.design_order = True
         self.reservations = True
+        #: it is told SKIPPED and RESERVED as well as FAILED (X43)
+        self.all_states = False
         #: SI 1.5 calls an allocation's UUID its allocationID (X12)
         self.speaks_allocation_id = False
         self.pause_timeout: int | None = None

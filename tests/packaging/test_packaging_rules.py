@@ -11,7 +11,6 @@ GANGS = {"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q7", "Q8"}
 #: the repairs that are under way
 # fmt: off
 REPAIRS = {
-    "X43",
     "X47",
 }
 # fmt: on

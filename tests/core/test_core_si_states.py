@@ -1,0 +1,272 @@
+"""Scheduling states of asks (X43): what a resource manager is told of an ask that gets no allocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.si import (
+    NodeInfo,
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.sim.script import ONE_QUEUE, Script
+
+ALL = {"si.schedulingStates": "all"}
+
+LIMITED = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+            {of_queue}
+"""
+
+
+def states(script: Script) -> list[tuple[str, str, str]]:
+    """(state, ask, reason) of all that were told."""
+    told = [m for _, m in script.messages if isinstance(m, UpdateContainerSchedulingStateRequest)]
+    name = UpdateContainerSchedulingStateRequest.SchedulingState.Name
+    return [(name(m.state), f"{m.applicartionID}/{m.allocationKey}", m.reason) for m in told]
+
+
+def waits(script: Script, seconds: float = 5) -> None:
+    """A round is made, and time passes."""
+    script.schedule()
+    script.advance(seconds)
+
+
+def queue(of_queue: str, **more: Any) -> Script:
+    """One queue with such a restriction, and a node of ten vcores."""
+    script = Script(LIMITED.format(of_queue=of_queue), extra=more.pop("extra", ALL), **more)
+    script.node("n1", vcore=10_000)
+    script.app("a")
+    return script
+
+
+# -- who is told -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "extra", "told"),
+    [
+        ("1.4", {}, False),
+        ("", {}, False),
+        ("nightly", {}, False),
+        ("1.5", {}, True),
+        ("v1.5.2", {}, True),
+        ("1.8.0", {}, True),
+        ("2.0", {}, True),
+        ("1.10", {}, True),
+        ("1.4", ALL, True),
+        ("1.8", {"si.schedulingStates": "failed"}, False),
+    ],
+)
+def test_x43_all_states_are_for_managers_of_si_1_5_and_for_those_who_want_them(
+    version: str, extra: dict[str, str], told: bool
+) -> None:
+    script = Script()
+    config = LIMITED.format(of_queue="resources: {max: {vcore: 1}}")
+    script.send(
+        RegisterResourceManagerRequest(rmID="rm", version=version, config=config, extraConfig=extra)
+    )
+    script.node("n1", vcore=10_000)
+    script.app("a")
+    script.ask("a", "k1", "k2", vcore=1000)
+    waits(script)
+    assert [state for state, _, _ in states(script)] == ["SKIPPED"] * told
+
+
+def test_x12_1_50_is_not_1_5() -> None:
+    script = Script()
+    script.send(RegisterResourceManagerRequest(rmID="rm", version="1.50", config=ONE_QUEUE))
+    (rm,) = script.scheduler.resource_managers()
+    assert (rm.speaks_allocation_id, rm.all_states) == (False, True)
+
+
+def test_x43_the_setting_may_change_and_must_make_sense() -> None:
+    script = queue("resources: {max: {vcore: 1}}", extra={})
+    script.ask("a", "k1", "k2", vcore=1000)
+    waits(script)
+    assert states(script) == []
+    script.configure("", ALL)
+    script.ask("a", "k3", vcore=1000)
+    waits(script)
+    assert [key for _, key, _ in states(script)] == ["a/k2", "a/k3"]
+    with pytest.raises(RequestError, match=r"si.schedulingStates.*neither all nor failed"):
+        script.configure("", {"si.schedulingStates": "some"})
+
+
+def test_x43_who_wants_only_failed_pays_nothing() -> None:
+    script = queue("resources: {max: {vcore: 1}}", extra={})
+    script.ask("a", *(f"k{number}" for number in range(50)), vcore=1000)
+    waits(script)
+    partition = script.scheduler.partition()
+    assert (partition.skip_timer, partition.skip_seen) == (None, -1)
+
+
+# -- what stops an ask -----------------------------------------------------------------------------
+
+
+def test_x43_a_quota() -> None:
+    script = queue("resources: {max: {vcore: 2}}")
+    script.ask("a", "k1", "k2", "k3", "k4", vcore=1000)
+    waits(script)
+    reason = "the quota of queue root.default has no room for it"
+    assert states(script) == [("SKIPPED", "a/k3", reason), ("SKIPPED", "a/k4", reason)]
+
+
+def test_x43_a_limit() -> None:
+    script = queue("limits: [{users: [user], maxresources: {vcore: 1}}]")
+    script.ask("a", "k1", "k2", vcore=1000)
+    waits(script)
+    reason = "the limit of user user in root.default has no room for it"
+    assert states(script) == [("SKIPPED", "a/k2", reason)]
+
+
+def test_x43_the_gate_of_a_gang() -> None:
+    script = queue("resources: {max: {vcore: 4}}")
+    script.ask("a", "k", vcore=2000)
+    script.schedule()
+    script.app("g", gang={"vcore": 3000})
+    script.ask("g", "p1", "p2", "p3", vcore=1000, group="tg", placeholder=True)
+    waits(script)
+    reason = "queue root.default has no room for the whole gang"
+    assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in (1, 2, 3)]
+
+
+def test_x43_the_hold_of_a_gang() -> None:
+    script = queue("properties: {}")
+    script.app("g", gang={"vcore": 20_000})
+    script.ask("g", "p1", "p2", vcore=10_000, group="tg", placeholder=True)
+    script.ask("g", "m", vcore=1000, group="tg")
+    waits(script, 1.5)
+    assert sorted(states(script)) == [
+        ("FAILED", "g/p2", "request is waiting for cluster resources become available"),
+        ("SKIPPED", "g/m", "it waits until its gang is complete"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_queue", "who"),
+    [
+        ("maxapplications: 1", "queue root.default runs as many applications as it may"),
+        (
+            "limits: [{users: [user], maxapplications: 1}]",
+            "user user in root.default runs as many applications as allowed",
+        ),
+    ],
+)
+def test_x43_maxapplications(of_queue: str, who: str) -> None:
+    script = queue(of_queue)
+    script.ask("a", "k", vcore=1000)
+    script.schedule()
+    script.app("late")
+    script.ask("late", "k", vcore=1000)
+    waits(script)
+    assert states(script) == [("SKIPPED", "late/k", who)]
+
+
+def test_x43_an_ask_that_only_lacks_nodes_is_failed_and_not_skipped() -> None:
+    script = queue("resources: {max: {vcore: 100}}")
+    script.ask("a", "k", vcore=11_000)
+    waits(script, 1.5)
+    assert [(state, key) for state, key, _ in states(script)] == [("FAILED", "a/k")]
+
+
+def test_x43_an_ask_with_a_reservation_is_reserved_each_time() -> None:
+    script = queue("properties: {}")
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=20_000)  # the cluster as a whole has room
+    script.ask("a", "big", vcore=9000)
+    script.schedule()
+    script.ask("a", "k", vcore=9000)
+    script.schedule()
+    script.advance(3)
+    waits(script)
+    told = [each for each in states(script) if each[0] == "RESERVED"]
+    assert told == [("RESERVED", "a/k", "node n1 is reserved for it")]
+    script.release("a", "big-0")
+    assert script.schedule()[-1] == "new a/k-0 on n1"
+    assert not [state for state, _, _ in states(script) if state == "SCHEDULED"]
+
+
+def test_x43_a_member_that_takes_over_a_placeholder_needs_no_quota() -> None:
+    script = queue("resources: {max: {vcore: 2}}")
+    script.app("g", gang={"vcore": 2000})
+    script.ask("g", "p1", "p2", vcore=1000, group="tg", placeholder=True)
+    script.schedule()
+    script.ask("g", "m1", "m2", "m3", vcore=1000, group="tg")
+    waits(script)
+    reason = "the quota of queue root.default has no room for it"
+    assert states(script) == [("SKIPPED", "g/m3", reason)]  # there are two placeholders only
+
+
+# -- once for each cause ---------------------------------------------------------------------------
+
+
+def test_x43_once_for_each_cause_and_ask() -> None:
+    script = queue("resources: {max: {vcore: 2}}")
+    script.ask("a", "k1", "k2", "k3", vcore=1000)
+    for _ in range(3):
+        waits(script)
+    assert [key for _, key, _ in states(script)] == ["a/k3"]
+    script.ask("a", "k4", vcore=1000)  # a new one, of the same group
+    waits(script)
+    assert [key for _, key, _ in states(script)] == ["a/k3", "a/k4"]
+    limited = "resources: {max: {vcore: 9}}\n            limits: [{users: [user], maxresources: {vcore: 2}}]"
+    script.configure(LIMITED.format(of_queue=limited))  # another cause
+    waits(script)
+    assert [key for _, key, _ in states(script)][2:] == ["a/k3", "a/k4"]
+    assert all("limit of user" in reason for _, _, reason in states(script)[2:])
+    script.configure(LIMITED.format(of_queue="resources: {max: {vcore: 2}}"))  # and back
+    waits(script)
+    assert len(states(script)) == 4
+
+
+def test_x43_what_changes_later_is_told_then() -> None:
+    """The quota has room until another application takes it."""
+    script = queue("resources: {max: {vcore: 10}}")
+    script.ask("a", "k", vcore=11_000)
+    waits(script)
+    assert [state for state, _, _ in states(script)] == ["SKIPPED"]
+    script.app("b")
+    script.ask("b", "k", vcore=10_000)
+    waits(script)
+    script.ask("a", "k2", vcore=1000)
+    waits(script)
+    assert [key for _, key, _ in states(script)] == ["a/k", "a/k2"]
+
+
+def test_x43_many_are_told_in_pieces_and_in_order() -> None:
+    script = queue("resources: {max: {vcore: 1}}")
+    script.check = False
+    keys = [f"k{number:05}" for number in range(5000)]
+    for number in range(5):
+        script.app(f"x{number}")
+        script.ask(f"x{number}", *keys[number * 1000 : (number + 1) * 1000], vcore=2000)
+    script.schedule()
+    script.advance(1)
+    first = len(states(script))
+    assert 0 < first < 5000
+    script.advance(1)
+    assert [key.partition("/")[2] for _, key, _ in states(script)] == keys
+    script.advance(60)
+    assert script.scheduler.partition().skip_timer is None
+    assert len(states(script)) == 5000
+
+
+def test_x43_a_manager_that_is_away_is_told_when_it_is_back() -> None:
+    script = queue("resources: {max: {vcore: 1}}")
+    script.ask("a", "k1", "k2", vcore=1000)
+    script.schedule()
+    script.scheduler.disconnect("rm", script.now)
+    script.advance(5)
+    assert states(script) == []
+    script.scheduler.reconnect("rm", script.now)
+    waits(script)
+    assert [key for _, key, _ in states(script)] == ["a/k2"]
