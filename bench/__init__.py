@@ -14,7 +14,8 @@ __all__ = ["Figure"]
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One number: what it is, in which unit (``ns``, ``floors``, ``x`` for a ratio, ``bytes``), and
-    the most that it should be, where there is such a goal."""
+    the most that it should be, where there is such a goal. What is measured in floors has none: how dear
+    Python is beside protobuf differs from machine to machine."""
 
     name: str
     value: float

@@ -33,9 +33,9 @@ def measure() -> list[Figure]:
     size = f"{nodes:,} nodes, {apps} gangs of {members}"
     return [
         Figure(f"{size}: placeholders placed a second", 1e9 / placed_ns, "/s"),
-        Figure(f"{size}: a placeholder placed", placed, "floors", 25),
+        Figure(f"{size}: a placeholder placed", placed, "floors"),
         Figure(f"{size}: replaced and confirmed a second", 1e9 / replaced_ns, "/s"),
-        Figure(f"{size}: replaced and confirmed", replaced, "floors", 25),
+        Figure(f"{size}: replaced and confirmed", replaced, "floors"),
     ]
 
 

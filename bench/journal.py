@@ -28,7 +28,7 @@ def measure() -> list[Figure]:
     return [
         Figure("floor", base, "ns"),
         Figure("a record", record, "ns"),
-        Figure("a record", record / base, "floors", 1),
+        Figure("a record", record / base, "floors"),
         Figure("a decision with a ring, to one without", costs[100_000] / costs[0], "x", 1.2),
         Figure("a decision with all kept, to one without", costs[None] / costs[0], "x", 1.3),
     ]

@@ -31,7 +31,7 @@ def measure() -> list[Figure]:
     return [
         Figure("floor", base, "ns"),
         Figure("records of a pod followed", min(follow), "ns"),
-        Figure("records of a pod followed", min(follow) / base, "floors", 1.5),
+        Figure("records of a pod followed", min(follow) / base, "floors"),
         Figure("slices of decisions measured, to not", min(measured) / min(plain), "x", 1.05),
         Figure("a scrape: looking, in the scheduler's thread", look / 1e6, "ms"),
         Figure("a scrape: spelling, outside of it", spell / 1e6, "ms"),

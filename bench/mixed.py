@@ -37,8 +37,8 @@ SHAPES = tuple(
 USERS = 20
 APPS = 160
 
-#: what the goal is for; in steady state with what comes before each allocation
-GOALS = {"an allocation while it fills", "an allocation with its release and ask"}
+#: what is also given by the second; in steady state with what comes before each allocation
+PER_SECOND = {"an allocation while it fills", "an allocation with its release and ask"}
 
 
 def measure() -> list[Figure]:
@@ -49,15 +49,12 @@ def measure() -> list[Figure]:
     for reservations in (False, True):
         runs = [_run(nodes, turns, reservations) for _ in range(3)]
         name = f"{nodes:,} nodes, {'with' if reservations else 'without'} reservations"
-        goal = None if reservations else 14
         for what in runs[0].spent:
             ns = median(run.spent[what] for run in runs)
             floors = median(run.spent[what] / run.floor for run in runs)
-            if what in GOALS:
+            if what in PER_SECOND:
                 figures.append(Figure(f"{name}: {what}, a second", 1e9 / ns, "/s"))
-            figures.append(
-                Figure(f"{name}: {what}", floors, "floors", goal if what in GOALS else None)
-            )
+            figures.append(Figure(f"{name}: {what}", floors, "floors"))
     return figures
 
 

@@ -28,7 +28,7 @@ def measure() -> list[Figure]:
             base = floor()
             vain.append(cost / base)
             size = f"{nodes:,} nodes, {waiting:,} asks wait in {apps:,} applications"
-            figures.append(Figure(f"{size}: a vain round", cost / base, "floors", 10))
+            figures.append(Figure(f"{size}: a vain round", cost / base, "floors"))
         base = floor()
         pair = _release_and_replace(scheduler, held)
         figures.append(Figure(f"{size}: a release and its replacement", pair / base, "floors"))

@@ -65,7 +65,7 @@ def measure() -> list[Figure]:
         Figure(f"{asks:,} asks: each", asking.spent / asks, "ns"),
         Figure(f"{asks:,} asks: each", (with_asks - with_apps) / asks, "bytes"),
         Figure(f"{asks:,} allocations: each", placing.spent / placed, "ns"),
-        Figure(f"{asks:,} allocations: each", placing.spent / placed / base, "floors", 11),
+        Figure(f"{asks:,} allocations: each", placing.spent / placed / base, "floors"),
         Figure("an allocated pod, all told", per_pod, "bytes", 1_500),
     ]
 

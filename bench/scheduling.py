@@ -67,7 +67,7 @@ def measure() -> list[Figure]:
     for nodes, pods in sizes:
         costs: dict[str, Cost] = {}
         for shape in SHAPES:
-            for batch, goal in ((1, 11), (100, 7)):
+            for batch in (1, 100):
                 case = Case(shape, nodes, pods, batch=batch)
                 cost = cost_of(case)
                 if batch == 1:
@@ -76,7 +76,7 @@ def measure() -> list[Figure]:
                     figures.append(
                         Figure(f"{case}: decision", cost.decision / cost.floor, "floors")
                     )
-                figures.append(Figure(str(case), cost.floors, "floors", goal))
+                figures.append(Figure(str(case), cost.floors, "floors"))
         wholes = [cost.floors for cost in costs.values()]
         apart = max(wholes) / min(wholes)
         figures.append(Figure(f"{nodes:,}/{pods:,}: dearest shape to cheapest", apart, "x", 1.45))
