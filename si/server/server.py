@@ -12,7 +12,6 @@ from typing import Any
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
-from grpc_reflection.v1alpha import reflection
 
 from quadriga.si.access import Access, Principal
 from quadriga.si.api import RequestError
@@ -31,6 +30,7 @@ from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.neighbours import Strict
 from quadriga.si.server.owner import OneThread
 from quadriga.si.server.rates import Bucket
+from quadriga.si.server.reflected import add_reflection
 from quadriga.si.server.registry import Registry
 from quadriga.si.server.session import CALLBACK, SI_KINDS, Session
 from quadriga.si.server.statuses import Ending, of_request
@@ -134,7 +134,7 @@ class Server:
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (SI_SERVICE, EXTENSION_SERVICE, "grpc.health.v1.Health")
-        reflection.enable_server_reflection((*names, reflection.SERVICE_NAME), server)
+        add_reflection(server, names)
         for name in names[:2]:
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         try:

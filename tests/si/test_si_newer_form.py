@@ -6,6 +6,8 @@ helps it. What it does not know is left where it arrives: among the unknown fiel
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,6 +16,7 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
+from quadriga.sim.script import Script
 from tests.si.wire import RM, Wire, application, house, node, until
 
 STOPPED, TIMEOUT, REPLACED = 1, 2, 4
@@ -192,3 +195,23 @@ async def test_x45_after_a_restart_it_reports_what_runs_and_asks_for_the_rest() 
         await rm.hears("new ran on n1")
         await rm.release("app", "ran")
         await rm.hears("new ran on n1", "released ran 1", "new waits on n1")
+
+
+def test_x1_x8_x45_docs_say_which_versions_are_spoken_and_what_a_shim_sets() -> None:
+    """The settings of the page are those that give the shim the states and the order that it knows."""
+    repository = Path(__file__).parents[2]
+    page = (repository / "docs" / "grpc.md").read_text()
+    (section,) = re.findall(r"## Versions of the interface\n(.*?)\n## ", page, re.DOTALL)
+    assert "up to 1.8" in section and "has no gRPC client" in section
+    settings = dict(re.findall(r"^\| `(si\.\w+)` \| `(\w+)` \|", section, re.MULTILINE))
+    assert settings == {"si.stateNames": "yunikorn", "si.messageOrder": "k8shim"}
+    script = Script(extra=settings)
+    script.node("n1", vcore=1000)
+    script.app("app")
+    script.ask("app", "pod", vcore=1000, by_key=True)
+    script.schedule()
+    heard = script.release("app", key="pod")
+    assert heard == ["app Completing (completeApplication)", "released app/pod-0 STOPPED_BY_RM"]
+    readme = (repository / "README.md").read_text()
+    for said in ("up to 1.8", "no gRPC client", "`si.stateNames: yunikorn`", "docs/grpc.md"):
+        assert said in readme

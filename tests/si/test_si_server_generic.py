@@ -184,3 +184,28 @@ async def test_health_is_that_of_the_server() -> None:
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         watch.cancel()
         await stopping
+
+
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+async def test_i2_reflection_answers_under_the_name_of_either_version(version: str) -> None:
+    """The bytes are the same, only the service has another name."""
+    async with house() as home:
+        call = home.channel().stream_stream(
+            f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo",
+            request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
+            response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+        )()
+        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        listed = (await call.read()).list_services_response.service
+        assert sorted(each.name for each in listed) == [
+            "grpc.health.v1.Health",
+            "grpc.reflection.v1.ServerReflection",
+            "grpc.reflection.v1alpha.ServerReflection",
+            "quadriga.v1.Extension",
+            "si.v1.Scheduler",
+        ]
+        symbol = "si.v1.Scheduler"
+        await call.write(reflection_pb2.ServerReflectionRequest(file_containing_symbol=symbol))
+        assert (await call.read()).file_descriptor_response.file_descriptor_proto
+        await call.done_writing()
+        assert await call.read() is grpc.aio.EOF
