@@ -123,7 +123,7 @@ def take_up(
     _fill_in(ask, message, by_key)
     app.asks[key] = ask
     if ask.placeholder and not app.is_gang:
-        gang.begin(app)
+        gang.begin(kernel, app)
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
     if rm.events is not None:
@@ -234,7 +234,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     if ask.placeholder:
         gang.expect(ask, -ask.pending)
     elif placeholder and not app.is_gang:
-        gang.begin(app)
+        gang.begin(kernel, app)
     ask.vector = vector
     _fill_in(ask, message, by_key)
     ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new

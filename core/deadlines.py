@@ -81,6 +81,10 @@ def _gang_wait(kernel: Kernel, app: Application) -> None:
     gang.waited_too_long(kernel, app)
 
 
+def _gang_idle(kernel: Kernel, app: Application) -> None:
+    gang.looked_idle(kernel, app)
+
+
 def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
     """X17: an allocation ran for as long as its ask allowed."""
     gang.release(kernel, allocation, allocation_life.TIMEOUT, "allocation execution timeout")
@@ -128,6 +132,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.run_limit":   _application_run_limit,
     "application.placeholder": _placeholder_timeout,
     "application.gang_wait":   _gang_wait,
+    "application.gang_idle":   _gang_idle,
     "allocation.run_limit":    _allocation_run_limit,
     "application.backoff":     backoff.look_again,
     "group.reserve":           _group_reserve,

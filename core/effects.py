@@ -135,6 +135,8 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     if (log := app.partition.rm.events) is not None:
         happenings.application_entered(log, app, kernel.reason)
     app.completing = False
+    if app.state in app_life.GATHERS:
+        gang.watch_idle(kernel, app)
     if app.counted and _is_idle(app):
         limits.forget(app)
     elif not app.counted and app.placeholders and app.state in app_life.SERVED:

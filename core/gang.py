@@ -29,6 +29,7 @@ __all__ = [
     "enlarge",
     "expect",
     "gate",
+    "looked_idle",
     "may_start",
     "missing",
     "only_gathers",
@@ -37,12 +38,16 @@ __all__ = [
     "release",
     "timed_out",
     "waited_too_long",
+    "watch_idle",
 ]
 
 #: so many placeholders there are not
 _NEVER: Final = 1 << 62
 
 RESERVATION_TIMEOUT = "ResourceReservationTimeout"
+
+#: of a gang in Accepted, beside the timer of its placeholders
+IDLE_TIMER: Final = "application.gang_idle"
 
 
 # -- the whole-gang gate (X16) ---------------------------------------------------------------------
@@ -91,12 +96,14 @@ def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
     return group
 
 
-def begin(app: Application) -> None:
+def begin(kernel: Kernel, app: Application) -> None:
     """X35: with its first placeholder ask an application is a gang, announced or not. Its time limit is
     that of its placeholders then (X17), unless it runs already as an ordinary application."""
     app.placeholder_ask = ()
     if not app.started:
         app.run_limit = 0
+    if app.state in app_life.GATHERS:
+        watch_idle(kernel, app)
 
 
 def expect(ask: Ask, number: int) -> None:
@@ -240,6 +247,38 @@ def fail_gang(kernel: Kernel, app: Application) -> None:
     if not app.hard:
         app.gang_over = True
     kernel.fire(APPLICATION, app, trigger, reason=RESERVATION_TIMEOUT)
+
+
+def watch_idle(kernel: Kernel, app: Application) -> None:
+    """A gang in Accepted is looked at after its placeholder timeout, whether anything can still come of
+    it (V7). It may last for ever only if its resource manager said so (X17)."""
+    patience = app.placeholder_timeout
+    if app.gang_over:
+        patience = patience or kernel.options.placeholder_timeout
+    if app.is_gang and patience:
+        others = []
+        for each in app.timers:
+            if each.name == IDLE_TIMER:
+                each.cancel()
+            else:
+                others.append(each)
+        timer = kernel.timers.start(kernel.now, patience, IDLE_TIMER, app)
+        app.timers = (*others, timer)
+
+
+def looked_idle(kernel: Kernel, app: Application) -> None:
+    """A gang that has sent no placeholder asks fails, as one that does not get its placeholders. One that
+    has nothing left after a Soft timeout waits for a last ask, and completes. Any other goes on."""
+    if app.state not in app_life.GATHERS:
+        return
+    if app.gang_over:
+        if not app.asks and not app.allocations and not app.placeholders:
+            kernel.fire(APPLICATION, app, app_life.WAIT)
+            return
+    elif not app.placeholders and not any(g.pending for g in app.task_groups.values()):
+        fail_gang(kernel, app)
+        return
+    watch_idle(kernel, app)
 
 
 def waited_too_long(kernel: Kernel, app: Application) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from quadriga.core.gang import IDLE_TIMER
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.order.lanes import LaneSet, LimitLane
 from quadriga.core.order.ranking import EVERY_BIT
@@ -252,6 +253,9 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
             yield f"G29 ask {ask.key} is {ask.state} with planned {ask.planned}"
         if ask.reservations > ask.pending:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"
+    if app.state in life.GATHERS and app.is_gang and (app.placeholder_timeout or app.gang_over):
+        if not any(timer.name == IDLE_TIMER and not timer.dead for timer in app.timers):
+            yield f"V7 gang {app.app_id} is {app.state}, and nobody will look at it"
     yield from _task_groups(app)
     yield from _counted(app)
 

@@ -196,7 +196,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     if ask is None:
         ask = _ask_of(kernel, app, message, vector)
         if ask.placeholder and not app.is_gang:
-            gang.begin(app)
+            gang.begin(kernel, app)
         kernel.fire(ASK, ask, ask_life.SUBMIT)
         kernel.fire(APPLICATION, app, app_life.ASK)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)

@@ -285,3 +285,76 @@ def test_s6_a_reservation_does_not_keep_a_node_for_ever(script: Script) -> None:
     assert script.schedule() == []
     script.advance(HOUR)
     assert "new other/small-0 on n1" in script.schedule()
+
+
+# -- V7 --------------------------------------------------------------------------------------------
+
+STATEAWARE = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+            properties: {application.sort.policy: stateaware}
+"""
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_v7_a_gang_that_sends_no_placeholders_has_an_end(order: str, style: str) -> None:
+    """It does not hold up a stateaware queue for ever: its real asks are held, and nothing else comes."""
+    script = Script(STATEAWARE, extra={"si.messageOrder": order})
+    script.node("n1", memory=20)
+    script.app("g", gang={"memory": 5}, style=style)
+    script.ask("g", "real", memory=1)
+    script.app("next")
+    script.ask("next", "x", memory=1)
+    assert script.schedule() == []
+    assert script.advance(15 * MINUTE - 1) == []
+    heard = script.advance(1)
+    script.confirm()
+    if style == "Hard":
+        assert "g Killed (killed)" in heard
+        assert "new next/x-0 on n1" in script.schedule()
+    else:
+        assert "g Accepted (resumed)" in heard
+        assert "new g/real-0 on n1" in script.schedule()
+
+
+def test_v7_a_gang_whose_placeholders_are_pending_waits_on(script: Script) -> None:
+    """It is larger than the cluster and asks for nodes (G12, S3)."""
+    script.app("g", gang={"memory": 500})
+    script.ask("g", "p", group="tg", placeholder=True, memory=500)
+    script.schedule()
+    script.advance(100 * MINUTE)
+    assert state(script) == "Accepted"
+    script.ask("g", "real", memory=1)
+    script.release_ask("g", "p")  # now nothing can come of it any more
+    script.advance(15 * MINUTE)
+    assert "new g/real-0 on n1" in script.schedule()
+
+
+def test_v7_a_soft_gang_with_nothing_left_has_an_end(script: Script) -> None:
+    script.app("g", gang={"memory": 30}, timeout_ms=60_000)
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.advance(MINUTE)
+    script.confirm()
+    assert state(script) == "Accepted"
+    assert script.advance(MINUTE - 1) == []
+    assert script.advance(1) == ["g Waiting (wait)"]
+    assert script.advance(30) == ["g Completed (complete)"]
+
+
+def test_v7_a_soft_gang_that_asks_again_goes_on(script: Script) -> None:
+    script.app("g", gang={"memory": 30}, timeout_ms=60_000)
+    script.ask("g", "p0", group="tg", placeholder=True, memory=1)
+    script.schedule()
+    script.advance(MINUTE)
+    script.confirm()
+    script.ask("g", "large", memory=500)
+    script.advance(10 * MINUTE)
+    assert state(script) == "Accepted"
+    script.node("n9", memory=500)
+    assert script.schedule() == ["g Running (run)", "new g/large-0 on n9"]
