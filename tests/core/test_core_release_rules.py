@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quadriga.core.views import Views
 from quadriga.si import (
     AllocationAskRelease,
     AllocationRelease,
@@ -171,6 +172,33 @@ def test_r5_the_rm_may_still_stop_it(script: Script) -> None:
     assert script.confirm(REPLACED) == ["new g/real-1 on n1"]
 
 
+@pytest.mark.parametrize("kind", [TIMEOUT, REPLACED])
+def test_r5_the_watchdog_repeats_the_same_release_which_counts_and_is_confirmed_once(
+    script: Script, kind: TerminationType
+) -> None:
+    if kind == REPLACED:
+        uuid = releasing(script, kind)
+    else:
+        running_gang(script)  # nobody takes the placeholders over
+        script.advance(15 * 60)
+        uuid = "p0-0"
+    script.advance(60)
+    script.advance(120)
+    told = [each for each in released(script) if uuid == each.UUID]
+    assert len(told) >= 3
+    assert all(each == told[0] for each in told)  # same UUID, same type, same words
+    assert told[0].terminationType == kind
+    app = script.scheduler.application("g")
+    assert app.released == 0
+    group = app.task_groups["tg"]
+    heard = script.release("g", uuid, kind)
+    assert heard == (["new g/real-0 on n1"] if kind == REPLACED else [])
+    counted = (app.released, group.replaced, group.timed_out)
+    assert counted == ((1, 1, 0) if kind == REPLACED else (1, 0, 1))
+    assert script.release("g", uuid, kind) == []  # the answer to a repetition
+    assert (app.released, group.replaced, group.timed_out) == counted
+
+
 # -- R6 and X12: what a release names --------------------------------------------------------------
 
 
@@ -213,6 +241,12 @@ def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str,
         rmID="rm", releases=AllocationReleasesRequest(allocationsToRelease=[release])
     )
     assert script.send(request) == ["released a/x-1 STOPPED_BY_RM"]
+
+
+def test_x12_rest_gives_the_uuid_and_the_allocation_id(script: Script) -> None:
+    running(script, "x")
+    (shown,) = Views(script.scheduler).application("default", "a")["allocations"]
+    assert (shown["uuid"], shown["allocationID"], shown["allocationKey"]) == ("x-0", "x-0", "x")
 
 
 def test_x12_a_key_alone_means_every_allocation_of_the_ask(script: Script) -> None:
