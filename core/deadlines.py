@@ -116,7 +116,9 @@ def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
         # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
         partition.inspect_timer = None
     else:
-        scale_up.inspect(kernel, partition)
+        scale_up.begin(kernel, partition)
+        if not kernel.hints_in_slices:
+            scale_up.go_on(partition)
 
 
 def _partition_skipped(kernel: Kernel, partition: Partition) -> None:

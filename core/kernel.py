@@ -73,6 +73,7 @@ class Kernel:
         "entered",
         "events",
         "groups_of",
+        "hints_in_slices",
         "journal",
         "limit",
         "measure",
@@ -122,6 +123,8 @@ class Kernel:
         self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
         #: the groups of a user whose request names none (I24)
         self.groups_of: Callable[[str], tuple[str, ...]] | None = None
+        #: calls of ``schedule`` tell of asks that lack nodes, each of some; else the timer tells of all
+        self.hints_in_slices = False
         #: a driver's stopwatch; nothing here depends on it
         self.measure: Measure | None = None
 

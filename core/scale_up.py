@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["inspect", "looked_at", "watch"]
+__all__ = ["begin", "go_on", "inspect", "looked_at", "watch"]
 
 #: what each limit leaves, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
-#: the asks of one leaf that the resource manager has not been told of, by application
-Fresh = dict["Application", list["Ask"]]
+#: the asks of one leaf that the resource manager has not been told of, by application, with what
+#: puts them in order
+Fresh = dict["Application", list[tuple[int, int, "Ask"]]]
 
 _FAILED = UpdateContainerSchedulingStateRequest.FAILED
 _REASON = "request is waiting for cluster resources become available"
 
 
 def watch(kernel: Kernel, partition: Partition) -> None:
-    """A round found nothing: look at what is left a second from now, unless that is planned, or
-    the last look was at the same."""
-    if partition.news == partition.inspected:
+    """A round found nothing: look at what is left a second from now, unless that is planned or under
+    way, or the last look was at the same."""
+    if partition.news == partition.inspected or partition.inspection is not None:
         return
     if partition.unhinted and partition.inspect_timer is None:
         partition.inspect_timer = kernel.timers.start(
@@ -47,22 +48,47 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
     They are counted against what the quotas leave, in the order in which they would be served, so
     no more is reported than the quotas would let run.
     """
+    begin(kernel, partition)
+    go_on(partition)
+
+
+def begin(kernel: Kernel, partition: Partition) -> None:
+    """As ``inspect``, which ``go_on`` then does."""
     partition.inspect_timer = None
     partition.inspected = partition.news
-    if not partition.unhinted:
+    partition.inspection = _look(kernel, partition) if partition.unhinted else None
+
+
+def go_on(partition: Partition, most: int = -1) -> None:
+    """Look at up to so many asks of those that are to be looked at (negative: all)."""
+    look = partition.inspection
+    if look is None or not most:
         return
+    for _ in look:
+        most -= 1
+        if not most:
+            return
+    partition.inspection = None
+
+
+def _look(kernel: Kernel, partition: Partition) -> Iterator[None]:
+    """The asks of the partition. It stops after each, and anything may happen to them meanwhile: so it
+    goes over copies, and an ask that has been served or taken back is passed over."""
     fresh: dict[Queue, Fresh] = {}
-    for ask in partition.unhinted:
-        fresh.setdefault(ask.app.queue, {}).setdefault(ask.app, []).append(ask)
+    for ask in list(partition.unhinted):
+        # in the order in which they would be served; usually they have come in this order
+        row = fresh.setdefault(ask.app.queue, {}).setdefault(ask.app, [])
+        row.append((-ask.priority, ask.seq, ask))
+        yield
     granted: Granted = {}
-    for leaf in partition.leaves():
+    for leaf in list(partition.leaves()):
         if leaf in fresh:
-            _inspect_leaf(kernel, partition, leaf, fresh[leaf], granted)
+            yield from _look_at_leaf(kernel, partition, leaf, fresh[leaf], granted)
 
 
-def _inspect_leaf(
+def _look_at_leaf(
     kernel: Kernel, partition: Partition, leaf: LeafQueue, fresh: Fresh, granted: Granted
-) -> None:
+) -> Iterator[None]:
     room = leaf.headroom(with_root=False)  # nodes are just what is missing (5.3)
     counts = bool(room or leaf.limited)  # else there is nothing to count against
     apps = leaf.apps.values() if counts else fresh
@@ -77,11 +103,12 @@ def _inspect_leaf(
                 or partition.stranded
                 or not _take_all(rooms, tried, partition.exhausted_at)
             ):
-                _inspect_app(kernel, partition, app, tried, rooms)
+                yield from _look_at_app(kernel, partition, app, tried, rooms)
                 continue
-        for ask in sorted(fresh.get(app, ()), key=lambda a: (-a.priority, a.seq)):
+        for _, _, ask in sorted(fresh.get(app, ())):
             if _is_among(partition, ask, tried):
                 _hint(kernel, partition, ask)
+            yield
 
 
 def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: int) -> bool:
@@ -97,27 +124,36 @@ def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: in
     return _take(rooms, total)
 
 
-def _inspect_app(
+def _look_at_app(
     kernel: Kernel,
     partition: Partition,
     app: Application,
     groups: Iterable[AskGroup],
     rooms: list[dict[int, int]],
-) -> None:
+) -> Iterator[None]:
     """Ask by ask in order, of each group as many as what is left has room for: it only gets less."""
     heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
     for group in groups:
-        _put(partition, heads, iter(group.asks.values()))
+        _put(partition, heads, iter(list(group.asks.values())))
     if partition.aside or partition.stranded:
         for ask in app.asks.values():
-            if ask in partition.aside or ask.planned in partition.stranded:
+            if _is_away(partition, ask):
                 _put(partition, heads, iter((ask,)))
     while heads:
         _, _, ask, more = heappop(heads)
+        yield
+        if ask.group is None and not _is_away(partition, ask):  # it waits no longer
+            _put(partition, heads, more)
+            continue
         # with a placeholder it needs no more quota than that (X27)
         if _has_a_placeholder(partition, ask) or _take(rooms, _need(ask)):
             _hint(kernel, partition, ask)
             _put(partition, heads, more)
+
+
+def _is_away(partition: Partition, ask: Ask) -> bool:
+    """Whether it waits and is in no group: a round has tried it."""
+    return ask in partition.aside or ask.planned in partition.stranded
 
 
 def _need(ask: Ask) -> dict[int, int]:
@@ -178,7 +214,7 @@ def looked_at(partition: Partition, ask: Ask) -> bool:
 
 def _is_among(partition: Partition, ask: Ask, tried: dict[AskGroup, None]) -> bool:
     """Whether the ask, if it is in one of these groups, was tried."""
-    if ask in partition.aside or ask.planned in partition.stranded:
+    if _is_away(partition, ask):
         return True
     return ask.group in tried and ask.seq <= partition.exhausted_at
 

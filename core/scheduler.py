@@ -138,6 +138,7 @@ class Scheduler:
         kernel = self._advance_to(now)
         kernel.cause = "schedule"
         most = 0
+        whole = budget or 0
         unfinished = False
         owners = self._in_turn()
         turn = max(_TURN, (budget or 0) // max(1, len(owners)))
@@ -160,6 +161,10 @@ class Scheduler:
             most = max(most, rounds)
             unfinished = unfinished or bool(more)
         kernel.tally.rounds += most
+        if kernel.hints_in_slices:
+            # of what decisions have left of the budget, and of no less than a quarter
+            steps = None if budget is None else max(budget, whole // 4)
+            unfinished = self._tell_of_some(steps) or unfinished
         self.unfinished = unfinished
         for partition in self.partitions():
             if _is_served(partition) and partition.unhinted:
@@ -170,6 +175,15 @@ class Scheduler:
                 vain.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()
+
+    def _tell_of_some(self, steps: int | None) -> bool:
+        """Look at some of the asks that are to be looked at for want of nodes, at so many in all.
+        Whether there are more."""
+        looking = [each for each in self.partitions() if each.inspection is not None]
+        for partition in looking:
+            most = -1 if steps is None else max(1, steps // len(looking))
+            scale_up.go_on(partition, most)
+        return any(partition.inspection is not None for partition in looking)
 
     def _in_turn(self) -> list[list[Partition]]:
         """The partitions that are served, by resource manager, from whose turn it is on."""
@@ -224,6 +238,11 @@ class Scheduler:
         rm = self._rms.get(rm_id)
         if rm is not None:
             self._kernel.events.hear(rm, wanted)
+
+    def set_hints_in_slices(self, wanted: bool) -> None:
+        """Whether resource managers are told of asks that lack nodes (5.11) by calls of ``schedule``,
+        each of which looks at no more asks than its ``budget``; else the timer tells of all at once."""
+        self._kernel.hints_in_slices = wanted
 
     def set_measure(self, measure: Measure | None) -> None:
         """Enter ``measure(name)`` around what takes long inside of one decision (``preemption``), so

@@ -87,6 +87,7 @@ class SchedulerService:
     ) -> None:
         self.scheduler = Scheduler(options)
         self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
+        self.scheduler.set_hints_in_slices(not manual)
         #: bugs of ours that were met and survived
         self.failure_log = FailureLog()
         self._queues = DefaultQueues(self.scheduler)

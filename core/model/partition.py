@@ -61,6 +61,7 @@ class Partition:
         "groups",
         "inspect_timer",
         "inspected",
+        "inspection",
         "interrupted",
         "left_out",
         "name",
@@ -157,6 +158,8 @@ class Partition:
         self.skip_timer: object | None = None
         self.skip_walk: Iterator[Application] | None = None
         self.skip_seen = -1
+        #: the look at them that is under way
+        self.inspection: Iterator[None] | None = None
         #: runs while there is a queue for the cleaner
         self.clean_timer: Timer | None = None
         #: runs while nodes are reserved that may be given up

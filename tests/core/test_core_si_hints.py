@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from quadriga.si import NodeInfo, UpdateContainerSchedulingStateRequest
+from quadriga.si import (
+    NodeInfo,
+    RegisterResourceManagerRequest,
+    UpdateContainerSchedulingStateRequest,
+)
 from quadriga.sim.script import Script
 
 GIB = 1024**3
@@ -232,6 +236,100 @@ def test_i38_inspection_may_be_asked_for() -> None:
     ((rm_id, message),) = script.scheduler.inspect(script.now)
     assert (rm_id, message.allocationKey) == ("rm", "a")
     assert script.scheduler.inspect(script.now) == []
+
+
+# -- in slices -------------------------------------------------------------------------------------
+
+
+def many(slices: bool) -> Script:
+    """Asks of several applications that lack nodes, some behind a quota."""
+    script = Script(tree("{name: a}", "{name: b, resources: {max: {vcore: 30m}}}"))
+    script.scheduler.set_hints_in_slices(slices)
+    script.node("n1", vcore=1)
+    for app, queue in (("x", "root.a"), ("y", "root.b"), ("z", "root.b")):
+        script.app(app, queue)
+        for priority in (0, 5, 1):
+            keys = [f"{priority}-{at}" for at in range(40)]
+            script.ask(app, *keys, priority=priority, vcore=1)
+    script.schedule()
+    script.messages.clear()
+    return script
+
+
+def in_slices(script: Script, size: int) -> list[int]:
+    """Call until there is nothing left; how many messages each call gave."""
+    numbers = []
+    while script.scheduler.unfinished or not numbers:
+        before = len(script.messages)
+        script._heard(script.scheduler.schedule(script.now, budget=size))
+        numbers.append(len(script.messages) - before)
+        assert len(numbers) < 10_000
+    return numbers
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 100_000])
+def test_i38_5_11_slices_tell_the_same_in_the_same_order(size: int) -> None:
+    whole, sliced = many(slices=False), many(slices=True)
+    assert len(whole.advance(1)) == 119 + 30
+    assert sliced.advance(1) == []
+    numbers = in_slices(sliced, size)
+    assert max(numbers) <= size
+    assert sliced.messages == whole.messages
+    assert whole.schedule() == sliced.schedule() == []
+
+
+def test_i38_5_11_without_a_budget_a_call_tells_of_all() -> None:
+    script = many(slices=True)
+    script.advance(1)
+    assert len(script.schedule()) == 149
+    assert not script.scheduler.unfinished
+
+
+def test_i38_5_11_between_two_slices_anything_may_happen() -> None:
+    script = many(slices=True)
+    script.advance(1)
+    while len(script.messages) < 20:
+        script._heard(script.scheduler.schedule(script.now, budget=8))
+    assert script.scheduler.unfinished
+    # asks are served and taken back, one comes, an application goes
+    script.node("n2", vcore=25)
+    script._heard(script.scheduler.schedule(script.now, budget=8))
+    script.release_ask("y", "5-7")
+    script.ask("x", "late", vcore=1)
+    script.remove_app("z")
+    told = [m.message for m in script.messages if hasattr(m.message, "state")]
+    script.messages.clear()
+    in_slices(script, 8)
+    later = [m.message for m in script.messages if hasattr(m.message, "state")]
+    names = {(each.applicartionID, each.allocationKey) for each in later}
+    assert names
+    assert ("x", "late") not in names
+    assert ("y", "5-7") not in names
+    assert "z" not in {app for app, _ in names}
+    assert not names & {(each.applicartionID, each.allocationKey) for each in told}
+    partition = script.scheduler.partition()
+    assert all(key in partition.applications[app].asks for app, key in names)
+    # the next look tells of what is left, and no ask is told of twice
+    script.messages.clear()
+    script.advance(1)
+    in_slices(script, 8)
+    last = {
+        (m.message.applicartionID, m.message.allocationKey)
+        for m in script.messages
+        if hasattr(m.message, "state")
+    }
+    assert not last & names
+    assert ("x", "late") in last
+
+
+def test_i38_5_11_a_manager_that_registers_anew_hears_no_more_of_it() -> None:
+    script = many(slices=True)
+    script.advance(1)
+    script._heard(script.scheduler.schedule(script.now, budget=8))
+    assert script.scheduler.unfinished
+    script.send(RegisterResourceManagerRequest(rmID="rm", config=tree("{name: a}")))
+    script.messages.clear()
+    assert in_slices(script, 8) == [0]
 
 
 # -- explanations ----------------------------------------------------------------------------------
