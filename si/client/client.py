@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextvars import Context
 from typing import Any, TypeVar
 
 from quadriga.si import (
@@ -31,6 +32,23 @@ __all__ = ["Client"]
 _log = logging.getLogger("quadriga.client")
 
 T = TypeVar("T")
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """gRPC has one queue of events for all loops of a process, and the loop of another client may hand on
+    what was meant for this one. What comes after the end is nobody's, and no error in that other loop."""
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        try:
+            return super().call_soon_threadsafe(callback, *args, context=context)
+        except RuntimeError:
+            if not self.is_closed():
+                raise
+            late = asyncio.Handle(callback, args, self, context)
+            late.cancel()
+            return late
 
 
 class Client:
@@ -74,7 +92,7 @@ class Client:
         )
         self._callbacks = ThreadPoolExecutor(1, "quadriga-callbacks")
         self._questions = ThreadPoolExecutor(1, "quadriga-questions")
-        self._loop = asyncio.new_event_loop()
+        self._loop = _Loop()
         self._lock = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="quadriga-client", daemon=True)

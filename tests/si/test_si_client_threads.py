@@ -1,0 +1,48 @@
+"""Clients that come and go in several threads of one process, which share gRPC's queue of events."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+#: four threads, in each of which one client after another says a little and is closed
+COME_AND_GO = """
+import sys, threading
+from quadriga.si import *
+from quadriga.si.client import Client
+from quadriga.sim.script import ONE_QUEUE
+from tests.si.remote_side import PATIENCE, SOON, Serving
+
+sys.setswitchinterval(1e-5)
+
+def come_and_go(name):
+    for _ in range(12):
+        with Client(serving.address, backoff=SOON, patience_s=PATIENCE) as client:
+            request = RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE)
+            client.register_resource_manager(request, NullCallback())
+            for number in range(30):
+                app = AddApplicationRequest(applicationID=f"a{number}", queueName="root.default")
+                client.update_application(ApplicationRequest(rmID=name, new=[app]))
+
+with Serving() as serving:
+    threads = [threading.Thread(target=come_and_go, args=(f"rm-{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print("all have gone")
+"""
+
+
+def test_i6_a_client_closed_in_one_thread_is_no_error_in_another() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COME_AND_GO],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "all have gone\n"
+    assert done.stderr == ""
