@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from quadriga.si import (
     AllocationRequest,
@@ -32,6 +32,7 @@ __all__ = ["Client"]
 _log = logging.getLogger("quadriga.client")
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 
 class _Loop(asyncio.SelectorEventLoop):
@@ -39,7 +40,10 @@ class _Loop(asyncio.SelectorEventLoop):
     what was meant for this one. What comes after the end is nobody's, and no error in that other loop."""
 
     def call_soon_threadsafe(
-        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+        self,
+        callback: Callable[[Unpack[Args]], object],
+        *args: *Args,
+        context: Context | None = None,
     ) -> asyncio.Handle:
         try:
             return super().call_soon_threadsafe(callback, *args, context=context)
