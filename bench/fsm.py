@@ -30,6 +30,8 @@ class Life:
     pending: int = 2
     run_limit: int = 0
     started: bool = True
+    has_asks: bool = False
+    has_allocations: bool = False
     has_placeholders: bool = False
 
 
@@ -46,7 +48,7 @@ CASES = (
     Case("row that stays", QUEUE, "Active", ("start", "start")),
     Case("guarded row", ASK, "Pending", ("allocate", "allocate")),
     Case("row with an effect", NODE, "Schedulable", ("drain", "schedule")),
-    Case("row with several effects", APPLICATION, "Running", ("wait", "run")),
+    Case("row with several effects", APPLICATION, "Running", ("wait", "ask")),
 )
 Step = Callable[[Any, str], object]
 

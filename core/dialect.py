@@ -27,7 +27,7 @@ _YUNIKORN_EVENTS = {
     life.COMPLETE: "completeApplication",
     life.KILL: "failApplication",
     life.KILLED_: "failApplication",
-    life.RESUME: "resumeApplication",
+    life.PLACEHOLDER_TIMEOUT: "resumeApplication",  # not seen: its reason is told instead
     life.REJECT: "rejectApplication",
     life.EXPIRE: "expireApplication",
 }

@@ -68,7 +68,8 @@ def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> No
 
 
 def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePlaceholders) -> None:
-    app.completing = True
+    if effect.completes:
+        app.completing = True
     for placeholder in list(app.placeholders.values()):
         gang.release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
 
@@ -135,6 +136,10 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     if (log := app.partition.rm.events) is not None:
         happenings.application_entered(log, app, kernel.reason)
     app.completing = False
+    if (
+        app.state in app_life.GIVES_BACK
+    ):  # a Soft timeout: from now on it is an ordinary application
+        app.gang_over = True
     if app.state in app_life.GATHERS:
         gang.watch_idle(kernel, app)
     if app.counted and _is_idle(app):

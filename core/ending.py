@@ -124,7 +124,7 @@ class Removed:
 
 
 def _serve_on(kernel: Kernel, app: Application, mattered: bool) -> None:
-    if mattered and not app.asks and not app.allocations:
+    if mattered and not (app.has_asks or app.has_allocations):
         kernel.fire(APPLICATION, app, life.WAIT)
     else:
         gang.run_if_complete(kernel, app)

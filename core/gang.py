@@ -179,9 +179,8 @@ def missing(app: Application, need: Need) -> int:
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:
     """G21: a gang stays Accepted until it has all its placeholders, and runs then (S5)."""
-    if app.gang_started and not app.gang_over and app.state in app_life.GATHERS:
-        if app.has_its_gang:
-            kernel.fire(APPLICATION, app, app_life.RUN)
+    if app.state in app_life.GATHERS and app.gang_complete:
+        kernel.fire(APPLICATION, app, app_life.RUN)
 
 
 def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
@@ -228,25 +227,18 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
 
 
 def timed_out(kernel: Kernel, app: Application) -> None:
-    """The placeholder timer fired (G45). Before the start the gang fails, hard or softly; after it
-    the placeholders that nobody needed are given back and nothing else happens (2.1). A gang that
-    has lost all it had and still waits for more starts its timer anew with the next one."""
+    """The placeholder timer fired (G45, X38). A gang that has lost all its placeholders and still waits
+    for more starts its timer anew with the next one."""
     app.placeholder_timer = None
-    if app.state in app_life.BEFORE_RUNNING:
-        if app.placeholders or not any(group.pending for group in app.task_groups.values()):
-            fail_gang(kernel, app)
-    elif app.state in app_life.GIVES_BACK_ON_TIMEOUT:
-        for placeholder in list(app.placeholders.values()):
-            text = "releasing allocated placeholders on placeholder timeout"
-            release(kernel, placeholder, life.TIMEOUT, text)
+    waits = any(group.pending for group in app.task_groups.values())
+    if app.state in app_life.BEFORE_RUNNING and waits and not app.placeholders:
+        return
+    fail_gang(kernel, app)
 
 
 def fail_gang(kernel: Kernel, app: Application) -> None:
-    """Hard: the application is killed. Soft: it goes on as an ordinary one (I21)."""
-    trigger = app_life.KILL if app.hard else app_life.RESUME
-    if not app.hard:
-        app.gang_over = True
-    kernel.fire(APPLICATION, app, trigger, reason=RESERVATION_TIMEOUT)
+    """The gang's time is over; its state and style decide what follows."""
+    kernel.fire(APPLICATION, app, app_life.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
 
 
 def watch_idle(kernel: Kernel, app: Application) -> None:

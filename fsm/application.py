@@ -8,12 +8,17 @@ is left it is Waiting, and after half a minute Completed, unless a new ask calls
 
 A gang that does not get its placeholders in time either dies (Hard: Killing, then Killed when the
 last placeholder is confirmed gone) or gives them back and goes on as an ordinary application (Soft:
-Resuming, then Accepted). Leftover placeholders never keep an application from Waiting, but it
+Resuming, then Accepted). An application that runs gives back the placeholders that no member has
+claimed by then (X38). Leftover placeholders never keep an application from Waiting, but it
 completes only after they are given back (G43, X26).
+
+The guards hold these rules (X47): ``run`` does nothing before the application has what it needs,
+``wait`` does nothing while an ask or a real allocation is left, and the gang's style, not the
+caller, decides what ``placeholder_timeout`` does.
 
 YuniKorn's run, complete and fail events are split here so that every trigger has one meaning.
 Deliberately ignored: further asks and allocations of an application that is running anyway, and a
-kill of one that is dying.
+kill or a timeout of one that is dying.
 """
 
 from __future__ import annotations
@@ -64,7 +69,7 @@ ASK: Final = "ask"
 RUN: Final = "run"
 WAIT: Final = "wait"
 COMPLETE: Final = "complete"
-RESUME: Final = "resume"
+PLACEHOLDER_TIMEOUT: Final = "placeholder_timeout"
 RESUMED: Final = "resumed"
 KILL: Final = "kill"
 KILLED_: Final = "killed"
@@ -86,7 +91,7 @@ STATEAWARE_TURN: Final = frozenset({ACCEPTED, STARTING})
 SERVED: Final = frozenset({ACCEPTED, STARTING, RUNNING})
 #: states in which a real allocation means that it runs
 RUNS_ON_ALLOCATION: Final = SERVED | {WAITING}
-#: states in which a placeholder timeout only gives leftovers back (2.1)
+#: states in which a placeholder timeout only gives leftovers back (X38)
 GIVES_BACK_ON_TIMEOUT: Final = COUNTED | {WAITING}
 #: states in which no placeholder is wanted any more
 GIVES_BACK: Final = frozenset({RESUMING})
@@ -108,9 +113,17 @@ class ApplicationFacts(Protocol):
     @property
     def starts_aware(self) -> bool: ...  # in a stateaware queue, and not opted out by tag
     @property
+    def has_asks(self) -> bool: ...  # pending or parked
+    @property
     def has_allocations(self) -> bool: ...  # real ones
     @property
     def has_placeholders(self) -> bool: ...  # allocated, confirmed gone only
+    @property
+    def gathers(self) -> bool: ...  # it is a gang, and placeholders are missing
+    @property
+    def gang_complete(self) -> bool: ...  # it is a gang, and holds all its placeholders
+    @property
+    def hard(self) -> bool: ...  # the gang's style; else Soft
     @property
     def run_limit(self) -> int: ...  # ns; 0: never
     @property
@@ -120,6 +133,36 @@ class ApplicationFacts(Protocol):
 
 
 # -- guards ------------------------------------------------------------------------------------
+
+
+def has_work(app: ApplicationFacts, info: Info) -> bool:
+    """G40: it waits only when neither an ask nor a real allocation is left."""
+    return app.has_asks or app.has_allocations
+
+
+def lacks_what_it_needs(app: ApplicationFacts, info: Info) -> bool:
+    """G21: it runs with its first real allocation, a gang with all its placeholders."""
+    return not (app.has_allocations or app.gang_complete)
+
+
+def no_member_runs(app: ApplicationFacts, info: Info) -> bool:
+    """A gang stays Starting until a member runs, or until its time there is over."""
+    return not app.has_allocations and not info.get("timer")
+
+
+def has_no_allocation(app: ApplicationFacts, info: Info) -> bool:
+    """Only a real allocation or an ask calls an application back from Waiting."""
+    return not app.has_allocations
+
+
+def nothing_to_gather(app: ApplicationFacts, info: Info) -> bool:
+    """G45: only a gang that still lacks placeholders can time out."""
+    return not app.gathers
+
+
+def is_hard(app: ApplicationFacts, info: Info) -> bool:
+    """I21: a Hard gang fails with its placeholder timeout, a Soft one goes on without them."""
+    return app.hard
 
 
 def in_stateaware_queue(app: ApplicationFacts, info: Info) -> bool:
@@ -168,7 +211,13 @@ def gang_wait(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def give_back_leftovers(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (ReleasePlaceholders("releasing placeholders on application completion"),)
+    text = "releasing placeholders on application completion"
+    return (ReleasePlaceholders(text, completes=True),)
+
+
+def give_back_unclaimed(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """X38: the placeholders that no member has claimed in time."""
+    return (ReleasePlaceholders("releasing allocated placeholders on placeholder timeout"),)
 
 
 def give_back_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -209,6 +258,10 @@ _LIVING = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
 _STARTS = (run_limit, started_running, update)
 _KILLS = (give_back_everything, stopped_running, update, check_killed)
 _ASKED = (ACCEPTED, STARTING, RUNNING, RESUMING)
+_BUSY = (ACCEPTED, STARTING, RUNNING)
+_GATHERING = (NEW, ACCEPTED)
+_RUNS = (STARTING, RUNNING, WAITING)
+_GOES = (RESUMING, KILLING)
 
 # fmt: off
 APPLICATION = Lifecycle(
@@ -228,28 +281,36 @@ APPLICATION = Lifecycle(
         REJECTED:  within(72 * HOUR, then=EXPIRE),
     },
     rows=(
-        #   trigger   from                           to          guard                      emit
-        row(REJECT,   NEW,                           REJECTED),
-        row(ASK,      NEW,                           ACCEPTED,                              emit=(update, gang_wait)),
-        row(ASK,      WAITING,                       RUNNING,                               emit=_STARTS),
-        ignored(ASK,  _ASKED,                        why="it is served already"),
-        row(RUN,      ACCEPTED,                      STARTING,   when=in_stateaware_queue,  emit=_STARTS),
-        row(RUN,      ACCEPTED,                      RUNNING,                               emit=_STARTS),
-        row(RUN,      STARTING,                      STAYS,      when=first_replacement,    why="one member runs, the gang does not yet"),
-        row(RUN,      STARTING,                      RUNNING,                               emit=update),
-        row(RUN,      WAITING,                       RUNNING,                               emit=_STARTS),
-        ignored(RUN,  RUNNING,                       why="another allocation of a running application"),
-        row(WAIT,     (ACCEPTED, STARTING, RUNNING), WAITING,                               emit=(stopped_running, update)),
-        row(COMPLETE, WAITING,                       STAYS,      when=placeholders_left,    emit=give_back_leftovers),
-        row(COMPLETE, WAITING,                       COMPLETED,                             emit=(leave_queue, update)),
-        row(RESUME,   (NEW, ACCEPTED),               RESUMING,                              emit=(give_back_gang, update, check_resumed)),
-        row(RESUMED,  RESUMING,                      STAYS,      when=placeholders_left,    why="the last placeholder is not confirmed gone"),
-        row(RESUMED,  RESUMING,                      ACCEPTED,                              emit=update),
-        row(KILL,     _LIVING,                       KILLING,                               emit=_KILLS),
-        ignored(KILL, KILLING,                       why="it is dying already"),
-        row(KILLED_,  KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
-        row(KILLED_,  KILLING,                       KILLED,                                emit=(leave_queue, update)),
-        row(EXPIRE,   (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=(forget, update)),
+        #   trigger              from                           to          guard                      emit
+        row(REJECT,              NEW,                           REJECTED),
+        row(ASK,                 NEW,                           ACCEPTED,                              emit=(update, gang_wait)),
+        row(ASK,                 WAITING,                       RUNNING,                               emit=_STARTS),
+        ignored(ASK,             _ASKED,                        why="it is served already"),
+        row(RUN,                 ACCEPTED,                      STAYS,      when=lacks_what_it_needs,  why="it has no allocation, and its gang is not complete"),
+        row(RUN,                 ACCEPTED,                      STARTING,   when=in_stateaware_queue,  emit=_STARTS),
+        row(RUN,                 ACCEPTED,                      RUNNING,                               emit=_STARTS),
+        row(RUN,                 STARTING,                      STAYS,      when=no_member_runs,       why="no member of the gang runs yet"),
+        row(RUN,                 STARTING,                      STAYS,      when=first_replacement,    why="one member runs, the gang does not yet"),
+        row(RUN,                 STARTING,                      RUNNING,                               emit=update),
+        row(RUN,                 WAITING,                       STAYS,      when=has_no_allocation,    why="nothing of it runs"),
+        row(RUN,                 WAITING,                       RUNNING,                               emit=_STARTS),
+        ignored(RUN,             RUNNING,                       why="another allocation of a running application"),
+        row(WAIT,                _BUSY,                         STAYS,      when=has_work,             why="an ask or a real allocation is left"),
+        row(WAIT,                _BUSY,                         WAITING,                               emit=(stopped_running, update)),
+        row(COMPLETE,            WAITING,                       STAYS,      when=placeholders_left,    emit=give_back_leftovers),
+        row(COMPLETE,            WAITING,                       COMPLETED,                             emit=(leave_queue, update)),
+        row(KILL,                _LIVING,                       KILLING,                               emit=_KILLS),
+        ignored(KILL,            KILLING,                       why="it is dying already"),
+        row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
+        row(KILLED_,             KILLING,                       KILLED,                                emit=(leave_queue, update)),
+        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    STAYS,      when=nothing_to_gather,    why="it is no gang that lacks placeholders"),
+        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    KILLING,    when=is_hard,              emit=_KILLS),
+        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    RESUMING,                              emit=(give_back_gang, update, check_resumed)),
+        row(PLACEHOLDER_TIMEOUT, _RUNS,                         STAYS,                                 emit=give_back_unclaimed),
+        ignored(PLACEHOLDER_TIMEOUT, _GOES,                     why="it gives its placeholders back already"),
+        row(RESUMED,             RESUMING,                      STAYS,      when=placeholders_left,    why="the last placeholder is not confirmed gone"),
+        row(RESUMED,             RESUMING,                      ACCEPTED,                              emit=update),
+        row(EXPIRE,              (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=(forget, update)),
     ),
 )
 # fmt: on

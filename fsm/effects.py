@@ -62,9 +62,13 @@ class ReleaseAsks(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlaceholders(Effect):
-    """Ask the resource manager for every placeholder back, with TIMEOUT (G46, G51)."""
+    """Ask the resource manager for every placeholder back, with TIMEOUT (G46, G51).
+
+    ``completes``: the application completes when the last one is confirmed gone (X26).
+    """
 
     message: str
+    completes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

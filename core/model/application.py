@@ -223,6 +223,20 @@ class Application(Level):
         return self.queue.stateaware and not self.tags.get("application.stateaware.disable")
 
     @property
+    def has_asks(self) -> bool:
+        return bool(self.asks)
+
+    @property
+    def gathers(self) -> bool:
+        """It is a gang that lacks placeholders."""
+        return self.is_gang and not self.gang_over and not self.gang_complete
+
+    @property
+    def gang_complete(self) -> bool:
+        """It is a gang that holds all its placeholders (G21)."""
+        return self.gang_started and not self.gang_over and self.is_gang and self.has_its_gang
+
+    @property
     def has_allocations(self) -> bool:
         return bool(self.allocations)
 

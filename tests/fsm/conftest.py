@@ -16,18 +16,22 @@ import pytest
 
 from quadriga.fsm import LIFECYCLES, Lifecycle, Row
 from quadriga.fsm.allocation import PREEMPTION, TIMEOUT
-from quadriga.fsm.table import Guard, name_of
+from quadriga.fsm.table import name_of
 
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """All that any guard or emitter looks at. As it is made, every guard says no."""
+    """All that any guard or emitter looks at. As it is made, every guard says no, but those of RUN."""
 
     key: str
     state: str
     starts_aware: bool = False
+    has_asks: bool = False
     has_allocations: bool = False
     has_placeholders: bool = False
+    gathers: bool = True
+    gang_complete: bool = False
+    hard: bool = False
     run_limit: int = 0
     started: bool = False
     gang_wait_limit: int = 0
@@ -41,6 +45,12 @@ YES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "first_replacement": ({}, {"first_replacement": True}),
     "placeholders_left": ({"has_placeholders": True}, {}),
     "anything_left": ({"has_allocations": True}, {}),
+    "has_work": ({"has_asks": True}, {}),
+    "lacks_what_it_needs": ({"has_allocations": False}, {}),
+    "no_member_runs": ({"has_allocations": False}, {}),
+    "has_no_allocation": ({"has_allocations": False}, {}),
+    "nothing_to_gather": ({"gathers": False}, {}),
+    "is_hard": ({"hard": True}, {}),
     "repeats_remain": ({"pending": 2}, {}),
     "has_run_limit": ({"run_limit": 1}, {}),
     "unconfirmed": ({}, {"timer": True}),
@@ -50,7 +60,10 @@ YES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 Birth = Callable[..., Life]
-Steering = Callable[[Life, Guard | None], dict[str, Any]]
+Steering = Callable[[Life, Row], dict[str, Any]]
+
+#: facts with which the guards of a trigger's rows say no, where that is not how a life is made
+NO: dict[str, dict[str, Any]] = {"run": {"has_allocations": True}}
 
 
 @pytest.fixture(scope="session")
@@ -65,11 +78,12 @@ def born() -> Birth:
 
 @pytest.fixture(scope="session")
 def steer() -> Steering:
-    """Arrange an entity so that only this guard agrees; returns the information for ``fire``."""
+    """Arrange an entity so that of the guards of this row's trigger only its own agrees; returns the
+    information for ``fire``."""
 
-    def arrange(life: Life, guard: Guard | None) -> dict[str, Any]:
-        fresh = Life(life.key, life.state)
-        facts, info = YES[name_of(guard)] if guard else ({}, {})
+    def arrange(life: Life, row: Row) -> dict[str, Any]:
+        fresh = Life(life.key, life.state, **NO.get(row.trigger, {}))
+        facts, info = YES[name_of(row.guard)] if row.guard else ({}, {})
         for name in Life.__slots__:
             setattr(life, name, facts.get(name, getattr(fresh, name)))
         return dict(info)

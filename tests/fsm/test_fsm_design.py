@@ -13,13 +13,17 @@ DESIGN = {
         New reject Rejected
         New,Waiting ask Accepted,Running
         Accepted,Starting,Running,Resuming ask =
-        Accepted run Starting|Running
+        Accepted run Accepted|Starting|Running
         Starting run Starting|Running
-        Waiting run Running
+        Waiting run Waiting|Running
         Running run =
-        Accepted,Starting,Running wait Waiting
+        Accepted wait Accepted|Waiting
+        Starting wait Starting|Waiting
+        Running wait Running|Waiting
         Waiting complete Waiting|Completed
-        New,Accepted resume Resuming
+        New placeholder_timeout New|Killing|Resuming
+        Accepted placeholder_timeout Accepted|Killing|Resuming
+        Starting,Running,Waiting,Resuming,Killing placeholder_timeout =
         Resuming resumed Resuming|Accepted
         New,Accepted,Starting,Running,Waiting,Resuming kill Killing
         Killing kill =

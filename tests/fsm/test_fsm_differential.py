@@ -123,8 +123,12 @@ def test_the_lean_engine_does_what_the_library_does(table: Any, born: Any, twin:
             ours.state = theirs.state = random.choice(table.states)
         facts = {
             "starts_aware": random.random() < 0.5,
+            "has_asks": random.random() < 0.5,
             "has_allocations": random.random() < 0.5,
             "has_placeholders": random.random() < 0.5,
+            "gathers": random.random() < 0.5,
+            "gang_complete": random.random() < 0.5,
+            "hard": random.random() < 0.5,
             "run_limit": random.choice((0, 0, 60)),
             "started": random.random() < 0.5,
             "gang_wait_limit": random.choice((0, 60)),

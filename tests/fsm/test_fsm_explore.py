@@ -24,7 +24,7 @@ def drive(lifecycle: Lifecycle, walk: tuple[Row, ...], born: Any, steer: Any) ->
     it = born(lifecycle.initial)
     for row in walk:
         assert it.state == row.source
-        info = steer(it, row.guard)
+        info = steer(it, row)
         assert lifecycle.choose(it, row.trigger, info) == row
         lifecycle.fire(it, row.trigger, **info)
         assert it.state == (row.target or row.source)

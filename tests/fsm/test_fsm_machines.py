@@ -152,7 +152,7 @@ def test_every_way_through_every_table_on_a_plain_machine(
         machine = lifecycle.make_machine()
         machine.add_model(model)
         for row in path_to(lifecycle, state):
-            getattr(model, row.trigger)(**steer(life, row.guard))
+            getattr(model, row.trigger)(**steer(life, row))
         assert model.state == state
 
 

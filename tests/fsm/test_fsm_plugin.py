@@ -255,8 +255,8 @@ def test_observing_changes_no_outcome(edge: Any, born: Any, steer: Any, twin: An
     it, watched = born(row.source), born(row.source)
     observed = twin(lifecycle)
     observed.observe(lambda taken: None)
-    expected = lifecycle.fire(it, row.trigger, **steer(it, row.guard))
-    assert observed.fire(watched, row.trigger, **steer(watched, row.guard)) == expected
+    expected = lifecycle.fire(it, row.trigger, **steer(it, row))
+    assert observed.fire(watched, row.trigger, **steer(watched, row)) == expected
     assert watched.state == it.state
 
 

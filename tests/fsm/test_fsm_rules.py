@@ -56,7 +56,13 @@ def test_g20_the_first_ask_accepts_the_application(born: Any) -> None:
 def test_g21_an_accepted_application_leaves_only_when_told_to() -> None:
     """Placeholder allocations fire nothing; further asks change nothing."""
     assert not any(r.target for r in APPLICATION.rows_from("Accepted", "ask"))
-    assert APPLICATION.triggers("Accepted") == ("ask", "run", "wait", "resume", "kill")
+    assert APPLICATION.triggers("Accepted") == (
+        "ask",
+        "run",
+        "wait",
+        "kill",
+        "placeholder_timeout",
+    )
 
 
 def test_g40_waiting_is_entered_from_every_state_that_was_served() -> None:
@@ -123,17 +129,17 @@ def test_g55_an_ended_application_is_forgotten_in_the_end(born: Any) -> None:
 
 
 def test_i21_a_soft_timeout_resumes_and_a_hard_one_kills(born: Any) -> None:
-    soft, hard = born("Accepted"), born("Accepted")
-    APPLICATION.fire(soft, "resume")
-    APPLICATION.fire(hard, "kill")
+    soft, hard = born("Accepted"), born("Accepted", hard=True)
+    APPLICATION.fire(soft, "placeholder_timeout")
+    APPLICATION.fire(hard, "placeholder_timeout")
     assert (soft.state, hard.state) == ("Resuming", "Killing")
     assert "Accepted" in reachable(APPLICATION, "Resuming")
     assert "Accepted" not in reachable(APPLICATION, "Killing")
 
 
 def test_x2_hard_timeout_is_killing_then_killed(born: Any) -> None:
-    it = born("Accepted", has_placeholders=True)
-    assert APPLICATION.fire(it, "kill")[-1] == Fire("killed")
+    it = born("Accepted", has_placeholders=True, hard=True)
+    assert APPLICATION.fire(it, "placeholder_timeout")[-1] == Fire("killed")
     APPLICATION.fire(it, "killed")
     assert it.state == "Killing"
     it.has_placeholders = False
@@ -144,7 +150,7 @@ def test_x2_hard_timeout_is_killing_then_killed(born: Any) -> None:
 
 def test_x2_soft_timeout_is_resuming_then_accepted(born: Any) -> None:
     it = born("Accepted", has_placeholders=True)
-    assert APPLICATION.fire(it, "resume")[-1] == Fire("resumed")
+    assert APPLICATION.fire(it, "placeholder_timeout")[-1] == Fire("resumed")
     assert APPLICATION.fire(it, "resumed") == ()
     assert it.state == "Resuming"
     it.has_placeholders = False
@@ -153,7 +159,8 @@ def test_x2_soft_timeout_is_resuming_then_accepted(born: Any) -> None:
 
 
 def test_x15_starting_only_in_stateaware_queues(born: Any) -> None:
-    aware, other = born("Accepted", starts_aware=True), born("Accepted")
+    aware = born("Accepted", starts_aware=True, has_allocations=True)
+    other = born("Accepted", has_allocations=True)
     APPLICATION.fire(aware, "run")
     APPLICATION.fire(other, "run")
     assert (aware.state, other.state) == ("Starting", "Running")
@@ -162,7 +169,7 @@ def test_x15_starting_only_in_stateaware_queues(born: Any) -> None:
 
 
 def test_x15_a_gang_is_starting_until_a_second_member_runs(born: Any) -> None:
-    it = born("Starting")
+    it = born("Starting", has_allocations=True)
     assert APPLICATION.fire(it, "run", first_replacement=True) == ()
     assert it.state == "Starting"
     APPLICATION.fire(it, "run")
@@ -171,16 +178,19 @@ def test_x15_a_gang_is_starting_until_a_second_member_runs(born: Any) -> None:
 
 
 def test_x17_the_run_limit_counts_from_the_first_start_only(born: Any) -> None:
-    it = born("Accepted", run_limit=9, starts_aware=True)
+    it = born("Accepted", run_limit=9, starts_aware=True, has_allocations=True)
     assert StartTimer(app.RUN_LIMIT, 9) in APPLICATION.fire(it, "run")
     it.started = True
     assert not of_kind(APPLICATION.fire(it, "run"), StartTimer)
+    it.has_allocations = False
     APPLICATION.fire(it, "wait")
     assert not of_kind(APPLICATION.fire(it, "ask"), StartTimer)
 
 
 def test_x17_no_run_limit_starts_no_timer(born: Any) -> None:
-    assert not of_kind(APPLICATION.fire(born("Accepted"), "run"), StartTimer)
+    it = born("Accepted", has_allocations=True)
+    assert not of_kind(APPLICATION.fire(it, "run"), StartTimer)
+    assert it.state == "Running"
 
 
 def test_x26_waiting_gives_leftover_placeholders_back_and_stays(born: Any) -> None:
@@ -190,7 +200,7 @@ def test_x26_waiting_gives_leftover_placeholders_back_and_stays(born: Any) -> No
 
 
 def test_x29_a_soft_timeout_takes_back_only_what_is_the_gangs(born: Any) -> None:
-    caused = APPLICATION.fire(born("Accepted"), "resume")
+    caused = APPLICATION.fire(born("Accepted"), "placeholder_timeout")
     assert [effect.placeholders_only for effect in of_kind(caused, ReleaseAsks)] == [True]
     assert of_kind(caused, ReleasePlaceholders)
     assert not of_kind(caused, ReleaseAllocations)
@@ -199,7 +209,7 @@ def test_x29_a_soft_timeout_takes_back_only_what_is_the_gangs(born: Any) -> None
 def test_x34_new_and_rejected_are_never_sent(edge: Any, born: Any, steer: Any) -> None:
     lifecycle, row = edge
     it = born(row.source)
-    for update in of_kind(lifecycle.fire(it, row.trigger, **steer(it, row.guard)), Update):
+    for update in of_kind(lifecycle.fire(it, row.trigger, **steer(it, row)), Update):
         assert update.state == it.state
         assert update.state not in {"New", "Rejected"}
 
@@ -210,12 +220,77 @@ def test_x34_the_message_is_the_reason_else_the_trigger(born: Any) -> None:
     assert told[-1] == Update("Waiting", "idle")
 
 
+@pytest.mark.parametrize("left", ["has_asks", "has_allocations"])
+@pytest.mark.parametrize("state", sorted(app.SERVED))
+def test_x47_wait_does_nothing_while_an_ask_or_an_allocation_is_left(
+    born: Any, state: str, left: str
+) -> None:
+    it = born(state, **{left: True})
+    assert APPLICATION.fire(it, "wait") == ()
+    assert it.state == state
+    setattr(it, left, False)
+    APPLICATION.fire(it, "wait")
+    assert it.state == "Waiting"
+
+
+@pytest.mark.parametrize("needed", ["has_allocations", "gang_complete"])
+def test_x47_run_does_nothing_before_there_is_what_it_needs(born: Any, needed: str) -> None:
+    it = born("Accepted")
+    assert APPLICATION.fire(it, "run") == ()
+    assert it.state == "Accepted"
+    setattr(it, needed, True)
+    APPLICATION.fire(it, "run")
+    assert it.state == "Running"
+
+
+def test_x47_starting_lasts_until_a_member_runs_or_its_time_is_over(born: Any) -> None:
+    it = born("Starting", gang_complete=True)
+    assert APPLICATION.fire(it, "run") == ()
+    assert it.state == "Starting"
+    APPLICATION.fire(it, "run", timer=True)
+    assert it.state == "Running"
+
+
+def test_x47_nothing_but_an_ask_or_an_allocation_calls_back_from_waiting(born: Any) -> None:
+    it = born("Waiting", gang_complete=True)
+    assert APPLICATION.fire(it, "run") == ()
+    assert it.state == "Waiting"
+    it.has_allocations = True
+    APPLICATION.fire(it, "run")
+    assert it.state == "Running"
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_x47_the_style_decides_what_a_placeholder_timeout_does(born: Any, hard: bool) -> None:
+    """The caller has one trigger; only a gang that lacks placeholders can time out."""
+    it = born("Accepted", hard=hard, gathers=False)
+    assert APPLICATION.fire(it, "placeholder_timeout") == ()
+    assert it.state == "Accepted"
+    it.gathers = True
+    caused = APPLICATION.fire(it, "placeholder_timeout", reason="ResourceReservationTimeout")
+    assert it.state == ("Killing" if hard else "Resuming")
+    assert of_kind(caused, Update) == [Update(it.state, "ResourceReservationTimeout")]
+    assert APPLICATION.fire(it, "placeholder_timeout") == ()
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("state", ["Starting", "Running", "Waiting"])
+def test_x38_x47_an_application_that_runs_gives_unclaimed_placeholders_back(
+    born: Any, state: str, hard: bool
+) -> None:
+    it = born(state, hard=hard, has_placeholders=True)
+    (released,) = APPLICATION.fire(it, "placeholder_timeout")
+    assert isinstance(released, ReleasePlaceholders)
+    assert not released.completes
+    assert it.state == state
+
+
 def test_v5_running_is_counted_up_once_and_down_once(edge: Any, born: Any, steer: Any) -> None:
     lifecycle, row = edge
     if lifecycle is not APPLICATION:
         return
     it = born(row.source)
-    caused = lifecycle.fire(it, row.trigger, **steer(it, row.guard))
+    caused = lifecycle.fire(it, row.trigger, **steer(it, row))
     before, after = row.source in app.COUNTED, it.state in app.COUNTED
     assert len(of_kind(caused, StartedRunning)) == (after and not before)
     assert len(of_kind(caused, StoppedRunning)) == (before and not after)
