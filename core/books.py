@@ -286,8 +286,10 @@ def replace_in_books(placeholder: Allocation, real: Allocation, *, lands: bool) 
     del app.placeholders[placeholder.uuid]
     subtract(app.allocated_placeholder, placeholder.vector)
     add(app.allocated, real.vector)
-    subtract(app.allocated, real.growth)
-    held = plus(placeholder.vector, real.growth) if real.growth else placeholder.vector
+    held = placeholder.vector
+    if real.growth:
+        subtract(app.allocated, real.growth)
+        held = plus(held, real.growth)
     real.growth = () if lands else real.vector
     if lands:
         app.allocations[real.uuid] = real

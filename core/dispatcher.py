@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from quadriga.core import asking, inventory, recovery, releases, submission, unified
@@ -38,6 +40,9 @@ __all__ = [
 
 Request = ApplicationRequest | AllocationRequest | NodeRequest
 
+#: what reads a field by its path; made once for each
+_reader = cache(attrgetter)
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -62,10 +67,7 @@ class Route:
 
     def whole_field(self, message: Request) -> Any:
         """The repeated field, which may sit in a message of its own (``releases.x``)."""
-        part: Any = message
-        for name in self.field.split("."):
-            part = getattr(part, name)
-        return part
+        return _reader(self.field)(message)
 
     def items(self, message: Request) -> Any:
         """What is in the field for this part."""

@@ -59,13 +59,17 @@ def release_allocations(
         app = _application(rm, release)
         uuid = release.UUID or release.allocationID
         named = _named(app, uuid, release)
-        if _is_late(rm, app, uuid, release, named):
+        stops = release.terminationType not in BY_SCHEDULER
+        # of several all were asked back, or none was
+        asked_back = (
+            bool(named) and TERMINATION.get(named[0].reason or "") == release.terminationType
+        )
+        if not (stops or asked_back) and _is_late(rm, app, uuid, release):
             kernel.note(
                 f"late confirmation of {uuid or release.allocationKey!r} of application "
                 f"{release.applicationID!r} ignored: the allocation is over (X46)"
             )
             continue
-        stops = release.terminationType not in BY_SCHEDULER
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
         if ask is not None and ask.terms.by_key and stops:  # X45
             drop_ask(kernel, ask, timed_out=False)
@@ -137,19 +141,11 @@ def _named(app: Application | None, uuid: str, release: AllocationRelease) -> li
 
 
 def _is_late(
-    rm: ResourceManager,
-    app: Application | None,
-    uuid: str,
-    release: AllocationRelease,
-    named: list[Allocation],
+    rm: ResourceManager, app: Application | None, uuid: str, release: AllocationRelease
 ) -> bool:
-    """Whether it answers a release of an application that had this id before (X46), and not one of
-    these allocations that were asked back."""
-    kind = release.terminationType
+    """Whether a confirmation answers a release of an application that had this id before (X46)."""
     partition = rm.partitions.get(release.partitionName or "default")
-    if partition is None or kind not in BY_SCHEDULER:
-        return False
-    if any(TERMINATION.get(each.reason or "") == kind for each in named):
+    if partition is None:
         return False
     number = partition.serials.answered(release.applicationID, uuid, release.allocationKey)
     return number >= 0 and (app is None or number < app.first_number)

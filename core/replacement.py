@@ -62,7 +62,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
             continue
         first = first or placeholder
         node = placeholder.node
-        if not _takes(node, ask):
+        if not (node.open or _takes(node, ask)):
             continue
         said = predicate and predicate(ask.ask_key, node.node_id, False)
         if said is None:
@@ -272,7 +272,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
             happenings.ended(log, placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=False)
         return None
-    lands = _takes(real.node, real.ask) or _move(kernel, real)
+    lands = real.node.open or _takes(real.node, real.ask) or _move(kernel, real)
     placeholder.partner = real.partner = None
     if lands and real.node is placeholder.node:
         books.swap_on_node(placeholder, real)

@@ -58,14 +58,15 @@ class Timers:
         self._count += 1
         heappush(self._heap, (timer.when, self._count, timer))
         if len(self._heap) >= self._full:
-            self.clear_out(lambda entity: False)
+            self._keep([entry for entry in self._heap if not entry[2].dead])
         return timer
 
-    def clear_out(self, nobodys: Callable[[Any], bool]) -> None:
-        """Take out those that will never fire, and those of entities that are nobody's any more."""
-        living = [
-            entry for entry in self._heap if not entry[2].dead and not nobodys(entry[2].entity)
-        ]
+    def clear_out(self, forgotten: Callable[[Any], bool]) -> None:
+        """Take out those that will never fire, and those of entities that are ``forgotten``."""
+        living = [entry for entry in self._heap if not entry[2].dead]
+        self._keep([entry for entry in living if not forgotten(entry[2].entity)])
+
+    def _keep(self, living: list[tuple[int, int, Timer]]) -> None:
         heapify(living)  # the instants and numbers are as they were, and with them the order
         self._heap = living
         self._full = max(_SMALL, 2 * len(living))
