@@ -231,7 +231,7 @@ def timed_out(kernel: Kernel, app: Application) -> None:
     for more starts its timer anew with the next one."""
     app.placeholder_timer = None
     waits = any(group.pending for group in app.task_groups.values())
-    if app.state in app_life.BEFORE_RUNNING and waits and not app.placeholders:
+    if app.state in app_life.GATHERS and waits and not app.placeholders:
         return
     fail_gang(kernel, app)
 
@@ -275,5 +275,5 @@ def looked_idle(kernel: Kernel, app: Application) -> None:
 
 def waited_too_long(kernel: Kernel, app: Application) -> None:
     """S3: the queue limits how long a gang may wait without a single placeholder."""
-    if app.state in app_life.BEFORE_RUNNING and not app.gang_started:
+    if app.state in app_life.GATHERS and not app.gang_started:
         fail_gang(kernel, app)

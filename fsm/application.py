@@ -259,7 +259,6 @@ _STARTS = (run_limit, started_running, update)
 _KILLS = (give_back_everything, stopped_running, update, check_killed)
 _ASKED = (ACCEPTED, STARTING, RUNNING, RESUMING)
 _BUSY = (ACCEPTED, STARTING, RUNNING)
-_GATHERING = (NEW, ACCEPTED)
 _RUNS = (STARTING, RUNNING, WAITING)
 _GOES = (RESUMING, KILLING)
 
@@ -303,9 +302,9 @@ APPLICATION = Lifecycle(
         ignored(KILL,            KILLING,                       why="it is dying already"),
         row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
         row(KILLED_,             KILLING,                       KILLED,                                emit=(leave_queue, update)),
-        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    STAYS,      when=nothing_to_gather,    why="it is no gang that lacks placeholders"),
-        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    KILLING,    when=is_hard,              emit=_KILLS),
-        row(PLACEHOLDER_TIMEOUT, _GATHERING,                    RESUMING,                              emit=(give_back_gang, update, check_resumed)),
+        row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      STAYS,      when=nothing_to_gather,    why="it is no gang that lacks placeholders"),
+        row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      KILLING,    when=is_hard,              emit=_KILLS),
+        row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      RESUMING,                              emit=(give_back_gang, update, check_resumed)),
         row(PLACEHOLDER_TIMEOUT, _RUNS,                         STAYS,                                 emit=give_back_unclaimed),
         ignored(PLACEHOLDER_TIMEOUT, _GOES,                     why="it gives its placeholders back already"),
         row(RESUMED,             RESUMING,                      STAYS,      when=placeholders_left,    why="the last placeholder is not confirmed gone"),

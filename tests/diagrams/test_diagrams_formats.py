@@ -145,8 +145,8 @@ def test_dot_joins_a_row_with_many_sources() -> None:
     drawn = text(APPLICATION, "dot")
     (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
     assert drawn.count(f" -> line{line} ") == 6
-    # once for the kill of six states, and once for each of two that time out
-    assert drawn.count("give\N{NO-BREAK SPACE}back\N{NO-BREAK SPACE}everything") == 3
+    # for the kill of six states, and for the timeout of a Hard gang
+    assert drawn.count("give\N{NO-BREAK SPACE}back\N{NO-BREAK SPACE}everything") == 2
 
 
 def test_dot_lists_what_stays_inside_the_state() -> None:
@@ -238,7 +238,7 @@ def test_markdown_is_the_table_as_written() -> None:
     page = text(APPLICATION, "markdown")
     assert "| **Expired** | final | for ever |" in page
     assert "| 11 | run | Waiting | Running | | `run_limit`, `started_running`, `update` | |" in page
-    assert "| New, Accepted | Resuming |" in page
+    assert "| Accepted, Starting, Running | Waiting |" in page
     assert "| `in_stateaware_queue` | X15: only there, Starting comes before Running. |" in page
 
 

@@ -21,7 +21,6 @@ DESIGN = {
         Starting wait Starting|Waiting
         Running wait Running|Waiting
         Waiting complete Waiting|Completed
-        New placeholder_timeout New|Killing|Resuming
         Accepted placeholder_timeout Accepted|Killing|Resuming
         Starting,Running,Waiting,Resuming,Killing placeholder_timeout =
         Resuming resumed Resuming|Accepted

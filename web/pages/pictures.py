@@ -185,7 +185,6 @@ PICTURES: Final[dict[str, Picture]] = {
         ways={
             (application.NEW, application.ACCEPTED):      "r l",
             (application.NEW, application.REJECTED):      "t-24 t -0.42",
-            (application.NEW, application.RESUMING):      "t+10 l",
             (application.ACCEPTED, application.RESUMING): "t-24 b-24",
             (application.RESUMING, application.ACCEPTED): "b+24 t+24",
             (application.ACCEPTED, application.STARTING): "r-14 l",
