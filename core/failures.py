@@ -17,11 +17,11 @@ __all__ = ["KEPT_FOR", "Failure", "FailureLog"]
 #: ns for which a failure counts as recent
 KEPT_FOR: Final = 10 * MINUTE
 
-#: so many failures are remembered
+#: at most this many failures are kept with their time and text
 _MOST: Final = 1000
-#: so many different errors are listed
+#: at most this many different errors are listed
 _LISTED: Final = 5
-#: so many characters of an error's text are kept
+#: an error's text is cut to this many characters
 _LONGEST: Final = 200
 
 

@@ -61,7 +61,7 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     whole = app.placeholder_ask
     if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
         return None
-    if not app.announced:  # nobody knows how large it will be (X35)
+    if not app.announced:  # its size is not known in advance (X35)
         return None
     for queue in app.queue.lineage[:-1]:
         for place, limit in queue.limits:
@@ -107,8 +107,8 @@ def begin(kernel: Kernel, app: Application) -> None:
 
 
 def expect(ask: Ask, number: int) -> None:
-    """So many more placeholders are asked for (negative: fewer). Without placeholderAsk the gang is as
-    large as all that were (X35)."""
+    """``number`` more placeholders are asked for (negative: fewer). Without placeholderAsk the gang is
+    the sum of all placeholder asks (X35)."""
     app = ask.app
     group = task_group_of(app, ask.task_group, ask.vector)
     group.count += number
@@ -117,7 +117,7 @@ def expect(ask: Ask, number: int) -> None:
 
 
 def enlarge(app: Application, vector: Vector, number: int) -> None:
-    """X35: a gang that was not announced is larger, or smaller, by so many placeholders."""
+    """X35: a gang without placeholderAsk grows or shrinks by ``number`` placeholders."""
     if app.announced:
         return
     held = app.holding

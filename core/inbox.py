@@ -148,7 +148,7 @@ class Inbox:
             self._changed.notify()
 
     def abandon(self) -> None:
-        """The owner has gone: whoever waits for an outcome is told that it does not come."""
+        """The owner has gone: the callers that wait for an outcome are told that it does not come."""
         with self._changed:
             self._closed = True
             left = [*self._first]

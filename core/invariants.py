@@ -255,7 +255,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"
     if app.state in life.GATHERS and app.is_gang and (app.placeholder_timeout or app.gang_over):
         if not any(timer.name == IDLE_TIMER and not timer.dead for timer in app.timers):
-            yield f"V7 gang {app.app_id} is {app.state}, and nobody will look at it"
+            yield f"V7 gang {app.app_id} is {app.state}, and has no timer"
     yield from _task_groups(app)
     yield from _counted(app)
 

@@ -53,8 +53,8 @@ class Options:
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
-    #: so many ended applications, and rejected ones, are kept for each resource manager until they
-    #: expire, and so many bytes of them; the oldest expire before their time. ``None``: any number
+    #: bounds for each resource manager on the ended and the rejected applications that are kept until
+    #: they expire, in number and in bytes; beyond a bound the oldest expire early. ``None``: no bound
     keep_ended: int | None = 20_000
     keep_ended_bytes: int | None = 32 << 20
     keep_rejected: int | None = 5_000

@@ -60,7 +60,7 @@ def begin(kernel: Kernel, partition: Partition) -> None:
 
 
 def go_on(partition: Partition, most: int = -1) -> None:
-    """Look at up to so many asks of those that are to be looked at (negative: all)."""
+    """Look at the next asks of the pass, at most ``most`` of them (negative: all)."""
     look = partition.inspection
     if look is None or not most:
         return

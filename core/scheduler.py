@@ -177,8 +177,8 @@ class Scheduler:
         return kernel.outbox.take()
 
     def _tell_of_some(self, steps: int | None) -> bool:
-        """Look at some of the asks that are to be looked at for want of nodes, at so many in all.
-        Whether there are more."""
+        """Look at the next asks that may lack nodes, at most ``steps`` in all partitions together
+        (``None``: all). Return whether more are left."""
         looking = [each for each in self.partitions() if each.inspection is not None]
         for partition in looking:
             most = -1 if steps is None else max(1, steps // len(looking))

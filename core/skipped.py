@@ -34,7 +34,7 @@ __all__ = ["tell", "watch"]
 Cause = tuple[str, str]
 
 _SKIPPED = UpdateContainerSchedulingStateRequest.SKIPPED
-#: so many groups and asks are looked at in one piece, and this long (ns) after it comes the next one
+#: at most this many groups and asks are looked at in one piece; the next piece comes after this many ns
 _PIECE: Final = 2_000
 _PAUSE: Final = SECOND // 10
 

@@ -18,7 +18,7 @@ from quadriga.core.config.reader import Mapping, Node, Path, Scalar, Sequence, r
 __all__ = ["MOST_PROBLEMS", "ConfigError", "Findings", "Place", "Problem"]
 
 MOST_PROBLEMS: Final = 100
-"""So many are told of one text; there may be one in every line."""
+"""At most this many problems of one text are told; every line may have one."""
 #: characters of a path, and of a reason
 _LONGEST: Final = 1000
 

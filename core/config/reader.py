@@ -43,8 +43,8 @@ MOST_BYTES: Final = 3 * 1024 * 1024
 """Kubernetes keeps a ConfigMap below 1 MiB, so this leaves room."""
 MOST_NODES: Final = 500_000
 LEAST_NODES: Final = 20_000
-"""A text may have as many values as it has characters, and so many in any case: only aliases make
-more of them, and each takes time to check."""
+"""A text may have as many values as it has characters, and at least this many. Only aliases make
+more, and each value takes time to check."""
 MOST_DEPTH: Final = 200
 """Two levels a queue."""
 

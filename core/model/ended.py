@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EndedApplication", "Shelf", "shortened"]
 
-#: longer texts are cut to so many characters
+#: texts are cut to this many characters
 LONGEST: Final = 1024
-#: of states, tags, groups and task groups, so many are kept of each
+#: at most this many states, tags, groups and task groups are kept of one application
 _MOST: Final = 100
 #: bytes that a record takes beside its texts: the object, its timer, its places in tables
 _FIXED: Final = 800
@@ -40,7 +40,7 @@ class EndedApplication:
     """An application after its end: what REST, pages and stories show of it, in few bytes.
 
     It takes the place of the ``Application`` in the same lifecycle and lives from the end until it
-    expires. What is only read when somebody asks for the application is packed into one text.
+    expires. What is read only when this one application is looked at is packed into one text.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class EndedApplication:
         self.size = _FIXED + len(self.packed) + sum(map(_bytes_of, texts))
 
     def forget(self) -> None:
-        """It has expired: whoever still refers to it, as the journal does, needs only its id."""
+        """It has expired: what still refers to it, such as the journal, needs only its id."""
         self.packed = _NOTHING
         self.rejected_message = ""
 
