@@ -346,6 +346,9 @@ class Life(Watched):
         )
         if rng.random() < 0.03:
             amounts = {"gpu": 1, "vcore": size}
+        known = place.partition.applications.get(app) if place.partition is not None else None
+        if known is not None:  # a key that has its allocation may make it grow, unchecked (X45)
+            place.shrunk |= {each.node.node_id for key in keys for each in known.held_of(key)}
         place.voice.ask(
             app,
             *keys,

@@ -325,6 +325,7 @@ class Model(Cycles):
                 for when, fire in (
                     (app.deadline, self._state_timed_out),
                     (app.placeholder_deadline, self._gang_timed_out),
+                    (app.idle_deadline, self._look_whether_idle),
                 )
                 if when is not None and when <= until
             ]
@@ -345,11 +346,25 @@ class Model(Cycles):
         else:
             self._enter(app, "Completed")
 
+    def _look_whether_idle(self, app: App) -> None:
+        """A gang that waits for nothing fails, or, given up before, has nothing left to do (V7)."""
+        app.idle_deadline = None
+        if app.state != "Accepted":
+            return
+        empty = not app.placeholders and not any(ask.placeholder for ask in app.waiting)
+        if not app.over and empty:
+            self._gang_timed_out(app)
+        elif app.over and not app.asks and not app.holds:
+            self._enter(app, "Completing")
+        else:
+            app.idle_deadline = self.now + app.timeout
+
     def _gang_timed_out(self, app: App) -> None:
         app.placeholder_deadline = None
         if app.state == "Accepted":
             self._enter(app, "Failing" if app.hard else "Resuming")
             app.started = False  # from now on it is an ordinary application
+            app.over = True
             for ask in [ask for ask in app.asks.values() if app.hard or ask.placeholder]:
                 self._said.append(("released", app.app_id, ask.key, TIMEOUT))
                 self._drop(ask)

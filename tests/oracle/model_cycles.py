@@ -63,6 +63,8 @@ class Cycles(Members):
             app.deadline = self.now + _STARTING
         if state != "Accepted":
             app.admitted = False
+        elif app.placeholder_ask and app.timeout > 0:
+            app.idle_deadline = self.now + app.timeout
         if state not in ("Starting", "Running", "Resuming", "Failing"):
             app.counted = state == "Accepted" and bool(app.holds)
         elif state in ("Starting", "Running") and app.placeholders:

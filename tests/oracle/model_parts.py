@@ -127,10 +127,14 @@ class App:
     #: instants (ms) at which its state, and its placeholders, time out
     deadline: int | None = None
     placeholder_deadline: int | None = None
+    #: the instant at which a gang in Accepted is looked at, whether anything can still come of it (V7)
+    idle_deadline: int | None = None
     #: placeholders that nobody took over; a Soft gang does without them (S5)
     lost: Resources = field(default_factory=dict)
     #: a placeholder has landed, and the gang has not been given up
     started: bool = False
+    #: it was given up softly: it is an ordinary application now
+    over: bool = False
     #: it is letting go of its last placeholders to complete
     completing: bool = False
     #: it counts under maxapplications while its placeholders are being allocated
