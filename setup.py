@@ -24,16 +24,16 @@ NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-protobuf"]
 #: packages whose modules are compiled, but for ...
 COMPILED = ("fsm", "core")
 PLAIN = """
-    core/config core/placement core/views core/callbacks core/default_queues core/explain
-    core/explain_nodes core/explanation core/failures core/far core/foreign core/health core/inbox
-    core/invariants core/metering core/os_groups core/portions core/recovery core/registration
-    core/service
+    core/checks/failures core/checks/health core/checks/invariants core/config core/driver
+    core/intake/foreign core/intake/recovery core/intake/registration core/placement
+    core/runtime/remote_predicates core/scheduling/explain core/scheduling/explain_nodes
+    core/scheduling/explanation core/views
 """.split()  # what is not done for every ask: read, shown, or heard from other threads
 PLAIN += """
     fsm/allocation fsm/application fsm/ask fsm/node fsm/queue fsm/resource_manager
 """.split()  # the tables: pictures show what their guards say of themselves, which mypyc leaves out
 PLAIN += """
-    core/refusal fsm/effects fsm/errors fsm/explore fsm/machine fsm/pytest_plugin fsm/table
+    core/model/refusal fsm/effects fsm/errors fsm/explore fsm/machine fsm/pytest_plugin fsm/table
     fsm/validation
 """.split()  # classes that others derive from, or that derive from a library's
 

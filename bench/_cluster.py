@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from quadriga import si
 from quadriga.core import Options, Scheduler
-from quadriga.core.outbox import Output
+from quadriga.core.runtime.outbox import Output
 from quadriga.sim.script import resource
 
 RM = "rm"

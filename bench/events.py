@@ -7,7 +7,7 @@ from bench._cluster import RM
 from bench._timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Scheduler
-from quadriga.core.events import happenings, message_of
+from quadriga.core.events import message_of, producers
 from quadriga.si import UpdateConfigurationRequest
 
 ROUNDS = 7
@@ -26,7 +26,7 @@ def measure() -> list[Figure]:
         Figure("floor", base, "ns"),
         Figure(
             "the three of an allocation",
-            per_call(lambda: happenings.allocated(log, (allocation,))),
+            per_call(lambda: producers.allocated(log, (allocation,))),
             "ns",
         ),
         Figure("a message made of one", per_call(lambda: message_of(record)), "ns"),

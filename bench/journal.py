@@ -6,7 +6,7 @@ from bench import Figure
 from bench._timing import Clock, floor, median_of, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Options
-from quadriga.core.journal import Journal
+from quadriga.core.runtime.journal import Journal
 from quadriga.fsm.table import Edge
 
 

@@ -7,7 +7,7 @@ from bench._cluster import RM, add_nodes
 from bench._timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga import si
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.web.metrics import Measurer, Metrics
 from quadriga.web.metrics.lives import Lives
 

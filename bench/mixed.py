@@ -18,7 +18,7 @@ from bench._cluster import RM, allocations_in, registered
 from bench._timing import Clock, Pace, service_memory
 from quadriga import si
 from quadriga.core import Scheduler
-from quadriga.core.outbox import Output
+from quadriga.core.runtime.outbox import Output
 from quadriga.sim.script import resource
 
 SHAPES = tuple(

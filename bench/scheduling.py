@@ -17,7 +17,7 @@ from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, 
 from bench._timing import Clock, Pace, floor, per_call, service_memory
 from quadriga import si
 from quadriga.core import Options, Scheduler
-from quadriga.core.order.shapes import Shape
+from quadriga.core.model.shapes import Shape
 from quadriga.sim.script import resource
 
 

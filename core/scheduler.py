@@ -11,36 +11,36 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Final, SupportsIndex
 
-from quadriga.core import (
-    deadlines,
-    effects,
-    explain,
-    invariants,
-    queue_tree,
-    registration,
-    replacement,
-    reservation,
-    scale_up,
-    skipped,
-)
-from quadriga.core.audit import Audit, AuditedKernel
+from quadriga.core.checks import invariants
+from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
-from quadriga.core.cycle import decide
-from quadriga.core.dispatcher import Request, check, dispatch
 from quadriga.core.events import Events
-from quadriga.core.far import awaited
-from quadriga.core.journal import Journal, Record
-from quadriga.core.kernel import Kernel, Measure, Options
+from quadriga.core.intake import registration
+from quadriga.core.intake.dispatcher import Request, check, dispatch
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.resource_manager import ResourceManager
-from quadriga.core.outbox import Output
-from quadriga.core.preemption import vain
-from quadriga.core.streak import decide_all
-from quadriga.core.tally import Tally
-from quadriga.core.usage import ApplicationSummary
+from quadriga.core.model.usage import ApplicationSummary
+from quadriga.core.preemption import failed_preemptions
+from quadriga.core.runtime.journal import Journal, Record
+from quadriga.core.runtime.kernel import Kernel, Measure, Options
+from quadriga.core.runtime.outbox import Output
+from quadriga.core.runtime.remote_predicates import awaited
+from quadriga.core.runtime.tally import Tally
+from quadriga.core.scheduling import (
+    deadlines,
+    effects,
+    explain,
+    queue_tree,
+    replacement,
+    reservation,
+    scale_up,
+    skipped,
+)
+from quadriga.core.scheduling.batch import decide_all
+from quadriga.core.scheduling.cycle import decide
 from quadriga.fsm import RESOURCE_MANAGER
 from quadriga.fsm import resource_manager as life
 from quadriga.si import (
@@ -172,7 +172,7 @@ class Scheduler:
             if partition.rm.all_states and _is_served(partition):
                 skipped.watch(kernel, partition)
             if partition.vain.known:
-                vain.watch(kernel, partition)
+                failed_preemptions.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()
 

@@ -29,7 +29,7 @@ from quadriga.sim.usage import Usage
 from quadriga.sim.workload.model import GIB, VCORE, Job, Member, NodeSpec, Resources, Workload
 
 if TYPE_CHECKING:
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
 
 __all__ = ["OPTIONS", "QUEUES", "Demo"]
 

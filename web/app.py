@@ -26,7 +26,7 @@ from quadriga.web.site import Site
 from quadriga.web.ui import WebUI
 
 if TYPE_CHECKING:
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
     from quadriga.web.metrics import ExtraMetrics
 

@@ -157,7 +157,7 @@ def _name(method: str, path: str) -> str:
 
 def main() -> None:
     """Print the document of a server with everything in it."""
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
     from quadriga.web.app import create_app
 

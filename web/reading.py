@@ -27,8 +27,8 @@ from quadriga.web.answers import Refusal
 from quadriga.web.packing import Shared
 
 if TYPE_CHECKING:
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.scheduler import Scheduler
-    from quadriga.core.service import SchedulerService
 
 __all__ = ["Answer", "Reader"]
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.health import CHECK_EVERY, check_interval
+from quadriga.core.checks.health import CHECK_EVERY, check_interval
 from quadriga.core.views.history import INTERVAL
 from quadriga.fsm.table import SECOND
 from quadriga.web.answers import Refusal

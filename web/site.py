@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
     from quadriga.si.access import Access
     from quadriga.web.metrics import ExtraMetrics

@@ -10,7 +10,7 @@ from quadriga.si.server import Limits, Server, Tls
 
 if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Address, Settings
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.si.access import Access
     from quadriga.web.metrics.ours import Measured
 

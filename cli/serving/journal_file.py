@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from quadriga.core.journal import Journal, Record
+    from quadriga.core.runtime.journal import Journal, Record
 
 __all__ = ["JournalFile"]
 

@@ -29,7 +29,7 @@ from quadriga.cli.serving.notify import Notifier
 from quadriga.cli.serving.queues_file import QueuesFile
 from quadriga.cli.serving.reloading import Reloading
 from quadriga.core import Options, Scheduler
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si.access import Access
 

@@ -13,7 +13,7 @@ from quadriga.si.access import Access, AccessError
 
 if TYPE_CHECKING:
     from quadriga.cli.serving.settings import TlsFiles
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.si.server import Server
 
 __all__ = ["Reloading"]

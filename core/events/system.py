@@ -21,9 +21,9 @@ from quadriga.fsm import resource_manager as rm_life
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.timers import Timer
+    from quadriga.core.runtime.kernel import Kernel
+    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "Ring"]
 

@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from quadriga.core.order.ranking import EVERY_BIT
-from quadriga.core.resources import Book, Vector, add
+from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.resources import Book, Vector, add
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.demand import Level
     from quadriga.core.model.queue import Queue
-    from quadriga.core.order.ranking import Level
-    from quadriga.core.order.shapes import Shape
+    from quadriga.core.model.shapes import Shape
 
 __all__ = ["WILDCARD", "Account", "Holding", "Ledger", "Limit"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources import Vector, plus
+from quadriga.core.model.resources import Vector, plus
 from quadriga.fsm import allocation as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.timers import Timer
+    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["Allocation", "next_uuid"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.order.ranking import EVERY_BIT, Key, Level
-from quadriga.core.resources import Book, Vector, covers, exact_share, plus
+from quadriga.core.model.demand import EVERY_BIT, Key, Level
+from quadriga.core.model.resources import Book, Vector, covers, exact_share, plus
 from quadriga.fsm import application as life
 
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.task_group import TaskGroup
-    from quadriga.core.reservation import Reservation
-    from quadriga.core.timers import Timer
-    from quadriga.core.usage import ApplicationSummary, Usage
+    from quadriga.core.model.usage import ApplicationSummary, Usage
+    from quadriga.core.runtime.timers import Timer
+    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["Application"]
 

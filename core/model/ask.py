@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.order.shapes import REPLACE, Shape
-from quadriga.core.resources import Vector
+from quadriga.core.model.resources import Vector
+from quadriga.core.model.shapes import REPLACE, Shape
 from quadriga.fsm import ask as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.order.ranking import Key
-    from quadriga.core.preemption.turns import Turns
-    from quadriga.core.timers import Timer
+    from quadriga.core.model.demand import Key
+    from quadriga.core.preemption.preemption_queue import Turns
+    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "Terms"]
 

@@ -6,8 +6,8 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.resources import Book
-from quadriga.core.usage import ResourceHistory
+from quadriga.core.model.resources import Book
+from quadriga.core.model.usage import ResourceHistory
 from quadriga.fsm import application as life
 
 if TYPE_CHECKING:

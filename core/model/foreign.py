@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources import Vector
+from quadriga.core.model.resources import Vector
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node

@@ -5,14 +5,14 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources import Book, Vector
+from quadriga.core.model.resources import Book, Vector
 from quadriga.fsm import node as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
-    from quadriga.core.reservation import Reservation
+    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["Node"]
 

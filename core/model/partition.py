@@ -6,23 +6,23 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig
-from quadriga.core.events import happenings
+from quadriga.core.events import producers
 from quadriga.core.model.ask import Ask, AskGroup
+from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.model.resources import Book, Registry, Vector
 from quadriga.core.model.serials import Serials
-from quadriga.core.order.lanes import LimitLane
-from quadriga.core.order.nodes import NodeBoard
-from quadriga.core.order.ranking import EVERY_BIT
-from quadriga.core.order.shapes import Shape, Shapes
-from quadriga.core.order.woken import Woken
+from quadriga.core.model.shapes import Shape, Shapes
+from quadriga.core.ordering.lanes import LimitLane
+from quadriga.core.ordering.node_index import NodeBoard
+from quadriga.core.ordering.retries import Woken
 from quadriga.core.placement import PlacementRules
-from quadriga.core.preemption.vain import VainAttempts
-from quadriga.core.resources import Book, Registry, Vector
+from quadriga.core.preemption.failed_preemptions import VainAttempts
 from quadriga.fsm import application as app_life
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
-    from quadriga.core.events.notices import Notices
+    from quadriga.core.events.quota_events import Notices
     from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.reservation import Reservation
-    from quadriga.core.timers import Timer
+    from quadriga.core.runtime.timers import Timer
+    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["Partition"]
 
@@ -243,7 +243,7 @@ class Partition:
             self.capacity[place] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
         if self.rm.events is not None:
-            happenings.capacity_changed(self.rm.events, self, total)
+            producers.capacity_changed(self.rm.events, self, total)
         for queue in self.queues():
             queue.capacity_changed()
         self.root.regained()

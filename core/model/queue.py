@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
-from quadriga.core.order.lanes import LaneSet
-from quadriga.core.order.ranking import EVERY_BIT, Key, Level, bits_of
-from quadriga.core.order.shapes import Shape
-from quadriga.core.resources import Book
+from quadriga.core.model.demand import EVERY_BIT, Key, Level, bits_of
+from quadriga.core.model.resources import Book
+from quadriga.core.model.shapes import Shape
+from quadriga.core.ordering.lanes import LaneSet
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
-    from quadriga.core.preemption.vain import Vain
-    from quadriga.core.timers import Timer
+    from quadriga.core.preemption.failed_preemptions import Vain
+    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.dialect import Dialect
 from quadriga.core.model.ended import Shelf
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.fsm import application as app_life
 from quadriga.fsm import resource_manager as life
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from quadriga.core.resources import Vector
+from quadriga.core.model.resources import Vector
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from quadriga.core.config import PlacementRule
+from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, above
 from quadriga.core.placement.rules import Queues, Rule, Submission, Unmatched
-from quadriga.core.refusal import Refused
 
 __all__ = ["Placed", "PlacementRules"]
 

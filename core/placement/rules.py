@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from quadriga.core.config import PlacementRule
+from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.filters import Filter
 from quadriga.core.placement.names import ROOT, check, flat, is_qualified
-from quadriga.core.refusal import Refused
 
 __all__ = ["QueueLike", "Queues", "Rule", "Submission", "Unmatched"]
 

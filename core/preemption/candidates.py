@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.preemption.standing import Snapshot, Standing
-from quadriga.core.resources import covers, plus
+from quadriga.core.model.resources import covers, plus
+from quadriga.core.preemption.queue_snapshot import Snapshot, Standing
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
 

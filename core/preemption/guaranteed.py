@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core import reservation
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.preemption import turns
+from quadriga.core.preemption import preemption_queue
 from quadriga.core.preemption.candidates import candidates_for
+from quadriga.core.preemption.eviction import found_nobody, take
+from quadriga.core.preemption.failed_preemptions import Vain
 from quadriga.core.preemption.on_nodes import Search, best_offer
-from quadriga.core.preemption.relief import Relief
-from quadriga.core.preemption.standing import Snapshot
-from quadriga.core.preemption.taking import found_nobody, take
-from quadriga.core.preemption.vain import Vain
+from quadriga.core.preemption.queue_snapshot import Snapshot
+from quadriga.core.preemption.shortfall import Relief
+from quadriga.core.scheduling import reservation
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.on_nodes import Offer
+    from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["attempt"]
 
@@ -54,7 +54,7 @@ def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> bool:
     offer, more = found
     ask.preempted = True
     ask.preempt_outcome = f"preempted, to run on node {offer.node.node_id}"
-    turns.tried(kernel, ask)
+    preemption_queue.tried(kernel, ask)
     text = f"preempting allocations to free up resources to run ask: {ask.ask_key}"
     take(kernel, [c.allocation for c in (*offer.chosen, *more)], text, ask)
     if ask.reservations < ask.pending and offer.node.reservation is None:
@@ -71,7 +71,7 @@ def _remember(kernel: Kernel, ask: Ask, why: str) -> None:
         for app in leaf.apps.values():  # somebody more urgent may fare better
             for other in app.groups.values():
                 if other.shape is group.shape and other.priority > group.priority:
-                    turns.tried(kernel, ask)
+                    preemption_queue.tried(kernel, ask)
                     return
     vain = Vain(leaf, group.shape, group.priority, kernel.now, why)
     if why == NO_GUARANTEE:

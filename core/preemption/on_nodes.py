@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.far import Unanswered
-from quadriga.core.preemption.relief import add_to
+from quadriga.core.preemption.shortfall import add_to
+from quadriga.core.runtime.remote_predicates import Unanswered
 from quadriga.si.answers import UNANSWERED, UNANSWERED_INDEX
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.order.shapes import Shape
+    from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.standing import Standing
+    from quadriga.core.preemption.queue_snapshot import Standing
+    from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["Offer", "Search", "best_offer"]
 

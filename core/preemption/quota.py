@@ -15,16 +15,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import happenings
+from quadriga.core.events import producers
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
-from quadriga.core.preemption.taking import take
+from quadriga.core.preemption.eviction import take
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
+    from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["enforce", "excess_of", "part_of", "watch_growth", "watch_quotas"]
 
@@ -112,7 +112,7 @@ def enforce(kernel: Kernel, queue: Queue) -> None:
         log = queue.partition.rm.events
         if log is not None and (run.candidates or not queue.leaf):
             could_go, go = len(run.candidates), len(run.victims)
-            happenings.quota_enforced(log, queue, run.excess, run.claimed, could_go, go)
+            producers.quota_enforced(log, queue, run.excess, run.claimed, could_go, go)
     watch_quotas(kernel, queue.partition)
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.events import happenings
+from quadriga.core.events import producers
+from quadriga.core.model.resources import covers
 from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
-from quadriga.core.preemption.relief import add_to
-from quadriga.core.preemption.taking import found_nobody, take
-from quadriga.core.preemption.vain import RETRY
-from quadriga.core.resources import covers
+from quadriga.core.preemption.eviction import found_nobody, take
+from quadriga.core.preemption.failed_preemptions import RETRY
+from quadriga.core.preemption.shortfall import add_to
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.reservation import Reservation
+    from quadriga.core.runtime.kernel import Kernel
+    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["preempt_on_required_node"]
 
@@ -32,7 +32,7 @@ def preempt_on_required_node(kernel: Kernel, kept: Reservation) -> bool:
     if not victims:
         found_nobody(kernel, ask, NOT_ENOUGH)
         if (log := node.partition.rm.events) is not None:
-            happenings.no_victims(log, ask)
+            producers.no_victims(log, ask)
         # the node's changes wake the reservation; that a gang there has started is none of them
         if any(gathers(allocation.ask.app) for allocation in node.allocations):
             kernel.timers.start(kernel.now, RETRY, "reservation.preempt", kept)

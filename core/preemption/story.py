@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.preemption.standing import Snapshot
-from quadriga.core.preemption.vain import RETRY
+from quadriga.core.preemption.failed_preemptions import RETRY
+from quadriga.core.preemption.queue_snapshot import Snapshot
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
-    from quadriga.core.kernel import Kernel
     from quadriga.core.model.ask import Ask
-    from quadriga.core.preemption.vain import Vain
+    from quadriga.core.preemption.failed_preemptions import Vain
+    from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["story_of"]
 

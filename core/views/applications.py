@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from quadriga.core import usage
-from quadriga.core.dialect import Dialect
+from quadriga.core.model import usage
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
 from quadriga.core.views.asks import AskSeen, ask_objects, see_asks
 from quadriga.core.views.ended import NO_PRIORITY, EndedSeen, see_ended, show_ended

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
+    from quadriga.core.runtime.tally import Tally
     from quadriga.core.scheduler import Scheduler
-    from quadriga.core.tally import Tally
     from quadriga.core.views.objects import Resources
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.quantities import sorted_amounts
 from quadriga.fsm import application as life
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.resources import Vector, exact_share
+from quadriga.core.model.resources import Vector, exact_share
 from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
 from quadriga.core.views.quantities import amounts, percentages, provided
 from quadriga.si.constants import HOST_NAME, RACK_NAME

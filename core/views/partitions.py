@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.quantities import amounts, percentages, provided
 
 if TYPE_CHECKING:

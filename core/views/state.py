@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from quadriga.core.checks.failures import FailureLog
+from quadriga.core.checks.health import check_health
 from quadriga.core.config import ConfigError, load
-from quadriga.core.dialect import Dialect
-from quadriga.core.failures import FailureLog
-from quadriga.core.health import check_health
 from quadriga.core.model.queue import LeafQueue
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.applications import (
     ApplicationSeen,
     EndedSeen,

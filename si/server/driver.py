@@ -1,4 +1,4 @@
-"""What the server needs of the scheduler that it serves: `quadriga.core.service.SchedulerService`
+"""What the server needs of the scheduler that it serves: `quadriga.core.driver.service.SchedulerService`
 has it. What is asked for is done in the order of the calls; nothing but `play` waits for it."""
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ quadriga.sim.demo.Demo.step = lambda demo, now: 1 / 0
 """,
     "scheduler": """
 import itertools
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 left, take = itertools.count(-50), SchedulerService._take
 SchedulerService._take = lambda service, busy: take(service, busy) if next(left) else 1 / 0
 """,

@@ -9,9 +9,9 @@ from everything_places import Place, Voice
 from everything_waits import back_from_waiting, use_of
 
 from quadriga.core import Scheduler
-from quadriga.core.health import check_health
+from quadriga.core.checks.health import check_health
 from quadriga.core.model.partition import Partition
-from quadriga.core.outbox import TERMINATION
+from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.views import Views, as_text
 from quadriga.fsm import application as app_life
 from quadriga.fsm import resource_manager as rm_life

@@ -14,7 +14,7 @@ from everything_queues import configuration
 
 from quadriga.core import Output
 from quadriga.core.model.partition import Partition
-from quadriga.core.outbox import TERMINATION
+from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.si import AllocationResponse, TerminationType
 from quadriga.sim.script import Script
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from quadriga.core.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
+from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
 from quadriga.fsm import LIFECYCLES
 from quadriga.si import (
     Allocation,

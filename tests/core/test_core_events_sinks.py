@@ -8,8 +8,8 @@ import pytest
 from event_lines import Ear, line
 
 from quadriga.core import Scheduler
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.events import STREAM_BUFFER, EventsRefused, Stream, message_of
-from quadriga.core.service import SchedulerService
 from quadriga.si import (
     EventRecord,
     NullCallback,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from everything_life import Life
 
-from quadriga.core.failures import FailureLog
-from quadriga.core.health import CHECK_EVERY, check_health, check_interval
+from quadriga.core.checks.failures import FailureLog
+from quadriga.core.checks.health import CHECK_EVERY, check_health, check_interval
 from quadriga.core.views import Views
 from quadriga.fsm.table import SECOND
 from quadriga.si import Allocation, NodeInfo, RegisterResourceManagerRequest

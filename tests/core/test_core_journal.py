@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
-from quadriga.core.timers import Timers
+from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import LIFECYCLES, NODE, InvalidTransition, Row
 from quadriga.fsm.table import Edge
 from quadriga.si import NodeInfo, TerminationType

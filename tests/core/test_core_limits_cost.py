@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from quadriga.core import limits
+from quadriga.core.scheduling import limits
 from quadriga.sim.script import Script
 
 pytestmark = pytest.mark.interpreted

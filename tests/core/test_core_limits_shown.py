@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from quadriga.core import limits
 from quadriga.core.model.account import Holding
+from quadriga.core.scheduling import limits
 from quadriga.sim.script import Script
 
 TREE = """\

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from quadriga.core.order import front
-from quadriga.core.order.ranking import EVERY_BIT, FEW, Level, Ranking, bits_of
-from quadriga.core.order.shapes import REPLACE, Shapes
-from quadriga.core.resources import Registry
+from quadriga.core.model.demand import EVERY_BIT, FEW, Level, Ranking, bits_of
+from quadriga.core.model.resources import Registry
+from quadriga.core.model.shapes import REPLACE, Shapes
+from quadriga.core.ordering import best_nodes
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
@@ -177,8 +177,8 @@ def test_the_board_agrees_with_a_look_at_every_node(
     policy: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every shape's best node after arbitrary changes, against the definition."""
-    monkeypatch.setattr(front, "_LEAST", few)
-    monkeypatch.setattr(front, "_MANY", 2 * few)
+    monkeypatch.setattr(best_nodes, "_LEAST", few)
+    monkeypatch.setattr(best_nodes, "_MANY", 2 * few)
     rng = random.Random(5)
     script = cluster(policy, weights="{vcore: 2, memory: 1}")
     script.check = False

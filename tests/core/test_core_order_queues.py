@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.resources import exact_share
+from quadriga.core.model.resources import exact_share
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadriga.core.order import front, scores
-from quadriga.core.order.front import Front
-from quadriga.core.order.nodes import NodeBoard
-from quadriga.core.order.scores import Scores
+from quadriga.core.ordering import best_nodes, scores
+from quadriga.core.ordering.best_nodes import Front
+from quadriga.core.ordering.node_index import NodeBoard
+from quadriga.core.ordering.scores import Scores
 from quadriga.sim.script import Script
 
 pytestmark = pytest.mark.interpreted
@@ -29,8 +29,8 @@ def lowest(values: list[float]) -> int:
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores, "_SMALL", 5)
-    monkeypatch.setattr(front, "_LEAST", 3)
-    monkeypatch.setattr(front, "_MANY", 4)
+    monkeypatch.setattr(best_nodes, "_LEAST", 3)
+    monkeypatch.setattr(best_nodes, "_MANY", 4)
 
 
 @given(st.lists(FEW, max_size=20), st.lists(st.tuples(st.integers(0, 19), FEW), max_size=40))

@@ -8,8 +8,8 @@ import os
 import pytest
 
 from quadriga.core import Scheduler
-from quadriga.core.os_groups import OsGroups, groups_of_system
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.os_groups import OsGroups, groups_of_system
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
     ApplicationRequest,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quadriga.core import Options
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationResponse,
     NullCallback,

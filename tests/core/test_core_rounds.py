@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quadriga.core import Scheduler
-from quadriga.core.outbox import Output
+from quadriga.core.runtime.outbox import Output
 from quadriga.si import (
     AddApplicationRequest,
     AllocationRequest,

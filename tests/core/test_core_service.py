@@ -25,7 +25,7 @@ from service_side import (
 )
 
 from quadriga.core import Options, Scheduler, SchedulerService
-from quadriga.core.failures import Failure
+from quadriga.core.checks.failures import Failure
 from quadriga.fsm import InvalidTransition
 from quadriga.si import (
     AllocationResponse,

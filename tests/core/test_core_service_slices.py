@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from quadriga import si
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.sim.script import resource
 
 QUEUES = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.core.dialect import EVENT_DETAIL
+from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import APPLICATION
 from quadriga.si import (
     AddApplicationRequest,

@@ -17,7 +17,7 @@ from everything_life import Life
 from views_fields import flaws
 
 from quadriga.core import SchedulerService
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.si import NodeInfo, NullCallback, RegisterResourceManagerRequest
 from quadriga.sim.script import Script

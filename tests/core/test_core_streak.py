@@ -13,11 +13,13 @@ import pytest
 from test_core_everything import history
 
 from quadriga import si
-from quadriga.core import Options, Scheduler, alike, asking, scheduler, streak
-from quadriga.core.cycle import decide
+from quadriga.core import Options, Scheduler, scheduler
 from quadriga.core.events.records import message_of
+from quadriga.core.intake import asks, repeated_asks
 from quadriga.core.model.ask import Ask, Terms
-from quadriga.core.outbox import Output
+from quadriga.core.runtime.outbox import Output
+from quadriga.core.scheduling import batch
+from quadriga.core.scheduling.cycle import decide
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
 RM = "rm"
@@ -37,7 +39,7 @@ def the_long_way(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
 def no_short_ways(monkeypatch: pytest.MonkeyPatch) -> Any:
     def switch() -> None:
         monkeypatch.setattr(scheduler, "decide_all", the_long_way)
-        monkeypatch.setattr(alike, "_is_plain", lambda ask: False)
+        monkeypatch.setattr(repeated_asks, "_is_plain", lambda ask: False)
 
     return switch
 
@@ -45,8 +47,8 @@ def no_short_ways(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A streak is tried before every decision, however little there may be to decide."""
-    monkeypatch.setattr(streak, "_SHORT", 0)
-    monkeypatch.setattr(streak, "_PATIENCE", 1)
+    monkeypatch.setattr(batch, "_SHORT", 0)
+    monkeypatch.setattr(batch, "_PATIENCE", 1)
 
 
 # -- a cluster ---------------------------------------------------------------------------------------
@@ -295,8 +297,8 @@ def test_with_everything_at_once_they_lead_to_the_same(
 def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the tests above would compare the long way with itself."""
     plain, swaps, rows = 0, 0, 0
-    real_streak, real_row = streak._streak, alike.take_row
-    real_replacements = streak._replacements
+    real_streak, real_row = batch._streak, repeated_asks.take_row
+    real_replacements = batch._replacements
 
     def counted(*arguments: Any) -> int:
         nonlocal plain
@@ -316,10 +318,10 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         rows += found
         return found
 
-    monkeypatch.setattr(streak, "_streak", counted)
-    monkeypatch.setattr(streak, "_replacements", given_up)
-    monkeypatch.setattr(asking, "take_row", taken)
-    real_landed = streak.gang.missing
+    monkeypatch.setattr(batch, "_streak", counted)
+    monkeypatch.setattr(batch, "_replacements", given_up)
+    monkeypatch.setattr(asks, "take_row", taken)
+    real_landed = batch.gang.missing
 
     def counted_gangs(app: Any, need: Any) -> int:
         nonlocal gangs
@@ -327,7 +329,7 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return real_landed(app, need)
 
     gangs = 0
-    monkeypatch.setattr(streak.gang, "missing", counted_gangs)
+    monkeypatch.setattr(batch.gang, "missing", counted_gangs)
     said = [lived(seed, 1)["said"] for seed in range(6)]
     assert plain > 500, plain
     assert swaps > 50, swaps

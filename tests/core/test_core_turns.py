@@ -13,8 +13,8 @@ from service_side import PATIENCE, Heard, apps, asks, nodes, register, send
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
-from quadriga.core.inbox import Closed, Inbox, Piece
-from quadriga.core.portions import Portions
+from quadriga.core.driver.inbox import Closed, Inbox, Piece
+from quadriga.core.driver.portions import Portions
 from quadriga.si import AllocationResponse, RequestError
 
 TURN = 10

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from quadriga.core import usage
-from quadriga.core.preemption.taking import take
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.model import usage
+from quadriga.core.preemption.eviction import take
 from quadriga.si import (
     AddApplicationRequest,
     ApplicationRequest,

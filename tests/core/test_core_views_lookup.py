@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import BadRequest, NotFound, ViewError, Views
 from quadriga.sim.script import Script
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from views_side import TREE, app_of, views_of
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
 from quadriga.core.views.quantities import percent, percentages
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, RegisterResourceManagerRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import Views
 from quadriga.sim.script import Script
 

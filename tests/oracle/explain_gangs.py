@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 
 from quadriga.core.model.application import Application
-from quadriga.core.resources import covers
+from quadriga.core.model.resources import covers
 from tests.oracle.observe import ahead, apps, ask_releases, kept_asks
 from tests.oracle.view import View
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.resources import covers
+from quadriga.core.model.resources import covers
 from tests.oracle.observe import apps
 from tests.oracle.totals import Line
 from tests.oracle.view import View

@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from quadriga.core import Options, Scheduler
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationRelease,
     AllocationResponse,

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.json_format import ParseDict, ParseError
 
 from quadriga.core import Scheduler
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
     Allocation,

@@ -262,7 +262,7 @@ def test_a_compiled_wheel_decides_the_same(
     compiled: Path, clean: Path, repository: Path, tmp_path: Path
 ) -> None:
     commands = environment(tmp_path / "venv", compiled)
-    program = "import quadriga.core.streak as module; print(module.__file__)"
+    program = "import quadriga.core.scheduling.batch as module; print(module.__file__)"
     file = run(commands / "python", "-c", program, cwd=tmp_path)
     assert not file.strip().endswith(".py")
     for example in ("own_lifecycle", "embed_lifecycle", "embed_core"):

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from quadriga.core import Options, Output, Scheduler
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationResponse,
     EventRecord,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationResponse,
     ApplicationResponse,

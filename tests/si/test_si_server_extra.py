@@ -20,7 +20,7 @@ def run(program: str) -> str:
     "module",
     [
         *("quadriga.si", "quadriga.si.access", "quadriga.si.answers", "quadriga.si.wire"),
-        "quadriga.core.service",
+        "quadriga.core.driver.service",
     ],
 )
 def test_the_rest_does_not_need_it(module: str) -> None:

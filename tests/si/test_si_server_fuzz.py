@@ -19,8 +19,8 @@ from google.protobuf.empty_pb2 import Empty
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from quadriga.core.invariants import violations
-from quadriga.core.service import SchedulerService
+from quadriga.core.checks.invariants import violations
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,

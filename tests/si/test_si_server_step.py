@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from quadriga.core import Options
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.core.service import SchedulerService
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.si.extension.extension_pb2 import (
     CallbackAnswer,

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 
 from quadriga.core import Options
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.si import (
     AddApplicationRequest,
     AllocationAsk,

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.core.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import Allocation, AllocationRequest, NodeInfo, TerminationType
 from quadriga.si.constants import (

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from quadriga.core import Options
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.sim.script import Script
 from quadriga.web.metrics import Metrics
 from quadriga.web.metrics.ours import Measured

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from quadriga.core import Options, Scheduler
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import HOST_NAME, INSTANCE_TYPE, NODE_READY_ATTRIBUTE, RACK_NAME

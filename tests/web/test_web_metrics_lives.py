@@ -11,8 +11,8 @@ from everything_life import Life
 from metrics_scene import metrics_of, played, samples, scrape, service_of
 
 from quadriga.core import Options
-from quadriga.core.journal import Journal
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.runtime.journal import Journal
 from quadriga.si import Allocation, RegisterResourceManagerRequest
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 from quadriga.web.metrics import Measurer

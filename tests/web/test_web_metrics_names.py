@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
-from quadriga.core.tally import Tally
+from quadriga.core.runtime.tally import Tally
 from quadriga.si import RegisterResourceManagerRequest
 from quadriga.sim.script import ONE_QUEUE, Script
 from quadriga.web.metrics import exposition

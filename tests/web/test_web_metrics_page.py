@@ -9,7 +9,7 @@ import httpx
 import pytest
 from metrics_scene import CONFIG, families, metrics_of, played, samples, scrape, service_of
 
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import (
     AddApplicationRequest,

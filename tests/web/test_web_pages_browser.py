@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.si import NodeInfo
 from quadriga.si.access import Access

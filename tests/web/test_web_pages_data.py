@@ -152,7 +152,7 @@ async def test_overview_has_capacity_usage_nodes_and_health(client: httpx.AsyncC
 
 
 async def test_before_anybody_registers_there_are_no_partitions() -> None:
-    from quadriga.core.service import SchedulerService
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
 
     with SchedulerService() as service:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.web.answers import HEADERS
 from quadriga.web.app import create_app

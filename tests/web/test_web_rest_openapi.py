@@ -14,7 +14,7 @@ from on_a_port import client_of
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Mount, Route
 
-from quadriga.core.service import SchedulerService
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
 from quadriga.web.answers import API
 from quadriga.web.app import create_app

@@ -13,8 +13,8 @@ import pytest
 from live_cluster import LiveCluster
 from on_a_port import PATIENCE, client_of
 
+from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.core.service import SchedulerService
 from quadriga.core.views import NotFound
 from quadriga.web.answers import Refusal, spell
 from quadriga.web.reading import Reader

@@ -20,9 +20,9 @@ from quadriga.fsm.table import SECOND, Edge
 from quadriga.web.metrics.families import Histogram
 
 if TYPE_CHECKING:
-    from quadriga.core.journal import Journal
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
+    from quadriga.core.runtime.journal import Journal
 
 __all__ = ["STATE_BOUNDS", "WAIT_BOUNDS", "Lives"]
 

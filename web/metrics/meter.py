@@ -18,7 +18,7 @@ from quadriga.web.metrics.families import Histogram
 from quadriga.web.metrics.lives import Lives
 
 if TYPE_CHECKING:
-    from quadriga.core.journal import Journal
+    from quadriga.core.runtime.journal import Journal
     from quadriga.core.scheduler import Scheduler
 
 __all__ = ["SCHEDULING_BOUNDS", "Measurer"]
@@ -39,7 +39,7 @@ _BACKLOG: Final = 32_768
 
 
 class Measurer:
-    """Implements ``quadriga.core.metering.Meter``. ``clock`` gives ns."""
+    """Implements ``quadriga.core.driver.metering.Meter``. ``clock`` gives ns."""
 
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self.clock = clock

@@ -28,8 +28,8 @@ from quadriga.web.resource import Operation, Resource
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.scheduler import Scheduler
-    from quadriga.core.service import SchedulerService
     from quadriga.core.views.counters import QueueCounters
     from quadriga.web.metrics.families import Family
     from quadriga.web.site import Site

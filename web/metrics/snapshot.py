@@ -17,10 +17,10 @@ from quadriga.core.views.counters import (
 from quadriga.fsm import application as app_life
 
 if TYPE_CHECKING:
+    from quadriga.core.driver.service import SchedulerService
     from quadriga.core.model.partition import Partition
+    from quadriga.core.runtime.tally import Tally
     from quadriga.core.scheduler import Scheduler
-    from quadriga.core.service import SchedulerService
-    from quadriga.core.tally import Tally
     from quadriga.web.metrics.families import Distribution
     from quadriga.web.metrics.meter import Measurer
 

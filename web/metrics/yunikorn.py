@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.dialect import Dialect
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.fsm import application as life
 from quadriga.web.metrics.exposition import metric_name
 from quadriga.web.metrics.families import Distribution, Family, Histogram, one

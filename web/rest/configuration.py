@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quadriga.core.config import checksum
-from quadriga.core.registration import read_configuration
+from quadriga.core.intake.registration import read_configuration
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.web.answers import JSON, YAML, Refusal, json_answer, text_answer

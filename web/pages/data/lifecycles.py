@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quadriga.core.journal import Journal
+from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, QUEUE, RESOURCE_MANAGER
 from quadriga.web.pages.pictures import PICTURES, drawn
 

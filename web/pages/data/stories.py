@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from quadriga.core.journal import Journal
+from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
 from quadriga.fsm import allocation as life
 from quadriga.web.pages.data.finding import application_of, node_of

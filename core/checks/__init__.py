@@ -1,0 +1,1 @@
+"""What must always hold, and whether it does: invariants, audit, health."""

@@ -1,0 +1,1 @@
+"""Threads and clocks around the scheduler."""

@@ -1,0 +1,142 @@
+"""Resource managers in this process: what they are told, and what they are asked.
+
+All of it happens on the thread that owns the scheduler. A callback that raises is logged and stops
+nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from quadriga.core.runtime.outbox import Output
+from quadriga.core.scheduler import Predicate, PreemptionPredicate
+from quadriga.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    ResourceManagerCallback,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.si.api import has_own
+
+__all__ = ["Callbacks"]
+
+_log = logging.getLogger("quadriga.service")
+
+
+class Callbacks:
+    """``of`` has the callback of each resource manager that has registered, by rmID."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, ResourceManagerCallback] = {}
+        #: one is being asked: the scheduler is in the middle of a decision
+        self.asking = False
+        #: what is on its way to them, and whether somebody is at it
+        self._undelivered: deque[tuple[str, ResourceManagerCallback, Any]] = deque()
+        self._delivering = False
+
+    # -- told ------------------------------------------------------------------------------------
+
+    def deliver(self, outputs: list[Output]) -> int:
+        """Call them, in order. What a request from within a callback brings comes after what was on
+        its way already. Returns how many messages went out."""
+        for rm_id, message in outputs:
+            callback = self.of.get(rm_id)
+            if callback is not None:
+                self._undelivered.append((rm_id, callback, message))
+        if self._delivering:
+            return 0
+        delivered = 0
+        self._delivering = True
+        try:
+            while self._undelivered:
+                rm_id, callback, message = self._undelivered.popleft()
+                delivered += 1
+                said: object = message
+                if isinstance(message, EventRecord):
+                    said = [message, *self._events_that_follow(rm_id)]
+                try:
+                    _DELIVER[type(said)](callback, said)
+                except Exception:
+                    _log.exception("callback of resource manager %s failed", rm_id)
+        finally:
+            self._delivering = False
+        return delivered
+
+    def _events_that_follow(self, rm_id: str) -> list[EventRecord]:
+        """Event records that stand together are delivered together (I40)."""
+        found: list[EventRecord] = []
+        waiting = self._undelivered
+        while waiting and waiting[0][0] == rm_id and isinstance(waiting[0][2], EventRecord):
+            found.append(waiting.popleft()[2])
+        return found
+
+    # -- asked -----------------------------------------------------------------------------------
+
+    def predicate(self, callback: ResourceManagerCallback) -> Predicate | None:
+        """The callback's predicates, or nothing if it has none of its own: any node will do then.
+
+        Predicates that raise say no: better no pod than one on a node that nobody has checked.
+        """
+        if not has_own(callback, "predicates"):
+            return None
+        method = callback.predicates
+
+        def ask(key: str, node_id: str, allocate: bool) -> str | None:
+            args = PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
+            self.asking = True
+            try:
+                return method(args)
+            except Exception as error:
+                _log.exception("predicates of %s on node %s failed", key, node_id)
+                return f"predicates failed: {error!r}"
+            finally:
+                self.asking = False
+
+        return ask
+
+    def preemption_predicate(self, callback: ResourceManagerCallback) -> PreemptionPredicate | None:
+        """The callback's preemption predicates, or nothing if it has none of its own (X24).
+
+        Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit.
+        """
+        if not has_own(callback, "preemption_predicates"):
+            return None
+        method: Callable[[Any], PreemptionPredicatesResponse | None] = (
+            callback.preemption_predicates
+        )
+
+        def ask(key: str, node_id: str, victims: list[str], start: int) -> int | None:
+            args = PreemptionPredicatesArgs(
+                allocationKey=key, nodeID=node_id, preemptAllocationKeys=victims, startIndex=start
+            )
+            self.asking = True
+            try:
+                answer = method(args)
+            except Exception:
+                _log.exception("preemption predicates of %s on node %s failed", key, node_id)
+                return None
+            finally:
+                self.asking = False
+            return answer.index if answer is not None and answer.success else None
+
+        return ask
+
+
+#: each entity's responses have a callback of their own (M8); event records come in a list
+_DELIVER: dict[type[Any], Callable[[ResourceManagerCallback, Any], None]] = {
+    list: lambda callback, message: callback.send_event(message),
+    AllocationResponse: lambda callback, message: callback.update_allocation(message),
+    ApplicationResponse: lambda callback, message: callback.update_application(message),
+    NodeResponse: lambda callback, message: callback.update_node(message),
+    UpdateContainerSchedulingStateRequest: (
+        lambda callback, message: callback.update_container_scheduling_state(message)
+    ),
+}

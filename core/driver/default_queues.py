@@ -1,0 +1,87 @@
+"""The queues of resource managers that bring none of their own.
+
+An operator configures queues beside the scheduler, a resource manager sends them when it registers.
+What a resource manager sends wins, for itself, as YuniKorn's shim expects. One that registers with an
+empty configuration has the operator's, and follows it when it is replaced, until it sends its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.config import DEFAULT_CONFIGURATION
+from quadriga.core.intake.registration import read_configuration
+from quadriga.fsm import RESOURCE_MANAGER
+from quadriga.fsm import resource_manager as life
+from quadriga.si import (
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+)
+
+if TYPE_CHECKING:
+    from quadriga.core.runtime.outbox import Output
+    from quadriga.core.scheduler import Scheduler
+
+__all__ = ["DefaultQueues"]
+
+
+class DefaultQueues:
+    """``text`` is the operator's configuration, or what YuniKorn takes where there is none."""
+
+    __slots__ = ("_followers", "_scheduler", "text")
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self.text = DEFAULT_CONFIGURATION
+        self._scheduler = scheduler
+        self._followers: set[str] = set()
+
+    def register(self, request: RegisterResourceManagerRequest, now: int) -> list[Output]:
+        """Apply a registration, with these queues if it has none. Raises ``RequestError``."""
+        follows = not request.config.strip()
+        if follows:
+            filled = RegisterResourceManagerRequest()
+            filled.CopyFrom(request)
+            filled.config = self.text
+            request = filled
+        outputs = self._scheduler.apply(request, now)
+        (self._followers.add if follows else self._followers.discard)(request.rmID)
+        return outputs
+
+    def update(self, request: UpdateConfigurationRequest, now: int) -> list[Output]:
+        """Apply a resource manager's own update (I39). Raises ``RequestError``."""
+        outputs = self._scheduler.apply(request, now)
+        if request.config.strip():
+            self._followers.discard(request.rmID)
+        return outputs
+
+    def followers(self) -> list[str]:
+        """The rmIDs of those whose queues these are now."""
+        alive = {
+            rm.rm_id
+            for rm in self._scheduler.resource_managers()
+            if RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN)
+        }
+        return sorted(self._followers & alive)
+
+    def replace(self, text: str, now: int) -> list[Output]:
+        """Replace them, for all who follow at once; a text without anything in it is the default.
+
+        Raises ``RequestError`` with everything that is wrong with the text, or with every queue in
+        use that would have to change between leaf and parent. Then nothing has changed for anybody.
+        """
+        text = text if text.strip() else DEFAULT_CONFIGURATION
+        read_configuration("Configuration", text)
+        updates = [
+            UpdateConfigurationRequest(rmID=rm_id, config=text) for rm_id in self.followers()
+        ]
+        refusals = []
+        for update in updates:
+            try:
+                self._scheduler.check_update(update)
+            except RequestError as error:
+                refusals.append(f"resource manager {update.rmID!r}: {error.reason}")
+        if refusals:
+            raise RequestError("Configuration", "config", "; ".join(refusals))
+        self.text = text
+        return [output for update in updates for output in self._scheduler.apply(update, now)]

@@ -1,0 +1,503 @@
+"""What is worth an event record: one function per happening (the table of 2.16).
+
+Each is called where it happens, with the event log of the resource manager concerned, and only if it
+has one: ``if (log := rm.events) is not None: happenings.allocated(log, allocation)``. Nothing is
+formatted here, and no quantities are copied that cannot change.
+
+Object and reference are YuniKorn's: allocations are known to their node by the key of their ask, to
+their application by their UUID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.events.records import (
+    ADD,
+    APP,
+    NODE,
+    NONE,
+    PLAIN,
+    QUEUE,
+    REMOVE,
+    REQUEST,
+    SET,
+    USERGROUP,
+    Bundle,
+    Record,
+    Text,
+)
+from quadriga.core.model.ask import Ask
+from quadriga.core.model.resources import Vector
+from quadriga.core.runtime.dialect import EVENT_DETAIL
+from quadriga.fsm import application as app_life
+from quadriga.fsm.table import SECOND
+from quadriga.si import EventRecord, TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.events.system import EventLog
+    from quadriga.core.model.account import Account
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+
+# Numbers of the protocol that are looked up for every allocation.
+_APP_ALLOC = int(EventRecord.APP_ALLOC)
+_NODE_ALLOC = int(EventRecord.NODE_ALLOC)
+_QUEUE_ALLOC = int(EventRecord.QUEUE_ALLOC)
+_REQUEST_ALLOC = int(EventRecord.REQUEST_ALLOC)
+_CONFIGURED = int(EventRecord.QUEUE_CONFIG)
+_DYNAMIC = int(EventRecord.QUEUE_DYNAMIC)
+_USER_RESOURCE = int(EventRecord.UG_USER_RESOURCE)
+_GROUP_RESOURCE = int(EventRecord.UG_GROUP_RESOURCE)
+
+_Records = tuple[Record, ...]
+
+#: ns between two records of an ask that predicates refuse everywhere (2.10)
+REFUSED_INTERVAL: Final = 15 * SECOND
+
+#: the number of a state change; a rejection is recorded where it is made, with its reason
+_ENTERED = {
+    state: int(detail) for state, detail in EVENT_DETAIL.items() if state != app_life.REJECTED
+}
+
+_CANCELLED = int(EventRecord.ALLOC_CANCEL)
+_REPLACED = int(EventRecord.ALLOC_REPLACED)
+#: why an allocation ended, by how its release was terminated (2.16)
+_ENDED = {
+    TerminationType.UNKNOWN_TERMINATION_TYPE: int(EventRecord.ALLOC_NODEREMOVED),
+    TerminationType.STOPPED_BY_RM: _CANCELLED,
+    TerminationType.TIMEOUT: int(EventRecord.ALLOC_TIMEOUT),
+    TerminationType.PREEMPTED_BY_SCHEDULER: int(EventRecord.ALLOC_PREEMPT),
+    TerminationType.PLACEHOLDER_REPLACED: _REPLACED,
+}
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+def application_added(log: EventLog, app: Application) -> None:
+    """Its partition and its queue know it."""
+    log.add(
+        _of_app(log, app, ADD, EventRecord.APP_NEW),
+        _queue(log, app.queue, ADD, EventRecord.QUEUE_APP, app.app_id),
+    )
+
+
+def application_rejected(log: EventLog, app_id: str, reason: str) -> None:
+    """It arrived and went no further; its id may belong to another."""
+    now = log.kernel.now
+    log.add(
+        (now, APP, ADD, EventRecord.APP_NEW, app_id, "", None, (), ""),
+        (now, APP, SET, EventRecord.APP_REJECT, app_id, "", None, (), reason),
+    )
+
+
+def application_entered(log: EventLog, app: Application | EndedApplication, reason: str) -> None:
+    """It entered a state; ``reason`` is the one given, or empty."""
+    detail = _ENTERED.get(app.state)
+    if detail is not None:
+        log.enter(_of_app(log, app, SET, detail, reason))
+
+
+def application_left(log: EventLog, app: Application) -> None:
+    """It has ended, and its queue and its partition no longer know it."""
+    log.add(
+        _queue(log, app.queue, REMOVE, EventRecord.QUEUE_APP, app.app_id),
+        _of_app(log, app, REMOVE),
+    )
+
+
+def application_runnable(log: EventLog, app: Application, runnable: bool) -> None:
+    """A place under maxapplications became free for it, or there is none (2.9)."""
+    detail = EventRecord.APP_RUNNABLE_QUEUE if runnable else EventRecord.APP_CANNOTRUN_QUEUE
+    log.enter(_of_app(log, app, NONE, detail))
+
+
+def application_within_limits(log: EventLog, app: Application, within: bool) -> None:
+    """The limits of its user and group have room for one more application, or not (2.5)."""
+    detail = EventRecord.APP_RUNNABLE_QUOTA if within else EventRecord.APP_CANNOTRUN_QUOTA
+    log.enter(_of_app(log, app, NONE, detail))
+
+
+def _of_app(
+    log: EventLog,
+    app: Application | EndedApplication,
+    change: int,
+    detail: int = PLAIN,
+    text: str = "",
+) -> Record:
+    """With what it holds now, placeholders apart."""
+    held, registry = tuple(app.allocated), app.partition.registry
+    return (log.kernel.now, APP, change, detail, app.app_id, "", registry, held, text)
+
+
+# -- asks ------------------------------------------------------------------------------------------
+
+
+def asks_added(log: EventLog, asks: Sequence[Ask]) -> None:
+    now = log.kernel.now
+    log.enter_all([(_asked, 1, now, ask, ask.vector) for ask in asks])
+
+
+def _asked(now: int, ask: Ask, vector: Vector) -> _Records:
+    return (_of_ask(now, ask, vector, ADD, EventRecord.APP_REQUEST),)
+
+
+def ask_removed(log: EventLog, ask: Ask, *, timed_out: bool) -> None:
+    detail = EventRecord.REQUEST_TIMEOUT if timed_out else EventRecord.REQUEST_CANCEL
+    log.enter(_of_ask(log.kernel.now, ask, ask.vector, REMOVE, detail))
+
+
+def _of_ask(now: int, ask: Ask, vector: Vector, change: int, detail: int) -> Record:
+    app = ask.app
+    return (now, APP, change, detail, app.app_id, ask.ask_key, app.partition.registry, vector, "")
+
+
+def placeholder_too_small(log: EventLog, placeholder: Allocation, ask: Ask) -> None:
+    """The real ask asks for more than the placeholder that should give way to it (5.10)."""
+    form = (
+        "Task group '%s' in application '%s': allocation resources '%s' are not matching "
+        "placeholder '%s' allocation with ID '%s'"
+    )
+    key, app_id = placeholder.ask.ask_key, ask.app.app_id
+    text = (form, ask.task_group, app_id, ask.vector, placeholder.vector, key)
+    log.enter(_request(log, ask, text, subject=key))
+
+
+def short_of_queue_quota(log: EventLog, ask: Ask, available: Mapping[int, int]) -> None:
+    """``available`` is what the quotas on the queue's path leave, by the place of the type."""
+    form = "Request '%s' does not fit in queue '%s' (requested %s, available %s)"
+    log.enter(_request(log, ask, (form, ask.ask_key, ask.app.queue.path, ask.vector, available)))
+
+
+def within_queue_quota(log: EventLog, ask: Ask) -> None:
+    form = "Request '%s' has become schedulable in queue '%s'"
+    log.enter(_request(log, ask, (form, ask.ask_key, ask.app.queue.path)))
+
+
+def short_of_user_quota(log: EventLog, ask: Ask, available: Mapping[int, int]) -> None:
+    """``available`` is what the limits of its user and group leave (2.5)."""
+    form = "Request '%s' exceeds the available user quota (requested %s, available %s)"
+    log.enter(_request(log, ask, (form, ask.ask_key, ask.vector, available)))
+
+
+def within_user_quota(log: EventLog, ask: Ask) -> None:
+    log.enter(_request(log, ask, ("Request '%s' fits in the available user quota", ask.ask_key)))
+
+
+def refused_by_predicates(log: EventLog, ask: Ask, reasons: Mapping[str, int]) -> None:
+    """Every node that has room was refused; ``reasons`` says how often for which reason. Of one ask
+    that is recorded once in a while only (2.10)."""
+    now = log.kernel.now
+    if now < ask.quiet_until:
+        return
+    ask.quiet_until = now + REFUSED_INTERVAL
+    told = " ".join(f"{reason} ({reasons[reason]}x)" for reason in sorted(reasons))
+    log.enter(_request(log, ask, ("Unschedulable request '%s': %s", ask.ask_key, told)))
+
+
+def preempted(log: EventLog, victim: Allocation, cause: Ask | Queue) -> None:
+    """The victim is asked back, for the sake of an ask or because a quota was lowered (2.8)."""
+    text: Text
+    if isinstance(cause, Ask):
+        app = cause.app
+        form = "Preempted by %s from application %s in %s"
+        text = (form, cause.ask_key, app.app_id, app.queue.path)
+    else:
+        text = ("Preempted by Quota change enforcement process in %s", cause.path)
+    log.enter(_request(log, victim.ask, text, quantities=victim.vector))
+
+
+def no_victims(log: EventLog, ask: Ask) -> None:
+    """An ask that requires a node found nobody there who could make room."""
+    form = "Unschedulable request '%s' with required node '%s', no preemption victim found"
+    log.enter(_request(log, ask, (form, ask.ask_key, ask.required_node)))
+
+
+def _request(
+    log: EventLog, ask: Ask, text: Text, *, subject: str = "", quantities: Vector = ()
+) -> Record:
+    app = ask.app
+    subject = subject or ask.ask_key
+    vector, registry = quantities or ask.vector, app.partition.registry
+    return (log.kernel.now, REQUEST, NONE, PLAIN, subject, app.app_id, registry, vector, text)
+
+
+# -- allocations -----------------------------------------------------------------------------------
+
+
+def allocated(log: EventLog, allocations: Sequence[Allocation]) -> None:
+    """New allocations: their nodes, queues, users and applications have them now, and their asks are
+    served."""
+    now = log.kernel.now
+    entries: list[Bundle] = []
+    for allocation in allocations:
+        group = allocation.ask.app.group_account
+        number = 5 if group is None else 6
+        entries.append((_allocated, number, now, allocation, allocation.vector, group))
+    log.enter_all(entries)
+
+
+def recovered(log: EventLog, allocation: Allocation) -> None:
+    """The same of one that ran already and that nobody has asked for here (2.11)."""
+    group = allocation.ask.app.group_account
+    number = 4 if group is None else 5
+    log.enter((_recovered, number, log.kernel.now, allocation, allocation.vector, group), number)
+
+
+def _allocated(now: int, allocation: Allocation, vector: Vector, group: Account | None) -> _Records:
+    served = _of_ask(now, allocation.ask, vector, REMOVE, _REQUEST_ALLOC)
+    return (*_recovered(now, allocation, vector, group), served)
+
+
+def _recovered(now: int, allocation: Allocation, vector: Vector, group: Account | None) -> _Records:
+    ask = allocation.ask
+    app, node_id, uuid = ask.app, allocation.node.node_id, allocation.uuid
+    registry = app.partition.registry
+    return (
+        (now, NODE, ADD, _NODE_ALLOC, node_id, ask.ask_key, registry, vector, ""),
+        (now, QUEUE, ADD, _QUEUE_ALLOC, app.queue.path, uuid, registry, vector, ""),
+        *_usage(now, app, group, ADD, vector),
+        (now, APP, ADD, _APP_ALLOC, app.app_id, uuid, registry, vector, ""),
+    )
+
+
+def ended(log: EventLog, allocation: Allocation, kind: TerminationType) -> None:
+    """An allocation is over, for the reason that its release had. Of a node that is gone with all
+    that ran there nothing is said."""
+    on_node = not allocation.node.gone
+    group = allocation.ask.app.group_account
+    number = 2 + on_node + (group is not None)
+    now, vector = log.kernel.now, allocation.vector
+    log.enter((_ended, number, now, allocation, vector, group, kind, on_node), number)
+
+
+def _ended(
+    now: int,
+    allocation: Allocation,
+    vector: Vector,
+    group: Account | None,
+    kind: TerminationType,
+    on_node: bool,
+) -> _Records:
+    ask = allocation.ask
+    app, node_id = ask.app, allocation.node.node_id
+    registry, detail = app.partition.registry, _ENDED.get(kind, _CANCELLED)
+    found = (
+        *_usage(now, app, group, REMOVE, vector),
+        (now, APP, REMOVE, detail, app.app_id, allocation.uuid, registry, vector, ""),
+    )
+    if not on_node:
+        return found
+    return *found, (now, NODE, REMOVE, _NODE_ALLOC, node_id, ask.ask_key, registry, vector, "")
+
+
+def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:
+    """The real allocation has taken the placeholder's place. Nothing is said of a node that both
+    share: what runs there changes its name only."""
+    group = real.ask.app.group_account
+    number = 6 if group is None else 8
+    vectors = placeholder.vector, real.vector
+    log.enter((_replaced, number, log.kernel.now, placeholder, real, *vectors, group), number)
+    if real.node is not placeholder.node and not placeholder.node.gone:
+        node_released(log, placeholder)
+
+
+def _replaced(
+    now: int,
+    placeholder: Allocation,
+    real: Allocation,
+    gone: Vector,
+    new: Vector,
+    group: Account | None,
+) -> _Records:
+    app = real.ask.app
+    registry = app.partition.registry
+    return (
+        *_usage(now, app, group, REMOVE, gone),
+        (now, APP, REMOVE, _REPLACED, app.app_id, placeholder.uuid, registry, gone, ""),
+        (now, QUEUE, ADD, _QUEUE_ALLOC, app.queue.path, real.uuid, registry, new, ""),
+        *_usage(now, app, group, ADD, new),
+        (now, APP, ADD, _APP_ALLOC, app.app_id, real.uuid, registry, new, ""),
+        _of_ask(now, real.ask, new, REMOVE, _REQUEST_ALLOC),
+    )
+
+
+def _usage(
+    now: int, app: Application, group: Account | None, change: int, vector: Vector
+) -> _Records:
+    """The user, and the group that the application counts for, use so much more, or less."""
+    registry, path = app.partition.registry, app.queue.path
+    user = (now, USERGROUP, change, _USER_RESOURCE, app.user, path, registry, vector, "")
+    if group is None:
+        return (user,)
+    return user, (now, USERGROUP, change, _GROUP_RESOURCE, group.name, path, registry, vector, "")
+
+
+def node_taken(log: EventLog, allocation: Allocation) -> None:
+    """A real allocation takes its place on a node before its placeholder elsewhere is gone (X18)."""
+    _on_node(log, allocation, ADD)
+
+
+def node_released(log: EventLog, allocation: Allocation) -> None:
+    """A node no longer has the allocation, whatever became of it."""
+    _on_node(log, allocation, REMOVE)
+
+
+def _on_node(log: EventLog, allocation: Allocation, change: int) -> None:
+    ask, node = allocation.ask, allocation.node
+    registry, now = node.partition.registry, log.kernel.now
+    vector = allocation.vector
+    log.enter((now, NODE, change, _NODE_ALLOC, node.node_id, ask.ask_key, registry, vector, ""))
+
+
+# -- nodes -----------------------------------------------------------------------------------------
+
+
+def node_added(log: EventLog, node: Node) -> None:
+    _of_node(log, node, ADD, PLAIN, tuple(node.total), "Node added to the scheduler")
+
+
+def node_removed(log: EventLog, node: Node) -> None:
+    text = "Node removed from the scheduler"
+    _of_node(log, node, REMOVE, EventRecord.NODE_DECOMISSION, (), text)
+
+
+def node_schedulable(log: EventLog, node: Node) -> None:
+    text = f"schedulable: {str(node.open).lower()}"
+    _of_node(log, node, SET, EventRecord.NODE_SCHEDULABLE, (), text)
+
+
+def node_ready(log: EventLog, node: Node, ready: bool) -> None:
+    _of_node(log, node, SET, EventRecord.NODE_READY, (), f"ready: {str(ready).lower()}")
+
+
+def node_capacity(log: EventLog, node: Node) -> None:
+    _of_node(log, node, SET, EventRecord.NODE_CAPACITY, tuple(node.total))
+
+
+def node_occupied(log: EventLog, node: Node) -> None:
+    _of_node(log, node, SET, EventRecord.NODE_OCCUPIED, tuple(node.occupied))
+
+
+def reserved(log: EventLog, node: Node, ask: Ask) -> None:
+    _of_node(log, node, ADD, EventRecord.NODE_RESERVATION, ask.vector, reference=ask.ask_key)
+
+
+def unreserved(log: EventLog, node: Node, ask: Ask) -> None:
+    _of_node(log, node, REMOVE, EventRecord.NODE_RESERVATION, ask.vector, reference=ask.ask_key)
+
+
+def _of_node(
+    log: EventLog,
+    node: Node,
+    change: int,
+    detail: int,
+    quantities: Vector,
+    text: str = "",
+    reference: str = "",
+) -> None:
+    now, registry = log.kernel.now, node.partition.registry
+    log.enter((now, NODE, change, detail, node.node_id, reference, registry, quantities, text))
+
+
+# -- queues ----------------------------------------------------------------------------------------
+
+
+def queue_added(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
+    """By placement, else by the configuration."""
+    log.enter(_queue(log, queue, ADD, _DYNAMIC if dynamic else _CONFIGURED))
+
+
+def queue_removed(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
+    log.enter(_queue(log, queue, REMOVE, _DYNAMIC if dynamic else _CONFIGURED))
+
+
+def queue_configured(log: EventLog, queue: Queue) -> None:
+    """The configuration says something else about it than before."""
+    log.enter(_queue(log, queue, SET, _CONFIGURED))
+
+
+def queue_type(log: EventLog, queue: Queue) -> None:
+    text = f"leaf queue: {str(queue.leaf).lower()}"
+    log.enter(_queue(log, queue, SET, EventRecord.QUEUE_TYPE, text=text))
+
+
+def queue_max(log: EventLog, queue: Queue) -> None:
+    """Its configured quota is another."""
+    vector = _quota(queue, queue.max)
+    log.enter(_queue(log, queue, SET, EventRecord.QUEUE_MAX, quantities=vector))
+
+
+def queue_guaranteed(log: EventLog, queue: Queue) -> None:
+    vector = _quota(queue, queue.guaranteed)
+    log.enter(_queue(log, queue, SET, EventRecord.QUEUE_GUARANTEED, quantities=vector))
+
+
+def quota_enforced(
+    log: EventLog,
+    queue: Queue,
+    excess: Mapping[int, int],
+    claimed: Mapping[int, int],
+    candidates: int,
+    victims: int,
+) -> None:
+    """It was above its max for its delay: what it has to give back, and who goes (2.21)."""
+    form = "Quota preemption: preemptable %s, claimed %s, selected %s, preempted %s"
+    text = (form, dict(excess), dict(claimed), candidates, victims)
+    vector = _quota(queue, queue.max)
+    log.enter(_queue(log, queue, SET, EventRecord.QUEUE_PREEMPTION, quantities=vector, text=text))
+
+
+def capacity_changed(log: EventLog, partition: Partition, before: Vector) -> None:
+    """Root's max is what the nodes have. As in YuniKorn the record carries what it was *before*;
+    the text has both."""
+    text = ("max resources changed from %s to %s", before, tuple(partition.capacity))
+    root = partition.root
+    log.enter(_queue(log, root, SET, EventRecord.QUEUE_MAX, quantities=before, text=text))
+
+
+def _quota(queue: Queue, quota: Mapping[str, int] | None) -> Vector:
+    return queue.partition.registry.vector(quota or {})
+
+
+def _queue(
+    log: EventLog,
+    queue: Queue,
+    change: int,
+    detail: int,
+    reference: str = "",
+    *,
+    quantities: Vector = (),
+    text: Text = "",
+) -> Record:
+    now, registry = log.kernel.now, queue.partition.registry
+    return (now, QUEUE, change, detail, queue.path, reference, registry, quantities, text)
+
+
+# -- users and groups ------------------------------------------------------------------------------
+
+
+def user_limit(log: EventLog, user: str, path: str, *, removed: bool = False) -> None:
+    """A limit for the user was set, or went away, at the queue of this path (2.5)."""
+    _limit(log, EventRecord.UG_USER_LIMIT, user, path, removed)
+
+
+def group_limit(log: EventLog, group: str, path: str, *, removed: bool = False) -> None:
+    _limit(log, EventRecord.UG_GROUP_LIMIT, group, path, removed)
+
+
+def _limit(log: EventLog, detail: int, who: str, path: str, removed: bool) -> None:
+    change = REMOVE if removed else SET
+    log.enter((log.kernel.now, USERGROUP, change, detail, who, path, None, (), ""))
+
+
+def group_linked(log: EventLog, group: str, app: Application, *, removed: bool = False) -> None:
+    """From now on (until it ends) the application counts for this group (2.5)."""
+    change, detail = (REMOVE if removed else SET), EventRecord.UG_APP_LINK
+    log.enter((log.kernel.now, USERGROUP, change, detail, group, app.app_id, None, (), ""))

@@ -1,0 +1,1 @@
+"""What messages do: the dispatcher, applications, asks, releases, nodes, recovery, registration."""

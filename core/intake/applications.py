@@ -1,0 +1,240 @@
+"""Applications arrive and are taken away (2.4, M5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.model.application import Application
+from quadriga.core.model.ended import shortened
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.model.refusal import Refused
+from quadriga.core.model.resources import Vector
+from quadriga.core.placement import Placed, Submission
+from quadriga.core.placement.quota_tags import read_quota_tags
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import ending, limits, queue_tree
+from quadriga.fsm import queue as queue_life
+from quadriga.fsm.table import SECOND
+from quadriga.si import (
+    AcceptedApplication,
+    AddApplicationRequest,
+    ApplicationResponse,
+    RejectedApplication,
+    RemoveApplicationRequest,
+    TerminationType,
+)
+from quadriga.si.constants import APP_TAG_CREATE_FORCE, TAG_CREATION_TIME
+
+if TYPE_CHECKING:
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["add_applications", "remove_application"]
+
+_MILLISECOND = SECOND // 1000
+
+#: who submits an application that runs already and names nobody (2.4)
+NOBODY, NOGROUP = "nobody", "nogroup"
+
+
+def add_applications(
+    kernel: Kernel, rm: ResourceManager, requests: Iterable[AddApplicationRequest]
+) -> None:
+    """Accept or reject each; one response names them all (M5)."""
+    response = ApplicationResponse()
+    for request in requests:
+        app_id = request.applicationID
+        try:
+            _add(kernel, rm, request)
+        except Refused as refused:
+            reason = shortened(str(refused))
+            kernel.tally.applications_rejected += 1
+            kernel.tally.rejected["application", refused.kind] += 1
+            if rm.events is not None:
+                producers.application_rejected(rm.events, shortened(app_id), reason)
+            response.rejected.append(RejectedApplication(applicationID=app_id, reason=reason))
+        else:
+            kernel.tally.applications_accepted += 1
+            response.accepted.append(AcceptedApplication(applicationID=app_id))
+    if requests:
+        kernel.outbox.add(rm, response)
+
+
+def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) -> None:
+    app_id = request.applicationID
+    if not app_id:
+        raise Refused("an application needs an applicationID (I20)")
+    partition = rm.partitions.get(request.partitionName or "default")
+    if partition is None:
+        raise Refused(
+            f"failed to add application {app_id}: "
+            f"partition {request.partitionName!r} does not exist",
+            "partition",
+        )
+    submission = _read(kernel, request)
+    try:
+        placed, leaf, whole = _admit(kernel, partition, request, submission)
+    except Refused as refused:
+        app = _new(kernel, partition, partition.root, request, submission)
+        app.rejected_message = shortened(str(refused))
+        ending.turn_away(kernel, app)
+        raise
+    app = _new(kernel, partition, leaf, request, submission)
+    app.placed_by = placed.by
+    app.placeholder_ask = whole
+    app.announced = whole is not None
+    app.hard = _is_hard(kernel, request)
+    app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
+    if whole is None and request.executionTimeoutMilliSeconds > 0:
+        app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
+    app.first_number = partition.serials.first(app_id, kernel.now)
+    partition.applications[app_id] = app
+    leaf.apps[app_id] = app
+    app.above = leaf.admission
+    if rm.events is not None:
+        producers.application_added(rm.events, app)
+    limits.bind(app)
+
+
+def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:
+    """X41: a style that is not known is Soft, as no style is, and is noted."""
+    style = request.gangSchedulingStyle
+    if style.lower() not in ("", "soft", "hard"):
+        text = (
+            f"gangSchedulingStyle {style!r} of application {request.applicationID} is taken as Soft"
+        )
+        kernel.note(text)
+    return style.lower() == "hard"
+
+
+def _read(kernel: Kernel, request: AddApplicationRequest) -> Submission:
+    """Who submits what, as placement looks at it; groups that are not named are looked up (I24)."""
+    user, groups = request.ugi.user, tuple(request.ugi.groups)
+    # of names that differ by case alone the first in order counts
+    tags = {name.lower(): value for name, value in sorted(request.tags.items(), reverse=True)}
+    forced = tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
+    if user and not groups and kernel.groups_of is not None:
+        groups = tuple(kernel.groups_of(user))
+    if forced:
+        user, groups = user or NOBODY, groups or (NOGROUP,)
+    return Submission(user, groups, request.queueName, tags, forced)
+
+
+def _new(
+    kernel: Kernel,
+    partition: Partition,
+    queue: Queue,
+    request: AddApplicationRequest,
+    submission: Submission,
+) -> Application:
+    partition.submissions += 1
+    app = Application(request.applicationID, partition, queue, partition.submissions, kernel.now)
+    app.user = submission.user
+    app.groups_of_user = submission.groups
+    app.queue_asked = request.queueName
+    app.tags = dict(request.tags)
+    app.history.append((kernel.now, app.state))
+    return app
+
+
+def _admit(
+    kernel: Kernel, partition: Partition, request: AddApplicationRequest, submission: Submission
+) -> tuple[Placed, LeafQueue, Vector | None]:
+    """Where it goes and by which rule, and the size of its gang (2.4). Raises ``Refused``.
+
+    A queue that was made for an application that is then refused is left to the cleaner.
+    """
+    app_id = request.applicationID
+    if not submission.user:  # before all else
+        raise Refused("empty user cannot resolve")
+    if partition.state not in queue_life.ADMITS:
+        text = f"partition {partition.key} is stopped cannot add a new application {app_id}"
+        raise Refused(text, "state")
+    if app_id in partition.applications:
+        raise Refused(
+            f"adding application {app_id} to partition {partition.key}, "
+            "but application already existed",
+            "duplicate",
+        )
+    try:
+        placed = partition.placement.place(submission, partition)
+    except Refused as refused:
+        raise Refused(f"failed to place application {app_id}: {refused}", "placement") from None
+    leaf = queue_tree.grow(kernel, partition, placed.path)
+    if not leaf.managed:
+        quotas = read_quota_tags(submission.tags)
+        for name in quotas.unreadable:
+            kernel.note(f"tag {name} of application {app_id} cannot be read: ignored")
+        queue_tree.set_by_tags(kernel, leaf, quotas)
+    try:
+        return placed, leaf, _gang(partition, leaf, request)
+    except Refused:
+        queue_tree.left(kernel, leaf)
+        raise
+
+
+def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest) -> Vector | None:
+    """The size of its gang, ``None`` without one. Raises ``Refused`` (G6, G7)."""
+    app_id = request.applicationID
+    whole = partition.registry.read(request.placeholderAsk)
+    if any(value < 0 for value in whole):
+        raise Refused(f"placeholderAsk of application {app_id} has a negative quantity")
+    if not any(whole):
+        return None
+    if leaf.fair:  # G7
+        raise Refused(
+            f"queue {leaf.path} cannot run application {app_id} with task group request: "
+            "unsupported sort type",
+            "gang",
+        )
+    for queue in leaf.lineage[:-1]:  # G6; root's max is what nodes there are, not a quota (G12)
+        if any(place < len(whole) and whole[place] > limit for place, limit in queue.limits):
+            text = partition.registry.text
+            limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
+            raise Refused(
+                f"queue {queue.path} cannot fit application {app_id}: task group request "
+                f"{text(whole)} larger than max queue allocation {limits}",
+                "gang",
+            )
+    return whole
+
+
+def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicationRequest) -> int:
+    """ns; 0: never. Unset is 15 minutes, negative is never (X17); age counts where told (2.10)."""
+    asked = request.executionTimeoutMilliSeconds
+    if asked < 0:
+        return 0
+    timeout = asked * _MILLISECOND or kernel.options.placeholder_timeout
+    created = app.tags.get(TAG_CREATION_TIME, "")
+    if created.isdecimal() and len(created) < 19:
+        age = kernel.now - int(created) * SECOND
+        if age > 0:
+            timeout = max(_MILLISECOND, timeout - age)
+    return min(timeout, 2**62)
+
+
+def remove_application(
+    kernel: Kernel, rm: ResourceManager, request: RemoveApplicationRequest
+) -> None:
+    """Take an application away with all that is its (I23, M6, X31). An unknown one is ignored."""
+    partition = rm.partitions.get(request.partitionName or "default")
+    app = partition.applications.get(request.applicationID) if partition is not None else None
+    if app is None:
+        kernel.note(f"removal of unknown application {request.applicationID!r} ignored")
+        return
+    released = ending.remove_application(kernel, app)
+
+    def say_released() -> None:
+        for allocation in released:
+            kernel.outbox.released(
+                allocation, TerminationType.STOPPED_BY_RM, f"Application {app.app_id} Removed"
+            )
+
+    if rm.design_order:
+        say_released()
+        ending.finish_removal(kernel, app)
+    else:
+        ending.finish_removal(kernel, app)
+        say_released()

@@ -1,0 +1,317 @@
+"""Asks arrive, change and are given up (I17, M2, M3, R7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.events import producers
+from quadriga.core.intake.repeated_asks import ASKS, Spelled, take_row
+from quadriga.core.intake.tags import tag
+from quadriga.core.model import accounting
+from quadriga.core.model.application import Application
+from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, Terms
+from quadriga.core.model.refusal import Refused
+from quadriga.core.model.resources import Vector
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.outbox import BY_SCHEDULER
+from quadriga.core.scheduling import gang, reservation
+from quadriga.core.scheduling.ending import Removed, drop_ask
+from quadriga.fsm import APPLICATION, ASK
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as life
+from quadriga.fsm.table import SECOND
+from quadriga.si import (
+    Allocation,
+    AllocationAsk,
+    AllocationAskRelease,
+    AllocationRequest,
+    RejectedAllocationAsk,
+    RequestError,
+    TerminationType,
+)
+from quadriga.si.constants import (
+    KEY_ALLOW_PREEMPTION,
+    KEY_REQUIRED_NODE,
+    TAG_ALLOW_PREEMPTION,
+    TAG_REQUIRED_NODE,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = [
+    "add_asks",
+    "check_ask_releases",
+    "read_resource",
+    "read_terms",
+    "release_asks",
+    "take_up",
+]
+
+#: so many different resources are remembered as they came
+_READ_LIMIT: Final = 10_000
+
+
+def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
+    """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
+    messages, at = request.asks, 0
+    spelled = Spelled(request.SerializeToString(), ASKS) if len(messages) > 1 else None
+    rejected = []
+    while at < len(messages):
+        message = messages[at]
+        own = spelled.read() if spelled is not None else b""
+        at += 1
+        try:
+            ask = take_up(kernel, rm, message)
+        except Refused as refused:
+            kernel.tally.rejected["ask", refused.kind] += 1
+            rejected.append(
+                RejectedAllocationAsk(
+                    allocationKey=message.allocationKey,
+                    applicationID=message.applicationID,
+                    reason=str(refused),
+                )
+            )
+        else:
+            if ask is not None and spelled is not None:
+                at += take_row(kernel, ask, own, spelled, len(messages) - at)
+    if rejected:
+        kernel.tally.asks_rejected += len(rejected)
+        kernel.outbox.rejected_asks(rm, rejected)
+
+
+def take_up(
+    kernel: Kernel, rm: ResourceManager, message: AllocationAsk, *, by_key: bool = False
+) -> Ask | None:
+    """The ask, if it is a new one. ``by_key``: it came as an Allocation (X45). Raises ``Refused``."""
+    key, app_id = message.allocationKey, message.applicationID
+    if not app_id:
+        raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
+    if not key:
+        raise Refused(f"an ask of application {app_id} has no allocationKey (I17)")
+    partition = rm.partitions.get(message.partitionName or "default")
+    if partition is None:
+        text = f"partition {message.partitionName!r} of ask {key} does not exist"
+        raise Refused(text, "partition")
+    app = partition.applications.get(app_id)
+    if app is None:
+        text = f"failed to find application {app_id}, for allocation ask {key}"
+        raise Refused(text, "application")
+    vector = read_resource(partition, message, "resourcePerAlloc" if by_key else "resourceAsk")
+    if message.maxAllocations <= 0:
+        raise Refused(
+            f"invalid ask added to app {app_id} with key {key}: "
+            f"maxAllocations {message.maxAllocations} is not positive (X13)"
+        )
+    if not APPLICATION.allows(app.state, app_life.ASK):
+        raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
+    if app.queue.fair and message.placeholder and message.taskGroupName:  # X35, G7
+        raise Refused(
+            f"queue {app.queue.path} cannot run application {app_id} with task group request: "
+            f"unsupported sort type (placeholder ask {key})",
+            "gang",
+        )
+    known = app.asks.get(key)
+    if known is not None:
+        _change(kernel, known, message, vector, by_key)
+        return None
+    partition.arrivals += 1
+    ask = Ask(app, key, vector, partition.arrivals, kernel.now)
+    _fill_in(ask, message, by_key)
+    app.asks[key] = ask
+    if ask.placeholder and not app.is_gang:
+        gang.begin(kernel, app)
+    kernel.fire(ASK, ask, life.SUBMIT)
+    kernel.fire(APPLICATION, app, app_life.ASK)
+    if rm.events is not None:
+        producers.asks_added(rm.events, (ask,))
+    _enter(kernel, app, ask)
+    return ask
+
+
+def read_resource(partition: Partition, message: AllocationAsk, field: str) -> Vector:
+    """The vector asked for, which came in ``field``. Raises ``Refused`` for nothing, zero or negative
+    quantities.
+
+    Most asks of a partition look like one that was read before: those are recognised as they came.
+    """
+    wire = message.resourceAsk.SerializeToString()
+    known = partition.read.get(wire)
+    if known is not None:
+        return known
+    quantities = {name: each.value for name, each in message.resourceAsk.resources.items()}
+    problem = _wrong_resource(quantities, field)
+    if problem:
+        raise Refused(
+            f"invalid ask added to app {message.applicationID} with key "
+            f"{message.allocationKey}: {problem}"
+        )
+    vector = partition.registry.read(message.resourceAsk)
+    if len(partition.read) >= _READ_LIMIT:
+        partition.read.clear()
+    partition.read[wire] = vector
+    return vector
+
+
+def _wrong_resource(quantities: dict[str, int], field: str) -> str:
+    for name, value in sorted(quantities.items()):
+        if value < 0:
+            return f"{field}[{name}] is negative ({value})"
+    return "" if any(quantities.values()) else f"{field} asks for nothing"
+
+
+def _fill_in(ask: Ask, message: AllocationAsk, by_key: bool) -> None:
+    ask.pending = message.maxAllocations
+    ask.priority = message.priority
+    ask.task_group = message.taskGroupName
+    ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
+    limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
+    terms = read_terms(message.tags, message, message.Originator, limit, by_key)
+    ask.terms = terms
+    ask.required_node = required_node(terms)
+
+
+def read_terms(
+    said: Mapping[str, str],
+    message: AllocationAsk | Allocation,
+    originator: bool,
+    run_limit: int = 0,
+    by_key: bool = False,
+) -> Terms:
+    """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
+    may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
+    tags = dict(said) if said else PLAIN.tags
+    itself, others = True, False
+    if message.HasField("preemptionPolicy"):
+        itself = message.preemptionPolicy.allowPreemptSelf
+        others = message.preemptionPolicy.allowPreemptOther
+    elif tags:
+        itself = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION).lower() != "false"
+    if itself and not (tags or originator or run_limit or others):
+        return PLAIN_BY_KEY if by_key else PLAIN
+    return Terms(tags, originator, run_limit, itself, others, by_key)
+
+
+def required_node(terms: Terms) -> str:
+    """The only node for the ask; empty for any."""
+    return tag(terms.tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if terms.tags else ""
+
+
+def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
+    """Count the ask as pending and let it wait."""
+    partition = app.partition
+    accounting.expect(ask, ask.pending)
+    if ask.placeholder:
+        gang.expect(ask, ask.pending)
+        app.partition.offer_replacements(app)
+    partition.unhinted[ask] = None
+    reservation.wait_again(kernel, ask)
+
+
+def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by_key: bool) -> None:
+    """The same key again: what is still to be allocated is now this (I17).
+
+    A replacement in flight keeps its size and stays one of the pending.
+    """
+    app, partition = ask.app, ask.app.partition
+    placeholder = message.placeholder and bool(message.taskGroupName)
+    role = (placeholder, message.taskGroupName)
+    if role != (ask.placeholder, ask.task_group) and _has_allocations(ask):
+        raise Refused(
+            f"ask {ask.ask_key} of application {app.app_id} has allocations as a "
+            f"{'placeholder' if ask.placeholder else 'real ask'} of task group "
+            f"{ask.task_group!r}: that cannot change (I17)",
+            "state",
+        )
+    kernel.fire(ASK, ask, life.UPDATE)
+    in_flight = 1 if ask.planned is not None else 0
+    accounting.unexpect(ask, ask.pending - in_flight)
+    reservation.cancel_all_of(partition, ask)
+    partition.leave(ask)
+    if ask.placeholder:
+        gang.expect(ask, -ask.pending)
+    elif placeholder and not app.is_gang:
+        gang.begin(kernel, app)
+    ask.vector = vector
+    _fill_in(ask, message, by_key)
+    ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
+    if (log := partition.rm.events) is not None:
+        producers.asks_added(log, (ask,))
+    if ask.placeholder:
+        gang.expect(ask, ask.pending)
+    app.partition.offer_replacements(app)
+    accounting.expect(ask, ask.pending - in_flight)
+    ask.hinted = False
+    partition.unhinted[ask] = None
+    if not in_flight:
+        reservation.wait_again(kernel, ask)
+        if ask.group is not None:
+            reservation.wait_to_reserve(kernel, ask.group)
+
+
+def _has_allocations(ask: Ask) -> bool:
+    app = ask.app
+    held = app.placeholders if ask.placeholder else app.allocations
+    return ask.planned is not None or any(each.ask is ask for each in held.values())
+
+
+# -- releases --------------------------------------------------------------------------------------
+
+
+def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRelease]) -> None:
+    """R7: refuse the whole request if one of them does not say what it releases."""
+    for at, release in enumerate(releases):
+        field = f"releases.allocationAsksToRelease[{at}]"
+        if not release.partitionName:
+            raise RequestError("AllocationRequest", f"{field}.partitionName", "is required (R7)")
+        if not release.applicationID and not release.allocationKey:
+            raise RequestError(
+                "AllocationRequest", field, "needs an applicationID or an allocationKey (R7)"
+            )
+
+
+def release_asks(
+    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationAskRelease]
+) -> None:
+    """Give asks up as the resource manager says, and confirm with the same type (X30).
+
+    Any type that only the core creates is a late confirmation and is dropped (X8).
+    """
+    removed = Removed()
+    dropped: list[Ask] = []
+    for release in releases:
+        if release.terminationType in BY_SCHEDULER:
+            kernel.note(f"confirmation of ask release {release.allocationKey!r} dropped (X8)")
+            continue
+        asks = _named(rm, release)
+        if not asks:
+            kernel.note(f"release of unknown ask {release.allocationKey!r} ignored")
+        for ask in asks:
+            drop_ask(kernel, ask, timed_out=False)
+            removed.ask(ask)
+        dropped.extend(asks)
+    if not rm.design_order:  # X8
+        removed.settle(kernel)
+    kernel.outbox.released_asks(
+        dropped, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
+    )
+    removed.settle(kernel)
+
+
+def _named(rm: ResourceManager, release: AllocationAskRelease) -> list[Ask]:
+    partition = rm.partitions.get(release.partitionName)
+    if partition is None:
+        return []
+    key = release.allocationKey
+    if not release.applicationID:
+        return [app.asks[key] for app in partition.applications.values() if key in app.asks]
+    app = partition.applications.get(release.applicationID)
+    if app is None:
+        return []
+    if not key:
+        return list(app.asks.values())
+    return [app.asks[key]] if key in app.asks else []

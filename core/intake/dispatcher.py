@@ -1,0 +1,193 @@
+"""The routing table: what each part of each message is, whom it concerns, what it triggers.
+
+The table is the contract, to be read, drawn and tested row by row. Parts of one message are handled
+in the table's order, which is the order that the protocol prescribes: asks, then ask releases, then
+allocation releases (M2); applications added, then removed (M5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+from quadriga.core.intake import applications, asks, nodes, recovery, releases, unified
+from quadriga.core.model.refusal import Refused
+from quadriga.core.model.resource_manager import ResourceManager
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.fsm import allocation, application, ask, node
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    NodeResponse,
+    RejectedNode,
+)
+
+__all__ = [
+    "NODE_ROUTES",
+    "ROUTES",
+    "NodeRoute",
+    "Request",
+    "Route",
+    "check",
+    "dispatch",
+    "routes_of",
+]
+
+Request = ApplicationRequest | AllocationRequest | NodeRequest
+
+#: what reads a field by its path; made once for each
+_reader = cache(attrgetter)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One part of a message: the items of ``field``, or those of them that are ``of`` this part, handled
+    together by ``handle``, which gets the ``whole`` message where it says so.
+
+    ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``also`` a second one
+    that an item may concern, ``response`` what the resource manager hears. ``check`` refuses the whole
+    request before anything is applied.
+    """
+
+    message: type[Request]
+    field: str
+    entity: str
+    triggers: tuple[str, ...]
+    response: str
+    handle: Callable[[Kernel, ResourceManager, Any], None]
+    check: Callable[[ResourceManager, Any], None] | None = None
+    whole: bool = False
+    of: Callable[[Any], bool] | None = None
+    also: tuple[str, tuple[str, ...]] | None = None
+
+    def whole_field(self, message: Request) -> Any:
+        """The repeated field, which may sit in a message of its own (``releases.x``)."""
+        return _reader(self.field)(message)
+
+    def items(self, message: Request) -> Any:
+        """What is in the field for this part."""
+        part = self.whole_field(message)
+        return [item for item in part if self.of(item)] if self.of is not None and part else part
+
+
+def _remove_applications(kernel: Kernel, rm: ResourceManager, removals: Any) -> None:
+    for removal in removals:
+        applications.remove_application(kernel, rm, removal)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoute:
+    """What an ``ActionFromRM`` does: the trigger that it fires at the node."""
+
+    action: NodeInfo.ActionFromRM
+    trigger: str
+    response: str
+
+
+# fmt: off
+NODE_ROUTES = (
+    #         action                          trigger             response
+    NodeRoute(NodeInfo.CREATE,                node.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.CREATE_DRAIN,          node.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.UPDATE,                node.UPDATE,        "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_NODE,            node.DRAIN,         "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node.SCHEDULE,      "rejected if not draining"),
+    NodeRoute(NodeInfo.DECOMISSION,           node.DECOMMISSION,  "rejected if unknown; released, new"),
+)
+# fmt: on
+
+_NODE_TRIGGER = {route.action: route.trigger for route in NODE_ROUTES}
+_CREATES = {NodeInfo.CREATE: False, NodeInfo.CREATE_DRAIN: True}
+
+
+def _act_on_nodes(kernel: Kernel, rm: ResourceManager, infos: Any) -> None:
+    """Every node by its action; one response for all of them (M7, X20)."""
+    response = NodeResponse()
+    for info in infos:
+        try:
+            _act_on_node(kernel, rm, info, response)
+        except Refused as refused:
+            kernel.tally.rejected["node", refused.kind] += 1
+            response.rejected.append(RejectedNode(nodeID=info.nodeID, reason=str(refused)))
+    if response.accepted or response.rejected:
+        kernel.outbox.add(rm, response)
+
+
+def _act_on_node(
+    kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse
+) -> None:
+    trigger = _NODE_TRIGGER.get(info.action)
+    if trigger is None:  # X7: an error in the log, and nothing changes
+        kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored (X7)")
+        return
+    if info.action in _CREATES:
+        nodes.create(kernel, rm, info, response, draining=_CREATES[info.action])
+        return
+    found = [p.nodes[info.nodeID] for p in rm.partitions.values() if info.nodeID in p.nodes]
+    if not found:
+        text = f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)"
+        raise Refused(text, "unknown")
+    if trigger == node.UPDATE:
+        nodes.update(kernel, found[0], info)
+    else:
+        nodes.trigger(kernel, found[0], trigger)
+
+
+_REMOVAL = (application.WAIT, application.COMPLETE, application.KILL, application.KILLED_)
+_NODE = (*dict.fromkeys(route.trigger for route in NODE_ROUTES), node.REJECT)
+_ASKS, _ALLOCATIONS = "releases.allocationAsksToRelease", "releases.allocationsToRelease"
+
+# fmt: off
+ROUTES = (
+    #     message             field          entity         triggers                                     response
+    Route(ApplicationRequest, "new",         "application", (application.REJECT,),                       "accepted, rejected",
+          applications.add_applications),
+    Route(ApplicationRequest, "remove",      "application", _REMOVAL,                                    "released, updated",
+          _remove_applications),
+    Route(AllocationRequest,  "allocations", "allocation",  (allocation.ALLOCATE,),                      "new, rejectedAllocations",
+          recovery.recover_allocations, of=unified.is_report),
+    Route(AllocationRequest,  "asks",        "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejected",
+          asks.add_asks, whole=True),
+    Route(AllocationRequest,  "allocations", "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejectedAllocations",
+          unified.add_asks, of=unified.is_ask),
+    Route(AllocationRequest,  _ASKS,         "ask",         (ask.REJECT,),                               "releasedAsks",
+          asks.release_asks, asks.check_ask_releases),
+    Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation.COMPLETE, allocation.CONFIRM),   "released, new",
+          releases.release_allocations, releases.check_releases, also=("ask", (ask.REJECT,))),
+    Route(NodeRequest,        "nodes",       "node",        _NODE,                                       "accepted, rejected",
+          _act_on_nodes),
+)
+# fmt: on
+
+_BY_MESSAGE: dict[type[Request], tuple[Route, ...]] = {
+    kind: tuple(route for route in ROUTES if route.message is kind)
+    for kind in (ApplicationRequest, AllocationRequest, NodeRequest)
+}
+
+
+def routes_of(message: Request) -> tuple[Route, ...]:
+    """The parts of such a message, in the order in which they are applied."""
+    return _BY_MESSAGE[type(message)]
+
+
+def check(rm: ResourceManager, message: Request) -> None:
+    """Raises ``RequestError`` for a message that is refused whole; nothing changes."""
+    for route in routes_of(message):
+        if route.check is not None and (items := route.items(message)):
+            route.check(rm, items)
+
+
+def dispatch(kernel: Kernel, rm: ResourceManager, message: Request) -> None:
+    """Apply a message part by part. Raises ``RequestError`` before anything was applied."""
+    check(rm, message)
+    name = type(message).__name__
+    for route in routes_of(message):
+        if items := route.items(message):
+            kernel.cause = f"{name}.{route.field}"
+            route.handle(kernel, rm, message if route.whole else items)
+            kernel.settle()

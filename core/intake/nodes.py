@@ -1,0 +1,165 @@
+"""Nodes arrive, change, drain and go (I29 to I33, X20)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.intake import foreign, recovery
+from quadriga.core.intake.releases import tell_released
+from quadriga.core.model import accounting
+from quadriga.core.model.node import Node
+from quadriga.core.model.refusal import Refused
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import queue_tree, replacement, reservation
+from quadriga.core.scheduling.ending import Removed, end_allocation
+from quadriga.fsm import NODE
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import node as life
+from quadriga.fsm import queue as queue_life
+from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource, TerminationType
+from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["create", "empty_node", "trigger", "update"]
+
+
+# -- actions ---------------------------------------------------------------------------------------
+
+
+def create(
+    kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse, *, draining: bool
+) -> None:
+    """CREATE, CREATE_DRAIN: a new node, with what runs on it already (I30, I33, 2.11)."""
+    if not info.nodeID:
+        raise Refused("a node needs a nodeID (I33)")
+    name = info.attributes.get(NODE_PARTITION, "") or "default"
+    partition = rm.partitions.get(name)
+    if partition is None:
+        raise Refused(f"partition {name!r} of node {info.nodeID} does not exist", "partition")
+    if partition.state != queue_life.ACTIVE:
+        text = f"partition {name} is {partition.state} and takes no node {info.nodeID}"
+        raise Refused(text, "state")
+    for each in rm.partitions.values():
+        if info.nodeID in each.nodes:
+            text = f"node {info.nodeID} exists already in partition {each.name} (I30)"
+            raise Refused(text, "duplicate")
+    total = list(_quantities(partition, info, info.schedulableResource, "schedulableResource"))
+    occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
+    problem = recovery.problem_of(partition, list(info.existingAllocations))
+    node = Node(info.nodeID, partition, dict(info.attributes), total)
+    if problem:
+        kernel.fire(NODE, node, life.REJECT)
+        partition.failed_nodes[info.nodeID] = None
+        raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
+    partition.registry.lengthen(node.books)
+    partition.nodes[info.nodeID] = node
+    partition.failed_nodes.pop(info.nodeID, None)
+    partition.board.add(node)
+    foreign.occupy(node, occupied)
+    partition.capacity_changed((), tuple(node.total))
+    kernel.fire(NODE, node, life.ACCEPT, draining=draining)
+    if rm.events is not None:
+        producers.node_added(rm.events, node)
+    recovery.recover_on(kernel, node, list(info.existingAllocations))
+    response.accepted.append(AcceptedNode(nodeID=info.nodeID))
+
+
+def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
+    """UPDATE: capacity, what others occupy, attributes; nothing is evicted."""
+    partition = node.partition
+    total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
+    occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
+    kernel.fire(NODE, node, life.UPDATE)
+    was_ready = _ready(node)
+    if info.attributes:
+        node.attributes = dict(info.attributes)
+    before = tuple(node.total)
+    if info.HasField("schedulableResource"):
+        width = len(partition.registry)
+        node.total = list(total) + [0] * (width - len(total))
+        node.available = [
+            whole - used - taken
+            for whole, used, taken in zip(node.total, node.allocated, node.occupied, strict=True)
+        ]
+    if info.HasField("occupiedResource"):
+        foreign.occupy(node, occupied)
+    if (log := partition.rm.events) is not None:
+        if tuple(node.total) != before:
+            producers.node_capacity(log, node)
+        if _ready(node) != was_ready:
+            producers.node_ready(log, node, not was_ready)
+    if tuple(node.total) != before:
+        partition.capacity_changed(before, tuple(node.total))
+        partition.board.resized(node)
+    accounting.node_gained(node)
+
+
+def _ready(node: Node) -> bool:
+    """The node's own word, which is shown and does not keep anybody away (X19, 5.15)."""
+    return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
+
+
+def trigger(kernel: Kernel, node: Node, name: str) -> None:
+    """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` where illegal (X20)."""
+    if not NODE.allows(node.state, name):
+        raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")
+    kernel.fire(NODE, node, name)
+
+
+def _quantities(
+    partition: Partition, info: NodeInfo, resource: Resource, field: str
+) -> tuple[int, ...]:
+    for name, quantity in sorted(resource.resources.items()):
+        if quantity.value < 0:
+            raise Refused(f"node {info.nodeID}: {field}[{name}] is negative ({quantity.value})")
+    return partition.registry.read(resource)
+
+
+# -- removal ---------------------------------------------------------------------------------------
+
+
+def empty_node(kernel: Kernel, node: Node) -> None:
+    """The node is gone with all that ran on it (M7, 2.11).
+
+    A replacement that only loses the placeholder's node is complete; one that loses the node chosen
+    for the real allocation is planned anew.
+    """
+    partition = node.partition
+    rm = partition.rm
+    released: list[Allocation] = []
+    confirmed: list[Allocation] = []
+    removed = Removed()
+    unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
+    while node.reservation is not None:
+        reservation.cancel(partition, node.reservation)
+    for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
+        if allocation not in node.allocations:
+            continue
+        if allocation.state == allocation_life.PLANNED:
+            replacement.unplan(kernel, allocation, again=True)
+            continue
+        released.append(allocation)
+        if allocation.partner is not None and allocation.partner.node is not node:
+            confirmed.append(allocation)
+            continue
+        end_allocation(kernel, allocation, allocation_life.COMPLETE, unknown)
+        removed.allocation(allocation)
+    tell_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
+    for placeholder in confirmed:
+        partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
+        replacement.confirm_replacement(kernel, placeholder)
+        removed.allocation(placeholder)
+    kernel.tally.nodes_removed += 1
+    foreign.leave_with(node)
+    del partition.nodes[node.node_id]
+    partition.board.remove(node)
+    partition.capacity_changed(tuple(node.total), ())
+    if rm.events is not None:
+        producers.node_removed(rm.events, node)
+    removed.settle(kernel)
+    queue_tree.remove_partition_if_drained(kernel, partition)

@@ -1,0 +1,309 @@
+"""What ran before the scheduler started: allocations that the resource manager reports (2.11).
+
+A recovered allocation brings no ask, so one is made from it (G56), unless the ask of its key is
+pending: then the report is the news that it has its place. It enters the books without any quota
+check, and its application goes through the same triggers as if it had been allocated here.
+
+The report of an allocation that is known already says how large it is now (2.20): the same again
+changes nothing, so a resource manager may repeat itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.intake import asks, foreign, tags
+from quadriga.core.model import accounting
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.ask import Ask
+from quadriga.core.preemption import quota
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import gang, reservation
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.fsm import allocation as life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as ask_life
+from quadriga.si import Allocation as AllocationMessage
+from quadriga.si import RejectedAllocation
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.model.resources import Vector
+
+__all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
+
+
+# -- with a new node -------------------------------------------------------------------------------
+
+
+def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> str:
+    """Why these existing allocations of a new node cannot be recovered, or an empty text."""
+    seen: set[tuple[str, str]] = set()
+    for message in messages:
+        if foreign.is_foreign(message):
+            problem, named = foreign.problem_of(message), ("", message.allocationKey)
+        else:
+            problem = _problem(partition, message)
+            named = message.applicationID, _uuid(partition, message)
+            if not problem and _known(partition, message) is not None:
+                problem = "is known already"
+        if not problem and named in seen:
+            problem = "is reported twice"
+        seen.add(named)
+        if problem:
+            return f"allocation {named[1]!r} of {message.applicationID!r} {problem}"
+    return ""
+
+
+def recover_on(kernel: Kernel, node: Node, messages: Iterable[AllocationMessage]) -> None:
+    """Enter what a new node runs already (I33). It has been checked by ``problem_of``."""
+    partition = node.partition
+    for message in messages:
+        if foreign.is_foreign(message):
+            foreign.take_up(kernel, partition, node, message)
+        else:
+            _give_back_leftover(kernel, _recover(kernel, node, message))
+
+
+# -- with a request --------------------------------------------------------------------------------
+
+
+def recover_allocations(
+    kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]
+) -> None:
+    """AllocationRequest.allocations (2.20): new ones are echoed as new, wrong ones rejected."""
+    rejected = []
+    for message in messages:
+        problem = _report(kernel, rm, message)
+        if problem:
+            rejected.append(
+                RejectedAllocation(
+                    allocationKey=message.allocationKey,
+                    applicationID=message.applicationID,
+                    reason=problem,
+                )
+            )
+    if rejected:
+        kernel.tally.asks_rejected += len(rejected)
+        kernel.tally.rejected["allocation", "recovery"] += len(rejected)
+        kernel.outbox.rejected_allocations(rm, rejected)
+
+
+def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> str:
+    """Take one report up, or say why not."""
+    partition = rm.partitions.get(message.partitionName or "default")
+    if partition is None:
+        return f"names the unknown partition {message.partitionName!r}"
+    node = partition.nodes.get(message.nodeID)
+    if node is None:
+        if not message.nodeID:  # else it would be an ask (X45)
+            return "is foreign and names no node"
+        return f"names the unknown node {message.nodeID!r}"
+    if foreign.is_foreign(message):
+        problem = foreign.problem_of(message)
+        if not problem:
+            foreign.take_up(kernel, partition, node, message)
+        return problem
+    problem = _problem(partition, message)
+    if problem:
+        return problem
+    known = _known(partition, message)
+    if known is not None:
+        if known.node is not node:
+            return f"runs on node {known.node.node_id}"
+        if known.ask.ask_key != message.allocationKey:
+            return f"is known already with the allocationKey {known.ask.ask_key!r}"
+        return resize(kernel, known, message)
+    allocation = _recover(kernel, node, message)
+    kernel.outbox.allocated((allocation,))
+    _give_back_leftover(kernel, allocation)
+    return ""
+
+
+# -- checks ----------------------------------------------------------------------------------------
+
+_UNUSABLE = "has no usable resourcePerAlloc"
+
+
+def _is_unusable(message: AllocationMessage) -> bool:
+    quantities = [each.value for each in message.resourcePerAlloc.resources.values()]
+    return any(value < 0 for value in quantities) or not any(quantities)
+
+
+def _uuid(partition: Partition, message: AllocationMessage) -> str:
+    """The UUID that is reported; without one the next that its key would get."""
+    named = message.UUID or message.allocationID
+    if named:
+        return named
+    key, app = message.allocationKey, partition.applications.get(message.applicationID)
+    number = app.serial.get(key, app.first_number) if app is not None else 0
+    return f"{key}-{number}"
+
+
+def _role(message: AllocationMessage) -> tuple[bool, str]:
+    """Whether it is a placeholder, and of which task group (G57, I18)."""
+    return message.placeholder and bool(message.taskGroupName), message.taskGroupName
+
+
+def _problem(partition: Partition, message: AllocationMessage) -> str:
+    """What is wrong with the report, whether the allocation is new or known."""
+    if not message.applicationID:
+        return "has no applicationID: independent allocations are not supported (I42)"
+    if not message.allocationKey:
+        return "has no allocationKey"
+    app = partition.applications.get(message.applicationID)
+    if app is None:
+        return "belongs to an unknown application"
+    if not APPLICATION.allows(app.state, app_life.ASK):
+        return f"belongs to an application that is {app.state}"
+    if _is_unusable(message):
+        return _UNUSABLE
+    uuid = _uuid(partition, message)
+    parked = app.asks.get(uuid.rpartition("-")[0])
+    if parked is not None and parked.planned is not None and parked.planned.uuid == uuid:
+        return "has the UUID of a replacement in flight"
+    ask = app.asks.get(message.allocationKey)
+    if ask is not None and _known(partition, message) is None:
+        if ask.planned is not None:
+            return "has the key of an ask that takes over a placeholder"
+        if (ask.placeholder, ask.task_group) != _role(message):
+            return "has the key of an ask with another part in the gang"
+    return ""
+
+
+def _known(partition: Partition, message: AllocationMessage) -> Allocation | None:
+    """The allocation that is reported again: by UUID, or the oldest of its key (X12)."""
+    app = partition.applications[message.applicationID]
+    uuid = message.UUID or message.allocationID
+    if uuid:
+        return app.allocations.get(uuid) or app.placeholders.get(uuid)
+    return next(iter(app.held_of(message.allocationKey)), None)
+
+
+# -- what is new -----------------------------------------------------------------------------------
+
+
+def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocation:
+    """Enter one allocation into the books, with the ask that it is for."""
+    partition = node.partition
+    app = partition.applications[message.applicationID]
+    vector = partition.registry.read(message.resourcePerAlloc)
+    ask = app.asks.get(message.allocationKey)
+    waited = ask is not None
+    if ask is None:
+        ask = _ask_of(kernel, app, message, vector)
+        if ask.placeholder and not app.is_gang:
+            gang.begin(kernel, app)
+        kernel.fire(ASK, ask, ask_life.SUBMIT)
+        kernel.fire(APPLICATION, app, app_life.ASK)
+    allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
+    allocation.vector = vector
+    accounting.use_node(allocation)
+    accounting.hold(allocation)
+    if waited:
+        accounting.unexpect(ask, 1)
+    kernel.fire(ASK, ask, ask_life.ALLOCATE)
+    kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
+    if (log := partition.rm.events) is not None:
+        if waited:
+            producers.allocated(log, (allocation,))
+        else:
+            producers.recovered(log, allocation)
+    ask.pending -= 1
+    quota.watch_growth(kernel, app.queue)
+    if waited:
+        _has_its_place(partition, ask)
+    if ask.placeholder:
+        if not waited:
+            gang.expect(ask, 1)
+        elif vector != ask.vector:
+            gang.enlarge(app, ask.vector, -1)
+            gang.enlarge(app, vector, 1)
+        gang.placeholder_landed(kernel, allocation)
+    elif app.state in app_life.RUNS_ON_ALLOCATION:
+        kernel.fire(APPLICATION, app, app_life.RUN)
+    return allocation
+
+
+def _has_its_place(partition: Partition, ask: Ask) -> None:
+    """One repeat of a pending ask runs: it waits for one less, or not at all any more."""
+    reservation.cancel_all_of(partition, ask)
+    if (ask.told or ask.app.told) and partition.notices is not None:
+        partition.notices.served(ask)
+    if not ask.pending:
+        partition.leave(ask)
+        partition.unhinted.pop(ask, None)
+        del ask.app.asks[ask.ask_key]
+        if ask.placeholder:
+            partition.offer_replacements(ask.app)
+
+
+def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector: Vector) -> Ask:
+    """The ask that an allocation must have had (G56), as old as its tag says."""
+    partition = app.partition
+    partition.arrivals += 1
+    ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
+    ask.priority = message.priority
+    ask.placeholder, ask.task_group = _role(message)
+    by_key = not (message.UUID or message.allocationID)  # as resource managers of SI 1.6 have it
+    terms = asks.read_terms(message.allocationTags, message, message.originator, by_key=by_key)
+    ask.terms, ask.required_node = terms, asks.required_node(terms)
+    ask.created = tags.created(terms.tags, kernel.now)
+    app.submitted = min(app.submitted, ask.created)
+    if not ask.placeholder:
+        app.ran_since = min(app.ran_since or ask.created, ask.created)
+    return ask
+
+
+def _free_uuid(app: Application, message: AllocationMessage) -> str:
+    """The UUID that is reported. None is given twice, whoever brought it (X12)."""
+    uuid = _uuid(app.partition, message)
+    key, _, number = uuid.rpartition("-")
+    if number.isdecimal() and len(number) < 19:
+        app.serial[key] = max(app.serial.get(key, app.first_number), int(number) + 1)
+        ours = f"{message.allocationKey}-{int(number)}"
+        if uuid != ours or int(number) < app.first_number:
+            app.odd_uuids = True
+    else:
+        app.odd_uuids = True
+    app.serial.setdefault(message.allocationKey, app.first_number)
+    return uuid
+
+
+def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
+    """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
+    if allocation.placeholder and allocation.ask.app.state in app_life.GIVES_BACK:
+        text = "releasing allocated placeholders on placeholder timeout"
+        gang.release(kernel, allocation, life.TIMEOUT, text)
+
+
+# -- what is known ---------------------------------------------------------------------------------
+
+
+def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str:
+    """The allocation has this size now, or why that cannot be (2.20)."""
+    if (known.ask.placeholder, known.ask.task_group) != _role(message):
+        return "is known already with another part in the gang"
+    if _is_unusable(message):
+        return _UNUSABLE
+    registry = known.node.partition.registry
+    vector = registry.read(message.resourcePerAlloc)
+    if registry.mapping(vector) == registry.mapping(known.vector):
+        return ""
+    if known.state not in life.RESIZABLE:
+        return f"is {known.state} and cannot change"
+    if known.placeholder:
+        gang.enlarge(known.ask.app, known.vector, -1)
+        gang.enlarge(known.ask.app, vector, 1)
+    accounting.resize(known, vector)
+    quota.watch_growth(kernel, known.ask.app.queue)
+    if known.placeholder:
+        app = known.ask.app
+        accounting.owe(app)
+        gang.run_if_complete(kernel, app)
+    return ""

@@ -1,0 +1,244 @@
+"""Resource managers register, change their configuration, and are forgotten (I7, I10, I39)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.config import (
+    DEFAULT_CONFIGURATION,
+    ConfigError,
+    Configuration,
+    PartitionConfig,
+    load,
+    parse_duration,
+)
+from quadriga.core.events import problems as event_problems
+from quadriga.core.events import producers
+from quadriga.core.events.quota_events import Notices
+from quadriga.core.model.partition import Partition
+from quadriga.core.preemption import preemption_queue, quota
+from quadriga.core.runtime.dialect import Dialect
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import queue_tree, reservation
+from quadriga.fsm import QUEUE, RESOURCE_MANAGER
+from quadriga.fsm import queue as queue_life
+from quadriga.fsm import resource_manager as life
+from quadriga.si import (
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = [
+    "drop_state",
+    "read_configuration",
+    "register",
+    "update_configuration",
+]
+
+#: ``v1.5.2`` is version 1.5
+_VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
+#: resource managers of this version on are told all scheduling states unless they say otherwise (X43)
+_ALL_STATES: Final = (1, 5)
+
+
+def read_configuration(request: str, text: str) -> Configuration:
+    """The configuration of a request. Raises ``RequestError`` with every problem and its path.
+
+    A large one takes seconds to read, so the last few are remembered: several resource managers often
+    have the same, and a driver may read one in another thread before its owner needs it.
+    """
+    found = _read(text if text.strip() else DEFAULT_CONFIGURATION)
+    if isinstance(found, str):
+        raise RequestError(request, "config", found)
+    return found
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> Configuration | str:
+    """The same text gives the same, which nobody changes; or what is wrong with it."""
+    try:
+        return load(text)
+    except ConfigError as error:
+        return str(error)
+
+
+# -- registration ----------------------------------------------------------------------------------
+
+
+def register(
+    kernel: Kernel,
+    rm: ResourceManager,
+    request: RegisterResourceManagerRequest,
+    configuration: Configuration,
+) -> None:
+    """Take up a resource manager, new or known; one that was known starts from nothing (I7)."""
+    kernel.fire(RESOURCE_MANAGER, rm, life.REGISTER)
+    rm.version = request.version
+    rm.policy_group = request.policyGroup
+    rm.build_info = dict(request.buildInfo)
+    rm.speaks_allocation_id = _si_version(request.version) == (1, 5)
+    rm.configuration = configuration.checksum
+    rm.extra = {}
+    _extra(rm, request.extraConfig)
+    _track_events(kernel, rm)
+    for config in configuration.partitions:
+        partition = _add_partition(kernel, rm, config)
+        queue_tree.follow(kernel, partition, config, new=True)
+        _note_flaws(kernel, partition)
+
+
+def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig) -> Partition:
+    for name in [name for name in rm.serials if name not in rm.partitions]:
+        if rm.serials[name].is_empty(kernel.now):
+            del rm.serials[name]
+    partition = rm.partitions[config.name] = Partition(rm, config)
+    partition.changed = kernel.now
+    if rm.events is not None:
+        partition.notices = Notices(partition, rm.events)
+        producers.queue_added(rm.events, partition.root, dynamic=False)
+    return partition
+
+
+def _track_events(kernel: Kernel, rm: ResourceManager) -> None:
+    """Events are recorded from now on, or no longer, and otherwise, as its extraConfig says."""
+    kernel.events.configure(rm)
+    for partition in rm.partitions.values():
+        if rm.events is None:
+            partition.notices = None
+        elif partition.notices is None:
+            partition.notices = Notices(partition, rm.events)
+
+
+def check_extra(request: str, extra: Mapping[str, str]) -> None:
+    """Raise ``RequestError`` for a value of ours that cannot be understood."""
+    for key, value in sorted(extra.items()):
+        field = f"extraConfig[{key}]"
+        if key == "si.stateNames" and value not in {d.value for d in Dialect}:
+            raise RequestError(request, field, f"{value!r} is neither quadriga nor yunikorn (X1)")
+        if key == "si.messageOrder" and value not in {"design", "k8shim"}:
+            raise RequestError(request, field, f"{value!r} is neither design nor k8shim (X8)")
+        if key == "si.schedulingStates" and value not in {"all", "failed"}:
+            raise RequestError(request, field, f"{value!r} is neither all nor failed (X43)")
+        if key in {"rm.pauseTimeout", "release.resend"}:
+            try:
+                positive = parse_duration(value) > 0
+            except ValueError as error:
+                raise RequestError(request, field, str(error)) from None
+            if not positive:
+                raise RequestError(request, field, f"{value!r} is not a positive duration (2.10)")
+    for key, problem in sorted(event_problems(extra).items()):
+        raise RequestError(request, f"extraConfig[{key}]", f"{problem} (2.2.3)")
+
+
+def _si_version(version: str) -> tuple[int, int]:
+    """The version of the interface that a resource manager speaks, as far as it says so."""
+    said = _VERSION.match(version)
+    return (int(said[1]), int(said[2])) if said is not None else (0, 0)
+
+
+def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
+    """Take over settings; what an update does not name stays as it was."""
+    extra = rm.extra = {**rm.extra, **changes}
+    rm.dialect = Dialect(extra.get("si.stateNames", "quadriga"))
+    rm.design_order = extra.get("si.messageOrder", "design") == "design"
+    newer = "all" if _si_version(rm.version) >= _ALL_STATES else "failed"
+    rm.all_states = extra.get("si.schedulingStates", newer) == "all"
+    pause, resend = extra.get("rm.pauseTimeout"), extra.get("release.resend")
+    rm.pause_timeout = parse_duration(pause) if pause else None
+    rm.resend = parse_duration(resend) if resend else None
+    rm.reservations = extra.get("scheduler.disableReservation", "false").lower() != "true"
+
+
+def is_dropped(entity: Any) -> bool:
+    """Whether it belongs to a partition that nobody has any more."""
+    entity = getattr(entity, "ask", entity)  # of an allocation
+    entity = getattr(entity, "app", entity)  # of an ask
+    partition = getattr(entity, "partition", entity)
+    return isinstance(partition, Partition) and partition.dropped
+
+
+def drop_state(kernel: Kernel, rm: ResourceManager) -> None:
+    """Forget everything of the resource manager (I6, I7). It reports its state again or is gone."""
+    for partition in rm.partitions.values():
+        partition.dropped = True
+    rm.partitions = {}
+    rm.serials = {}
+    rm.forget_ended()
+    kernel.timers.clear_out(is_dropped)
+    rm.configuration = ""
+    kernel.events.forget(rm)
+
+
+# -- configuration ---------------------------------------------------------------------------------
+
+
+def check_update(name: str, rm: ResourceManager, configuration: Configuration | None) -> None:
+    """Raise ``RequestError`` where a queue in use would have to change between leaf and parent."""
+    for config in configuration.partitions if configuration is not None else ():
+        partition = rm.partitions.get(config.name)
+        if partition is not None:
+            queue_tree.check_kinds(name, partition.root, config.root)
+
+
+def update_configuration(
+    kernel: Kernel,
+    rm: ResourceManager,
+    request: UpdateConfigurationRequest,
+    configuration: Configuration | None,
+) -> None:
+    """Change the running queues to what is configured now (2.2, I39); ``None`` leaves them.
+
+    Raises ``RequestError``, before anything has changed, where a queue that is in use would have to
+    change between leaf and parent.
+    """
+    check_update(type(request).__name__, rm, configuration)
+    rm.policy_group = request.policyGroup or rm.policy_group
+    if request.extraConfig:
+        reserved = rm.reservations
+        _extra(rm, request.extraConfig)
+        _track_events(kernel, rm)
+        if rm.reservations != reserved:
+            _switch_reservations(kernel, rm)
+    if configuration is None or configuration.checksum == rm.configuration:
+        return
+    rm.configuration = configuration.checksum
+    for config in configuration.partitions:
+        known = partition = rm.partitions.get(config.name)
+        if partition is None:
+            partition = _add_partition(kernel, rm, config)
+        elif QUEUE.allows(partition.state, queue_life.RESTORE):
+            kernel.fire(QUEUE, partition, queue_life.RESTORE)
+        queue_tree.follow(kernel, partition, config, new=known is None)
+        preemption_queue.reconsider(kernel, partition)
+        quota.watch_quotas(kernel, partition)
+        _note_flaws(kernel, partition)
+    configured = {config.name for config in configuration.partitions}
+    for partition in [p for n, p in rm.partitions.items() if n not in configured]:
+        if QUEUE.allows(partition.state, queue_life.REMOVE):
+            kernel.fire(QUEUE, partition, queue_life.REMOVE)
+        queue_tree.remove_partition_if_drained(kernel, partition)
+
+
+def _note_flaws(kernel: Kernel, partition: Partition) -> None:
+    """YuniKorn's validation accepts rules that can never match: they are said once, here."""
+    for text in partition.placement.flaws():
+        kernel.note(f"partition {partition.name}: placement {text}")
+
+
+def _switch_reservations(kernel: Kernel, rm: ResourceManager) -> None:
+    """Reservations were switched on or off: drop what there is, or let those who wait look again."""
+    for partition in rm.partitions.values():
+        if not rm.reservations:
+            for kept in list(partition.reservations):
+                reservation.cancel(partition, kept)
+        for app in partition.applications.values():
+            for group in list(app.groups.values()):
+                reservation.wait_to_reserve(kernel, group)

@@ -1,0 +1,152 @@
+"""Allocations are released by the resource manager, or its confirmations arrive (1.4, 5.10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.intake import foreign
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
+from quadriga.core.scheduling import replacement
+from quadriga.core.scheduling.ending import Removed, drop_ask, end_allocation
+from quadriga.fsm import allocation as life
+from quadriga.si import AllocationRelease, RequestError, TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["check_releases", "release_allocations", "tell_released"]
+
+#: looked up once: the enumeration's attributes are slow
+_STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
+
+_TEXT = "allocation remove as per RM request"
+_ASK_TEXT = "ask released as per RM request"
+
+
+def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -> None:
+    """Refuse the whole request if a release does not name an application. One that has nothing but
+    an allocationKey is of a foreign allocation (X19)."""
+    for at, release in enumerate(releases):
+        by_key = release.allocationKey and not (release.UUID or release.allocationID)
+        if not release.applicationID and not by_key:
+            field = f"releases.allocationsToRelease[{at}].applicationID"
+            raise RequestError("AllocationRequest", field, "is required (R6)")
+
+
+def release_allocations(
+    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationRelease]
+) -> None:
+    """End what the resource manager stopped; finish what it confirms.
+
+    Confirmed are only the releases that the resource manager created (R3, R4). A confirmation
+    nobody asked for means that the pod is gone, and is treated like a stop without an answer (X32).
+
+    A key alone means every allocation of the ask (X12), and takes the ask itself back while it is
+    pending if it came as an Allocation (X45). Other asks have a release of their own (R7).
+    """
+    stopped: list[Allocation] = []
+    taken_back: list[Ask] = []
+    replaced: dict[Allocation, None] = {}  # each once
+    removed = Removed()
+    for release in releases:
+        if not release.applicationID:
+            foreign.release(kernel, rm, release)
+            continue
+        app = _application(rm, release)
+        uuid = release.UUID or release.allocationID
+        named = _named(app, uuid, release)
+        stops = release.terminationType not in BY_SCHEDULER
+        # of several all were asked back, or none was
+        asked_back = (
+            bool(named) and TERMINATION.get(named[0].reason or "") == release.terminationType
+        )
+        if not (stops or asked_back) and _is_late(rm, app, uuid, release):
+            kernel.note(
+                f"late confirmation of {uuid or release.allocationKey!r} of application "
+                f"{release.applicationID!r} ignored: the allocation is over (X46)"
+            )
+            continue
+        ask = None if uuid or app is None else app.asks.get(release.allocationKey)
+        if ask is not None and ask.terms.by_key and stops:  # X45
+            drop_ask(kernel, ask, timed_out=False)
+            removed.ask(ask)
+            taken_back.append(ask)
+        elif not named:
+            kernel.note(
+                f"release of unknown allocation {uuid or release.allocationKey!r} of "
+                f"application {release.applicationID!r} ignored (X32)"
+            )
+        for allocation in named:
+            if stops:
+                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
+                stopped.append(allocation)
+            elif TERMINATION.get(allocation.reason or "") != release.terminationType:
+                kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
+                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
+            elif allocation.reason == life.REPLACEMENT:
+                replaced[allocation] = None
+                continue
+            else:
+                end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)
+            removed.allocation(allocation)
+    tell_released(kernel, rm, stopped, _TEXT, removed, taken_back)
+    for placeholder in replaced:
+        if placeholder.state == life.RELEASING:
+            replacement.confirm_replacement(kernel, placeholder)
+            removed.allocation(placeholder)
+    removed.settle(kernel)
+
+
+def tell_released(
+    kernel: Kernel,
+    rm: ResourceManager,
+    allocations: list[Allocation],
+    text: str,
+    removed: Removed,
+    asks: Iterable[Ask] = (),
+) -> None:
+    """Say that allocations are released, after ``asks`` that their keys have taken back, and let their
+    applications go on: which comes first is the resource manager's choice (X8)."""
+    if not rm.design_order:
+        removed.settle(kernel)
+    for ask in asks:
+        kernel.outbox.released_by_key(ask, _STOPPED_BY_RM, _ASK_TEXT)
+    for allocation in allocations:
+        kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
+
+
+def _application(rm: ResourceManager, release: AllocationRelease) -> Application | None:
+    partition = rm.partitions.get(release.partitionName or "default")
+    return partition.applications.get(release.applicationID) if partition is not None else None
+
+
+def _named(app: Application | None, uuid: str, release: AllocationRelease) -> list[Allocation]:
+    """The allocations that the release is about (R6, X12)."""
+    if app is None:
+        return []
+    if uuid:
+        named = app.allocations.get(uuid) or app.placeholders.get(uuid)
+        return [named] if named is not None else []
+    if release.allocationKey:
+        found = app.held_of(release.allocationKey)
+    else:
+        found = [*app.allocations.values(), *app.placeholders.values()]
+    # a confirmation that names no single one is of those that were asked back, where there are any
+    confirmed = [a for a in found if TERMINATION.get(a.reason or "") == release.terminationType]
+    return confirmed or found
+
+
+def _is_late(
+    rm: ResourceManager, app: Application | None, uuid: str, release: AllocationRelease
+) -> bool:
+    """Whether a confirmation answers a release of an application that had this id before (X46)."""
+    partition = rm.partitions.get(release.partitionName or "default")
+    if partition is None:
+        return False
+    number = partition.serials.answered(release.applicationID, uuid, release.allocationKey)
+    return number >= 0 and (app is None or number < app.first_number)

@@ -1,0 +1,181 @@
+"""Shapes: what asks look like to the nodes.
+
+Asks with the same vector and the same required node are alike for every question about nodes, so the
+answers are kept with their shape. A shape owns four wants (bits, see ``ranking``): a node now, a node
+other than the one that is reserved, a reservation, and preemption. Two bits of every mask are of no
+shape: a gang member waits for a placeholder of its group, a reservation is to be tried.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.model.resources import Vector
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from quadriga.core.model.node import Node
+    from quadriga.core.ordering.scores import Scores
+
+
+__all__ = ["ELSEWHERE", "REPLACE", "WOKEN", "Need", "Shape", "Shapes"]
+
+#: (type, quantity) for what is really asked
+Need = tuple[tuple[int, int], ...]
+
+#: the want of a real ask whose task group has a placeholder to give up
+REPLACE: Final = 1
+#: the want of a leaf that has reservations to be tried (see ``woken``)
+WOKEN: Final = 2
+#: so many bits a shape has, and how far "a node other than the reserved one" is from "a node"
+WANTS: Final = 4
+ELSEWHERE: Final = 1
+
+
+class Shape:
+    """One interned shape. ``column`` is the node board's: a score for each node, in node order."""
+
+    __slots__ = (
+        "asks",
+        "column",
+        "elsewhere",
+        "first",
+        "need",
+        "number",
+        "place",
+        "preempt",
+        "quota",
+        "required_node",
+        "reserve",
+        "reserve_column",
+        "reserve_synced",
+        "synced",
+        "vector",
+    )
+
+    def __init__(self, number: int, vector: Vector, required_node: str) -> None:
+        self.number = number
+        self.vector = vector
+        self.required_node = required_node
+        self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
+        self.place = 1 << (WANTS * number + 2)
+        #: an ask that has a node reserved takes any other that has room (5.8)
+        self.elsewhere = self.place << ELSEWHERE
+        self.reserve = self.place << 2
+        self.preempt = self.place << 3
+        #: what a quota without room stops; preemption may make room (5.6)
+        self.quota = self.place | self.elsewhere | self.reserve
+        #: groups of asks that use it; without any it may be forgotten
+        self.asks = 0
+        self.column: Scores | None = None
+        self.synced = 0
+        #: the node of the lowest score, where that is known
+        self.first: Node | None = None
+        #: the node board's too, for those who would reserve
+        self.reserve_column: npt.NDArray[np.float64] | None = None
+        self.reserve_synced = 0
+
+    @property
+    def bits(self) -> int:
+        return self.quota | self.preempt
+
+    def fits(self, available: Any) -> bool:
+        """Whether the vector fits these free quantities."""
+        for place, value in self.need:  # a plain loop: this is the most frequent question of all
+            if available[place] < value:
+                return False
+        return True
+
+    def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
+        """Whether one more of it leaves what is used within these limits, by type. What it does not ask
+        for may be above its limit."""
+        vector = self.vector
+        known = len(vector)
+        for place, limit in limits:
+            if place < known and used[place] + vector[place] > limit and vector[place] > 0:
+                return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Shape {self.number} {self.vector} {self.required_node}>"
+
+
+class Shapes:
+    """The shapes of a partition. Idle ones are kept a while: the next ask often looks alike."""
+
+    __slots__ = (
+        "_by_look",
+        "_free",
+        "_idle",
+        "_idle_limit",
+        "_numbers",
+        "by_number",
+        "elsewhere",
+        "largest",
+        "late",
+        "preempt",
+    )
+
+    def __init__(self, idle_limit: int = 256) -> None:
+        self._by_look: dict[tuple[Vector, str], Shape] = {}
+        self._idle: deque[Shape] = deque()
+        self._idle_limit = idle_limit
+        self._free: list[int] = []
+        self._numbers = 0
+        self.by_number: dict[int, Shape] = {}
+        #: the bits of all shapes for a node other than the reserved one, and for preemption
+        self.elsewhere = 0
+        self.preempt = 0
+        #: and all for what only some asks of a group may want: not always the first one of them
+        self.late = 0
+        #: no ask so far was for more, by type
+        self.largest: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_look)
+
+    def intern(self, vector: Vector, required_node: str) -> tuple[Shape, bool]:
+        """The shape of this look, and whether it is new."""
+        while vector and not vector[-1]:  # the same need, whatever types are known by now
+            vector = vector[:-1]
+        look = (vector, required_node)
+        shape = self._by_look.get(look)
+        if shape is not None:
+            return shape, False
+        if self._free:
+            number = self._free.pop()
+        else:
+            number = self._numbers
+            self._numbers += 1
+        shape = self._by_look[look] = self.by_number[number] = Shape(number, vector, required_node)
+        self.elsewhere |= shape.elsewhere
+        self.preempt |= shape.preempt
+        self.late |= shape.elsewhere | shape.reserve | shape.preempt
+        for place, value in shape.need:
+            self.largest[place] = max(value, self.largest.get(place, 0))
+        return shape, True
+
+    def used(self, shape: Shape) -> None:
+        """A group of asks of this shape exists."""
+        shape.asks += 1
+
+    def unused(self, shape: Shape) -> Shape | None:
+        """A group of this shape is gone. Returns a shape that is forgotten because of it."""
+        shape.asks -= 1
+        if shape.asks:
+            return None
+        self._idle.append(shape)
+        if len(self._idle) <= self._idle_limit:
+            return None
+        oldest = self._idle.popleft()
+        if oldest.asks or self.by_number.get(oldest.number) is not oldest:
+            return None
+        if oldest in self._idle:
+            return None
+        del self._by_look[(oldest.vector, oldest.required_node)]
+        del self.by_number[oldest.number]
+        self._free.append(oldest.number)
+        return oldest

@@ -1,0 +1,188 @@
+"""What applications have used, in resource quantities times whole seconds (2.18).
+
+It is counted when an allocation ends, by what it was and by the type of machine it ran on; ``live``
+adds what runs. When an application ends its account is closed in a summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model.application import Application
+from quadriga.core.model.resources import Book
+from quadriga.fsm.allocation import PREEMPTION
+from quadriga.fsm.table import SECOND
+from quadriga.si.constants import INSTANCE_TYPE
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.ended import EndedApplication
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = [
+    "UNKNOWN_INSTANCE",
+    "ApplicationSummary",
+    "ResourceHistory",
+    "Usage",
+    "account",
+    "ended",
+    "live",
+    "summarise",
+]
+
+#: the instance type of a node that names none in its attribute ``si/instance-type``
+UNKNOWN_INSTANCE: Final = "UNKNOWN"
+
+#: by instance type: a book of quantity x seconds
+Tracked = dict[str, Book]
+
+#: by instance type: resource type to quantity x seconds (vcore in milli, memory in bytes)
+History = dict[str, dict[str, int]]
+
+
+class Usage:
+    """One application's account: real allocations, those that were preempted, placeholders."""
+
+    __slots__ = ("placeholder", "preempted", "used")
+
+    def __init__(self) -> None:
+        self.used: Tracked = {}
+        self.preempted: Tracked = {}
+        self.placeholder: Tracked = {}
+
+    def copy(self) -> Usage:
+        """An account of its own that says the same."""
+        twin = Usage()
+        twin.used = _copied(self.used)
+        twin.preempted = _copied(self.preempted)
+        twin.placeholder = _copied(self.placeholder)
+        return twin
+
+    def count(self, allocation: Allocation, now: int, reason: str | None) -> None:
+        """Enter an allocation that has been bound since it was created; ``reason`` is why it is asked
+        back. Parts of a second at its end count for nothing, as in YuniKorn."""
+        if reason == PREEMPTION:
+            tracked = self.preempted
+        else:
+            tracked = self.placeholder if allocation.ask.placeholder else self.used
+        seconds = (now - allocation.created) // SECOND
+        machine = allocation.node.attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
+        book = tracked.setdefault(machine, [])
+        vector = allocation.vector
+        if len(book) < len(vector):
+            book.extend([0] * (len(vector) - len(book)))
+        if seconds:
+            for place, value in enumerate(vector):
+                book[place] += value * seconds
+
+
+def _copied(tracked: Tracked) -> Tracked:
+    return {on: list(book) for on, book in tracked.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceHistory:
+    """An account with names: instance type to resource type to quantity x seconds."""
+
+    used: History
+    preempted: History
+    placeholder: History
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationSummary:
+    """What is left to say of an application that has ended (YK_APP_SUMMARY, 2.1). Times are ns;
+    ``started`` is 0 if it never ran. ``state`` is the canonical name (X1)."""
+
+    application_id: str
+    submitted: int
+    started: int
+    finished: int
+    user: str
+    queue: str
+    state: str
+    rm_id: str
+    partition: str
+    usage: ResourceHistory
+
+    def fields(self) -> dict[str, object]:
+        """Under YuniKorn's names, times in ms."""
+        return {
+            "ApplicationID": self.application_id,
+            "SubmissionTime": self.submitted // 1_000_000,
+            "StartTime": self.started // 1_000_000,
+            "FinishTime": self.finished // 1_000_000,
+            "User": self.user,
+            "Queue": self.queue,
+            "State": self.state,
+            "RmID": self.rm_id,
+            "ResourceUsage": self.usage.used,
+            "PreemptedResource": self.usage.preempted,
+            "PlaceholderResource": self.usage.placeholder,
+        }
+
+
+def ended(allocation: Allocation, now: int) -> None:
+    """The application holds the allocation no longer: enter it in its account."""
+    app = allocation.ask.app
+    if app.spent is None:
+        app.spent = Usage()
+    app.spent.count(allocation, now, allocation.reason)
+
+
+def live(app: Application | EndedApplication, now: int) -> ResourceHistory:
+    """The account as it stands at ``now`` (ns), with what runs as if it ended then; of an
+    application that has ended, the one in its summary."""
+    if not isinstance(app, Application):
+        return app.account
+    if app.summary is not None:
+        return app.summary.usage
+    held = (*app.allocations.values(), *app.placeholders.values())
+    return account(app, app.spent, [(each, each.reason) for each in held], now)
+
+
+def account(
+    app: Application,
+    spent: Usage | None,
+    held: Iterable[tuple[Allocation, str | None]],
+    now: int,
+) -> ResourceHistory:
+    """The account as it stood at ``now`` (ns), when ``spent`` was what had been counted and these
+    allocations were held, each with why it was asked back."""
+    total = spent.copy() if spent is not None else Usage()
+    for allocation, reason in held:
+        total.count(allocation, now, reason)
+    return _named(app, total)
+
+
+def summarise(kernel: Kernel, app: Application) -> None:
+    """The application has ended and left its queue: close its account. The summary stays with it,
+    and is offered to whoever drives the scheduler."""
+    summary = ApplicationSummary(
+        application_id=app.app_id,
+        submitted=app.submitted,
+        started=app.start_time,
+        finished=app.finished,
+        user=app.user,
+        queue=app.queue.path,
+        state=app.state,
+        rm_id=app.partition.rm.rm_id,
+        partition=app.partition.name,
+        usage=_named(app, app.spent or Usage()),
+    )
+    app.summary = summary
+    app.spent = None
+    kernel.summaries.append(summary)
+
+
+def _named(app: Application, account: Usage) -> ResourceHistory:
+    mapping = app.partition.registry.mapping
+
+    def history(tracked: Tracked) -> History:
+        return {machine: mapping(tracked[machine]) for machine in sorted(tracked)}
+
+    return ResourceHistory(
+        history(account.used), history(account.preempted), history(account.placeholder)
+    )

@@ -1,1 +1,0 @@
-"""Who is next: queues, applications, asks, nodes."""

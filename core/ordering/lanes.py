@@ -1,0 +1,212 @@
+"""Applications under user and group limits, in lanes: all that share their limits share a lane.
+
+Below a leaf stand the lanes of its groups, below each of these the lanes of its users, and in those
+the applications. So a limit that has no room stops one level, whatever waits behind it, and frees one
+level. A lane has no sort key of its own: for each want its place is that of its first application,
+which is looked up where it matters and kept in the heap of the level above.
+
+Applications without any limit never come by here (see ``model.queue.LeafQueue``).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush, heapreplace
+from typing import TYPE_CHECKING, Any
+
+from quadriga.core.model.demand import Key, Level, bits_of
+
+if TYPE_CHECKING:
+    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.queue import Queue
+
+__all__ = ["LaneSet", "LimitLane"]
+
+Ledgers = tuple["Ledger", ...]
+
+
+class _Order:
+    """The lanes that have an application for one bit, by the keys of the first ones.
+
+    As in ``Ranking``, an entry may come up too early, never too late: ``add`` says so where a key
+    may have become smaller.
+    """
+
+    __slots__ = ("_bit", "_count", "_heap", "_live")
+
+    def __init__(self, bit: int) -> None:
+        self._bit = bit
+        self._heap: list[tuple[Key, int, Any]] = []
+        #: the key and the number of each lane's own entry
+        self._live: dict[Any, tuple[Key, int]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, lane: Any) -> None:
+        """The lane has applications for the bit, or its first one is another now."""
+        key = lane.key_for(self._bit)
+        known = self._live.get(lane)
+        if known is not None and known[0] <= key:
+            return  # comes up early enough
+        self._count += 1
+        self._live[lane] = key, self._count
+        heappush(self._heap, (key, self._count, lane))
+        if len(self._heap) > 2 * len(self._live) + 8:
+            self._heap = sorted((*own, lane) for lane, own in self._live.items())
+
+    def discard(self, lane: Any) -> None:
+        self._live.pop(lane, None)
+
+    def renew(self) -> None:
+        """All keys are others now, which cannot be compared with the old ones."""
+        lanes = list(self._live)
+        self._live.clear()
+        self._heap.clear()
+        for lane in lanes:
+            self.add(lane)
+
+    def top(self) -> Any:
+        """The lane of the smallest key. There must be one."""
+        heap, live = self._heap, self._live
+        if len(live) == 1:
+            return next(iter(live))
+        while True:
+            entry = heap[0]
+            lane = entry[2]
+            own = live.get(lane)
+            if own is None or own[1] != entry[1]:
+                heappop(heap)
+                continue
+            key = lane.key_for(self._bit)
+            if key is entry[0] or key == entry[0]:
+                return lane
+            self._count += 1
+            live[lane] = key, self._count
+            heapreplace(heap, (key, self._count, lane))
+
+
+class LimitLane(Level):
+    """Applications of one user and one group, in order; ``ledgers`` are the user's limits."""
+
+    __slots__ = ("entering", "ledgers", "lanes", "members")
+
+    def __init__(self, lanes: LaneSet, ledgers: Ledgers) -> None:
+        super().__init__()
+        self.above = self.lanes = lanes
+        self.ledgers = ledgers
+        #: they need a place before they are served
+        self.entering = lanes.entering
+        #: applications that belong here, whether they want anything or not
+        self.members = 0
+
+    def key_for(self, bit: int) -> Key:
+        """The place in order of the first application that waits for this bit."""
+        app = self.best(bit)
+        return app.rank or app.make_rank()  # type: ignore[no-any-return]
+
+    def announce(self, child: Any, bits: int) -> None:
+        known = bits & self.offered
+        super().announce(child, bits)
+        if known:
+            self.lanes.rerank(self, known)
+
+    def rerank(self, child: Any, bits: int) -> None:
+        super().rerank(child, bits)
+        if passed := bits & ~self.blocked:
+            self.lanes.rerank(self, passed)
+
+    def stops(self) -> int:
+        return self.blocked | self.lanes.blocked
+
+    def leave(self) -> None:
+        """An application that belonged here does not any longer."""
+        self.members -= 1
+        if not self.members:
+            self.lanes.drop(self)
+
+
+class LaneSet(Level):
+    """Lanes, or sets of lanes, among which the first application of all is next.
+
+    ``lanes`` are by the ledgers that make the difference; ``ledgers`` are the limits that apply to
+    all below.
+    """
+
+    __slots__ = ("entering", "lanes", "ledgers")
+
+    def __init__(
+        self, above: Queue | LaneSet, ledgers: Ledgers = (), *, entering: bool = False
+    ) -> None:
+        super().__init__()
+        self.above = above
+        self.entering = entering
+        self.ledgers = ledgers
+        self.lanes: dict[Ledgers, LimitLane | LaneSet] = {}
+
+    def lane(self, group: Ledgers, user: Ledgers) -> LimitLane:
+        """The lane below that these limits share, which becomes known by asking."""
+        found = self.lanes.get(group)
+        if found is None:
+            found = self.lanes[group] = LaneSet(self, group, entering=self.entering)
+        assert isinstance(found, LaneSet)
+        lane = found.lanes.get(user)
+        if lane is None:
+            lane = found.lanes[user] = LimitLane(found, user)
+        assert isinstance(lane, LimitLane)
+        return lane
+
+    def drop(self, lane: LimitLane | LaneSet) -> None:
+        """Nobody belongs to the lane any more."""
+        for ledger in lane.ledgers:
+            ledger.abandon(lane)
+        del self.lanes[lane.ledgers]
+        if not self.lanes and isinstance(self.above, LaneSet):
+            self.above.drop(self)
+
+    def new_ranking(self, bit: int) -> _Order:
+        return _Order(bit)
+
+    def announce(self, child: Any, bits: int) -> None:
+        known = bits & self.offered
+        super().announce(child, bits)
+        if known and isinstance(self.above, LaneSet):
+            self.above.rerank(self, known)
+
+    def rerank(self, child: Any, bits: int) -> None:
+        super().rerank(child, bits)
+        if isinstance(self.above, LaneSet) and (passed := bits & ~self.blocked):
+            self.above.rerank(self, passed)
+
+    def reorder(self) -> None:
+        for lane in self.lanes.values():
+            lane.reorder()
+        for order in self.waiting.values():
+            order.renew()
+
+    def key_for(self, bit: int) -> Key:
+        """The place in order of the first application of all lanes that waits for this bit."""
+        app = self.best(bit)
+        assert app is not None
+        return app.rank or app.make_rank()
+
+    def best(self, able: int) -> Application | None:
+        """The first application among those that wait for a bit of ``able``."""
+        wanted = self.offered & able
+        if not wanted:
+            return None
+        lanes = self.few
+        if lanes is None:
+            lanes = dict.fromkeys(self.waiting[bit].top() for bit in bits_of(wanted))
+        elif len(lanes) == 1:
+            first: Application = next(iter(lanes)).best(wanted)
+            return first
+        best: Application | None = None
+        for lane in lanes:
+            app = lane.best(wanted)
+            if best is None or (
+                app is not None and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
+            ):
+                best = app
+        return best

@@ -1,0 +1,1 @@
+"""Run to completion: the kernel, timers, the journal, the outbox."""

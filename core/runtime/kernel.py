@@ -1,0 +1,222 @@
+"""Run to completion: fire a trigger, record it, do what follows from it.
+
+Everything in ``core`` changes a state through ``Kernel.fire`` and nowhere else. Effects are executed
+at once by the handler registered for their type; a trigger that an effect fires at the same entity
+waits in a queue until the present step is through (``settle``), so a lifecycle never re-enters
+itself. The kernel has no clock: ``now`` is what the caller of the scheduler said.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.events import Events
+from quadriga.core.model.ended import shortened
+from quadriga.core.runtime.journal import Journal, Taken
+from quadriga.core.runtime.outbox import Outbox
+from quadriga.core.runtime.tally import Tally
+from quadriga.core.runtime.timers import Timer, Timers
+from quadriga.fsm import Effect, InvalidTransition, Lifecycle
+from quadriga.fsm.effects import Fire, Update
+from quadriga.fsm.firing import Step
+from quadriga.fsm.table import MINUTE, SECOND, Info
+
+if TYPE_CHECKING:
+    from quadriga.core.model.usage import ApplicationSummary
+
+__all__ = ["Kernel", "Measure", "Options"]
+
+#: what a driver wants to be entered around something that it times
+Measure = Callable[[str], AbstractContextManager[object]]
+
+_NOTHING: Final[Info] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a scheduler works, apart from what is configured per resource manager.
+
+    Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
+    most new allocations in one response. ``lasts`` replaces the time limits of states, by lifecycle
+    name and state.
+    """
+
+    journal_size: int | None = 100_000
+    batch: int = 1
+    reservation_delay: int = 2 * SECOND
+    #: a reservation that could not be used for so long is given up, and the ask waits as long again
+    reservation_give_up: int = 60 * MINUTE
+    inspect_interval: int = SECOND
+    placeholder_timeout: int = 900 * SECOND
+    lasts: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: bounds for each resource manager on the ended and the rejected applications that are kept until
+    #: they expire, in number and in bytes; beyond a bound the oldest expire early. ``None``: no bound
+    keep_ended: int | None = 20_000
+    keep_ended_bytes: int | None = 32 << 20
+    keep_rejected: int | None = 5_000
+    keep_rejected_bytes: int | None = 8 << 20
+    #: prepare ``Scheduler.audit``, which looks at everything after so many steps; 0 is not at all
+    audit_every: int = 0
+
+
+class Kernel:
+    """The moving parts that all of core shares."""
+
+    __slots__ = (
+        "_lasts",
+        "cause",
+        "effects",
+        "entered",
+        "events",
+        "groups_of",
+        "hints_in_slices",
+        "journal",
+        "limit",
+        "measure",
+        "notes",
+        "now",
+        "options",
+        "outbox",
+        "overdue",
+        "predicates",
+        "preemption_predicates",
+        "queue",
+        "reason",
+        "summaries",
+        "tally",
+        "timers",
+    )
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.now = 0
+        #: what the present step follows from, for the journal
+        self.cause = ""
+        #: why the entity enters the state that it enters, where somebody gave a reason
+        self.reason = ""
+        self.journal = Journal(options.journal_size)
+        self.timers = Timers()
+        #: the name of its timer and its time limit, by lifecycle and state
+        self._lasts: dict[tuple[str, str], tuple[str, int]] = {}
+        #: the timer of the state that was entered last, of those that may not last for ever
+        self.limit: Timer | None = None
+        self.outbox = Outbox(options.batch)
+        self.events = Events(self)
+        self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
+        #: one handler per type of effect, and per lifecycle one for "it entered a state"
+        self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
+        self.entered: dict[str, Callable[[Any], None]] = {}
+        self.tally = Tally()
+        #: keys of entities that outstayed their state (the watchdog's reports), newest last
+        self.overdue: deque[tuple[int, str, str]] = deque(maxlen=1000)
+        #: of applications that ended, until somebody takes them
+        self.summaries: deque[ApplicationSummary] = deque(maxlen=1000)
+        #: what was ignored and why, newest last
+        self.notes: deque[tuple[int, str]] = deque(maxlen=1000)
+        #: by resource manager: does this ask's pod fit this node? ``None`` if it does, else why not
+        self.predicates: dict[str, Callable[[str, str, bool], str | None]] = {}
+        #: by resource manager: would it fit with the first of these allocations gone, and how many?
+        self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
+        #: the groups of a user whose request names none (I24)
+        self.groups_of: Callable[[str], tuple[str, ...]] | None = None
+        #: calls of ``schedule`` tell of asks that lack nodes, each of some; else the timer tells of all
+        self.hints_in_slices = False
+        #: a driver's stopwatch; nothing here depends on it
+        self.measure: Measure | None = None
+
+    def note(self, text: str) -> None:
+        """Remember something odd that needed no answer, such as a release of nothing known."""
+        self.notes.append((self.now, shortened(text)))
+
+    def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
+        """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
+        story in its notes: that is a bug."""
+        step = self._take(lifecycle, entity, trigger, info)
+        if step is None:
+            return
+        self.journal.add(self.now, entity, step.edge, self.cause)
+        if not step.quiet or lifecycle.name in self.entered:
+            self._follow(lifecycle, entity, step, info)
+
+    def fire_all(self, lifecycle: Lifecycle, entities: Iterable[Any], trigger: str) -> list[Taken]:
+        """As ``fire`` at many entities of a kind, but for the journal: what it is to record of each is
+        returned, for ``Journal.add_all``."""
+        taken: list[Taken] = []
+        watched = lifecycle.name in self.entered
+        for entity in entities:
+            step = self._take(lifecycle, entity, trigger, _NOTHING)
+            if step is None:
+                taken.append(())
+                continue
+            taken.append((entity, step.edge))
+            if watched or not step.quiet:
+                self._follow(lifecycle, entity, step, _NOTHING)
+        return taken
+
+    def _take(self, lifecycle: Lifecycle, entity: Any, trigger: str, info: Info) -> Step | None:
+        """Change the state. ``None``: nothing has changed, and nothing follows."""
+        try:
+            step = lifecycle.take(entity, trigger, info)
+        except InvalidTransition as bug:
+            for record in self.journal.story_of(lifecycle.name, entity):
+                bug.add_note(str(record))
+            raise
+        if step.moves:
+            entity.entries += 1
+        elif not step.effects:
+            return None
+        return step
+
+    def settle(self) -> None:
+        """Fire what was queued, first come first served, until nothing is left."""
+        while self.queue:
+            lifecycle, entity, trigger = self.queue.popleft()
+            self.fire(lifecycle, entity, trigger)
+
+    def _follow(self, lifecycle: Lifecycle, entity: Any, step: Step, info: Info) -> None:
+        """Do what follows from a transition."""
+        if step.moves:
+            if step.target in lifecycle.timed:
+                self._limit(lifecycle, entity, step.target)
+            if lifecycle.name in self.entered:
+                self.reason = info.get("reason") or ""
+                self.entered[lifecycle.name](entity)
+        if step.effects:
+            self._execute(lifecycle, entity, step.effects)
+
+    def _execute(self, lifecycle: Lifecycle, entity: Any, effects: tuple[Effect, ...]) -> None:
+        if len(effects) > 1 and _update_first(entity):
+            effects = tuple(sorted(effects, key=lambda effect: not isinstance(effect, Update)))
+        for effect in effects:
+            if isinstance(effect, Fire):
+                self.queue.append((lifecycle, entity, effect.trigger))
+            else:
+                self.effects[type(effect)](entity, effect)
+
+    def _limit(self, lifecycle: Lifecycle, entity: Any, state: str) -> None:
+        """Start the timer of a state that may not last for ever."""
+        known = self._lasts.get((lifecycle.name, state))
+        if known is None:
+            lasts = self.options.lasts.get((lifecycle.name, state), lifecycle.timed[state].ns)
+            known = self._lasts[lifecycle.name, state] = (f"{lifecycle.name}.{state}", lasts)
+        name, lasts = known
+        if name in _OWN_LIMITS and (own := _OWN_LIMITS[name](entity)) is not None:
+            lasts = own
+        self.limit = self.timers.start(self.now, lasts, name, entity, entity.entries)
+
+
+def _update_first(entity: Any) -> bool:
+    """Whether its resource manager is told of a state before what follows from it (X8)."""
+    partition = getattr(entity, "partition", None)
+    return partition is not None and not partition.rm.design_order
+
+
+#: time limits that an entity's resource manager may have set for itself (2.10), in ns
+_OWN_LIMITS: Final[dict[str, Callable[[Any], int | None]]] = {
+    "resource_manager.Paused": lambda rm: rm.pause_timeout,
+    "allocation.Releasing": lambda allocation: allocation.ask.app.partition.rm.resend,
+}

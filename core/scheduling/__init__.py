@@ -1,0 +1,1 @@
+"""The decision: which ask gets which node, and what follows from it."""

@@ -1,0 +1,52 @@
+"""An ask gets a node: the allocation enters all books and is announced (G4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.model import accounting
+from quadriga.core.model.allocation import Allocation, next_uuid
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import gang, reservation
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as ask_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+
+__all__ = ["allocate"]
+
+
+def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
+    """Allocate the ask's next repeat on the node, and say so (G4)."""
+    app = ask.app
+    partition = app.partition
+    if (ask.told or app.told) and partition.notices is not None:
+        partition.notices.served(ask)
+    allocation = Allocation(ask, next_uuid(ask), node, kernel.now)
+    accounting.place(allocation)
+    partition.changes += 1
+    group = ask.group
+    kernel.fire(ASK, ask, ask_life.ALLOCATE)
+    kernel.fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
+    ask.pending -= 1
+    if ask.placeholder:
+        gang.placeholder_landed(kernel, allocation)
+    elif not APPLICATION.idles(app.state, app_life.RUN):
+        kernel.fire(APPLICATION, app, app_life.RUN)
+    if (log := partition.rm.events) is not None:
+        producers.allocated(log, (allocation,))
+    kernel.outbox.allocated((allocation,))
+    if not ask.pending:
+        if ask.reservations:
+            reservation.cancel_all_of(partition, ask)
+        partition.leave(ask)
+        partition.unhinted.pop(ask, None)
+        del app.asks[ask.ask_key]
+    if group is not None and group.placeholder and not group.asks:
+        app.partition.offer_replacements(app)
+    return allocation

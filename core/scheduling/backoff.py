@@ -1,0 +1,61 @@
+"""Applications with too many asks that find no place are left alone for a while (2.2.2, +1.8).
+
+A queue may say how many unschedulable asks of one application are enough. Where that many have been
+looked at in vain before its next ask has its turn, or by the end of a round that found nothing, the
+application is not looked at again until its deadline, whatever becomes free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["has_seen_enough", "look_again", "look_back"]
+
+
+def has_seen_enough(kernel: Kernel, app: Application, group: AskGroup) -> bool:
+    """Whether so many asks before this group have found no place that the application waits."""
+    enough = app.queue.properties.backoff
+    if not enough:
+        return False
+    key = group.rank or group.make_rank()
+    before = (g for g in app.groups.values() if (g.rank or g.make_rank()) < key)
+    return _wait_if(kernel, app, _in_vain(before) >= enough)
+
+
+def look_back(kernel: Kernel, partition: Partition) -> None:
+    """A round found nothing: whoever has shown too many asks waits."""
+    for leaf in partition.leaves():
+        enough = leaf.properties.backoff
+        if enough:
+            for app in list(leaf.apps.values()):
+                if not app.blocked:
+                    _wait_if(kernel, app, _in_vain(app.groups.values()) >= enough)
+
+
+def look_again(kernel: Kernel, app: Application) -> None:
+    """The application's deadline has come."""
+    app.backoff_until = 0
+    if app.partition.applications.get(app.app_id) is app:
+        app.partition.refresh(app)
+
+
+def _in_vain(groups: Iterable[AskGroup]) -> int:
+    """How many asks wait there for a node."""
+    return sum(len(group.asks) for group in groups if group.bits & group.shape.place)
+
+
+def _wait_if(kernel: Kernel, app: Application, enough: bool) -> bool:
+    if enough:
+        delay = app.queue.properties.backoff_delay
+        app.backoff_until = kernel.now + delay
+        kernel.timers.start(kernel.now, delay, "application.backoff", app)
+        app.partition.refresh(app)
+    return enough

@@ -1,0 +1,220 @@
+"""One decision: which ask gets what, in one partition (5.2).
+
+Three things are tried in this order: asks that have a node reserved (``reserved``), gang members that
+can take over a placeholder, and all others. For the last two the tree is walked down (``walk``) to
+the ask that is next. It gets a node; where no node has room it may reserve one, and where neither a
+node nor a quota has, others may have to go for it (5.6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.model.shapes import REPLACE
+from quadriga.core.preemption import failed_preemptions, preemption_queue
+from quadriga.core.preemption.guaranteed import attempt
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.remote_predicates import Crowded, Unanswered, awaited, look_ahead
+from quadriga.core.scheduling import backoff, gang, limits, reservation
+from quadriga.core.scheduling.allocating import allocate
+from quadriga.core.scheduling.next_ask import descend, leave_out, node_for, out_of_quota
+from quadriga.core.scheduling.replacement import replace
+from quadriga.core.scheduling.reserved_nodes import serve_reserved
+from quadriga.fsm import queue as queue_life
+from quadriga.si.answers import UNANSWERED
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["decide"]
+
+
+def decide(kernel: Kernel, partition: Partition) -> bool:
+    """Make one decision: an allocation, a replacement, a reservation, or to ask others to make room.
+
+    Whether the round was spent: on one of these, or on as many vain attempts to preempt as a round
+    may make. The Go core reports nothing of a round that only reserves or preempts (5.2).
+    """
+    if partition.state == queue_life.STOPPED or not partition.nodes:
+        return False
+    if partition.vain.known:
+        failed_preemptions.reopen(partition, kernel.now)
+    crowded = False
+    try:
+        spent = (
+            ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))
+            or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
+            or _serve_next(kernel, partition)
+        )
+    except Crowded:
+        spent, crowded = False, True
+    if partition.left_out:
+        for bring_back in partition.left_out:
+            bring_back()
+        partition.left_out.clear()
+    if spent:
+        if partition.attempts:
+            partition.attempts.clear()
+        return True
+    if partition.backs_off:
+        backoff.look_back(kernel, partition)
+    if partition.attempts:
+        over = max(partition.attempts.values()) > preemption_queue.ATTEMPTS
+        partition.attempts.clear()
+        if over:
+            return True
+    if not crowded:
+        partition.exhausted_at = partition.arrivals
+    return False
+
+
+# -- asks without a reservation --------------------------------------------------------------------
+
+
+def _serve_next(kernel: Kernel, partition: Partition) -> bool:
+    board = partition.board
+    while True:
+        found = descend(partition, board.able)
+        if found is None:
+            return False
+        app, group, able = found
+        shape = group.shape
+        if partition.backs_off and backoff.has_seen_enough(kernel, app, group):
+            continue
+        if app.limiting and limits.held_back(app, shape):
+            continue
+        short = out_of_quota(app, shape)
+        if short is not None and group.bits & able & shape.quota:
+            short.run_short(shape)
+            continue
+        if group.placeholder and not app.gang_started and not gang.may_start(app):
+            continue
+        if short is not None or not group.bits & able & shape.place:
+            if _serve_late(kernel, partition, group, able, within=short is None):
+                return True
+            continue
+        ask = group.head
+        node = node_for(kernel, partition, ask)
+        if node is not None:
+            if ask.reservations:
+                own = next(r for r in app.reservations if r.ask is ask)
+                reservation.cancel(partition, own)
+            allocate(kernel, ask, node)
+            return True
+        if board.able & shape.place and _make_do(kernel, partition, ask):
+            return True
+
+
+# -- where no node has room ------------------------------------------------------------------------
+
+
+def _serve_late(
+    kernel: Kernel, partition: Partition, group: AskGroup, able: int, *, within: bool
+) -> bool:
+    """Reserve a node for, or make room for, the first ask of the group that may (5.6, 5.7).
+
+    ``within``: its quotas have room, only the nodes do not.
+    """
+    shape, wanted = group.shape, group.bits & able
+    late = due = None
+    if within and wanted & shape.reserve:
+        if partition.rm.reservations:
+            late = reservation.candidate(group, kernel.now, kernel.options.reservation_delay)
+        if late is None:
+            reservation.wait_to_reserve(kernel, group)
+            return False
+    if wanted & shape.preempt and group.turns is not None:
+        due = group.turns.due(group, kernel.now)
+        if due is None:
+            preemption_queue.refresh(kernel, group)
+            return False
+    if late is not None and (due is None or late.seq <= due.seq):
+        return _reserve(kernel, partition, late)
+    return due is not None and _preempt(kernel, partition, due, nodes_tried=within)
+
+
+def _reserve(kernel: Kernel, partition: Partition, ask: Ask) -> bool:
+    """Keep a node for an ask that has waited long enough and fits nowhere."""
+    group = ask.group
+    assert group is not None
+    node = partition.board.best_to_reserve(group.shape)
+    if node is None:
+        return False
+    if _may_reserve(kernel, ask, node):
+        _keep(kernel, ask, node)
+        return True
+    return _make_do(kernel, partition, ask, reserve=False)
+
+
+def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
+    """Reserve the node for the ask, whose quotas have room for it."""
+    partition = ask.app.partition
+    if ask.told and partition.notices is not None:
+        partition.notices.served(ask)
+    reservation.make(kernel, ask, node)
+    assert ask.group is not None
+    reservation.wait_to_reserve(kernel, ask.group)
+
+
+def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
+    """Whether predicates agree, who are not asked where there is no choice (5.6, step 6)."""
+    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    if predicate is None or ask.required_node:
+        return True
+    said = predicate(ask.ask_key, node.node_id, False)
+    if said is UNANSWERED:
+        look_ahead(predicate, ask, (), allocate=False)
+    return said is None
+
+
+def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = True) -> bool:
+    """Predicates have refused the ask: it may still reserve, or preempt, before the next one has
+    its turn; else it is set aside until the next call of ``schedule``."""
+    group = ask.group
+    assert group is not None
+    options, now = kernel.options, kernel.now
+    if awaited(kernel, ask):
+        partition.set_aside(ask)
+        return False
+    if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
+        node = partition.board.best_to_reserve(group.shape)
+        if node is not None and _may_reserve(kernel, ask, node):
+            _keep(kernel, ask, node)
+            return True
+    if preemption_queue.is_due(ask, now) and _preempt(kernel, partition, ask, nodes_tried=True):
+        return True
+    if ask.group is not None:
+        partition.set_aside(ask)
+    return False
+
+
+def _preempt(kernel: Kernel, partition: Partition, ask: Ask, *, nodes_tried: bool) -> bool:
+    """Try to make room for the ask; only so often in one leaf and round (2.8)."""
+    leaf = ask.app.queue
+    assert ask.group is not None
+    if (leaf, ask.group.shape) in partition.vain.known:  # predicates brought us here
+        return False
+    tries = partition.attempts[leaf] = partition.attempts.get(leaf, 0) + 1
+    if tries > preemption_queue.ATTEMPTS:
+        leave_out(partition, leaf, partition.shapes.preempt)
+        return False
+    try:
+        return attempt(kernel, ask, nodes_tried=nodes_tried)
+    except Unanswered:  # it has its turn again when the answer is there
+        partition.set_aside(ask)
+        return False
+
+
+# -- replacement -----------------------------------------------------------------------------------
+
+
+def _serve_replacement(kernel: Kernel, partition: Partition) -> bool:
+    while True:
+        found = descend(partition, REPLACE)
+        if found is None:
+            return False
+        ask = found[1].head
+        if replace(kernel, ask):
+            return True

@@ -1,0 +1,151 @@
+"""What happens when a timer fires: one function per timer, the table is at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.partition import Partition
+from quadriga.core.preemption import preemption_queue, quota
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.timers import Timer
+from quadriga.core.scheduling import backoff, gang, queue_tree, reservation, scale_up, skipped
+from quadriga.fsm import APPLICATION, LIFECYCLES
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+
+if TYPE_CHECKING:
+    from quadriga.core.events import EventLog
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+
+__all__ = ["ring"]
+
+
+def ring(kernel: Kernel, timer: Timer) -> None:
+    """The timer's instant has come. Entities of a dropped partition are nobody's any more."""
+    partition = _partition_of(timer.entity)
+    if partition is not None and partition.dropped:
+        return
+    if timer.entries >= 0:
+        _state_over(kernel, timer)
+    else:
+        _NAMED[timer.name](kernel, timer.entity)
+    kernel.settle()
+
+
+def _partition_of(entity: Any) -> Partition | None:
+    if isinstance(entity, Partition):
+        return entity
+    if isinstance(entity, Allocation):
+        entity = entity.ask
+    app = getattr(entity, "app", entity)
+    found: Partition | None = getattr(app, "partition", None)
+    return found
+
+
+def _state_over(kernel: Kernel, timer: Timer) -> None:
+    """An entity has been in its state for as long as the table allows."""
+    entity: Any = timer.entity
+    name, _, state = timer.name.partition(".")
+    lifecycle = LIFECYCLES[name]
+    limit = lifecycle.timed[state]
+    if limit.then is None:  # nothing to fire: the watchdog reports it
+        _report(kernel, name, entity, state)
+        return
+    kernel.fire(lifecycle, entity, limit.then, timer=True)
+    if entity.entries == timer.entries and limit.backoff_to is not None:
+        later = max(timer.delay, min(2 * timer.delay, limit.backoff_to))
+        _report(kernel, name, entity, state)
+        kernel.timers.start(kernel.now, later, timer.name, entity, timer.entries)
+
+
+def _report(kernel: Kernel, name: str, entity: Any, state: str) -> None:
+    """The watchdog's report: the entity outstayed the state."""
+    kernel.overdue.append((kernel.now, f"{name}/{entity.key}", state))
+    kernel.tally.watchdog[name, state] += 1
+
+
+def _application_run_limit(kernel: Kernel, app: Application) -> None:
+    """X17: the application ran for as long as it may."""
+    if APPLICATION.allows(app.state, app_life.KILL):
+        kernel.fire(APPLICATION, app, app_life.KILL, reason="ApplicationExecutionTimeout")
+
+
+def _placeholder_timeout(kernel: Kernel, app: Application) -> None:
+    gang.timed_out(kernel, app)
+
+
+def _gang_wait(kernel: Kernel, app: Application) -> None:
+    gang.waited_too_long(kernel, app)
+
+
+def _gang_idle(kernel: Kernel, app: Application) -> None:
+    gang.looked_idle(kernel, app)
+
+
+def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
+    """X17: an allocation ran for as long as its ask allowed."""
+    gang.release(kernel, allocation, allocation_life.TIMEOUT, "allocation execution timeout")
+
+
+def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
+    group.reserve_timer = None
+    reservation.wait_to_reserve(kernel, group)
+
+
+def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
+    if group.turns is not None:
+        group.turns.timer = None
+        preemption_queue.refresh(kernel, group)
+
+
+def _reservation_preempt(kernel: Kernel, kept: reservation.Reservation) -> None:
+    partition = kept.ask.app.partition
+    if kept in partition.reservations:
+        partition.woken.add(kept)
+
+
+def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
+    partition.vain.timer = None  # the next round looks at them
+
+
+def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
+    if partition.undecided:
+        # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
+        partition.inspect_timer = None
+    else:
+        scale_up.begin(kernel, partition)
+        if not kernel.hints_in_slices:
+            scale_up.go_on(partition)
+
+
+def _partition_skipped(kernel: Kernel, partition: Partition) -> None:
+    skipped.tell(kernel, partition)
+
+
+def _events_push(kernel: Kernel, log: EventLog) -> None:
+    log.push()
+
+
+# fmt: off
+_NAMED: dict[str, Callable[[Kernel, Any], None]] = {
+    "application.run_limit":   _application_run_limit,
+    "application.placeholder": _placeholder_timeout,
+    "application.gang_wait":   _gang_wait,
+    "application.gang_idle":   _gang_idle,
+    "allocation.run_limit":    _allocation_run_limit,
+    "application.backoff":     backoff.look_again,
+    "group.reserve":           _group_reserve,
+    "group.preempt":           _group_preempt,
+    "reservation.preempt":     _reservation_preempt,
+    "queue.quota":             quota.enforce,
+    "events.push":             _events_push,
+    "partition.inspect":       _partition_inspect,
+    "partition.skipped":       _partition_skipped,
+    "partition.preempt":       _partition_preempt,
+    "partition.clean":         queue_tree.clean,
+    "partition.give_up":       reservation.give_up_old_ones,
+}
+# fmt: on

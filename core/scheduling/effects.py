@@ -1,0 +1,225 @@
+"""What the effects of the lifecycles do. One function per effect; the table is at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from quadriga.core.events import producers
+from quadriga.core.intake import registration
+from quadriga.core.intake.nodes import empty_node
+from quadriga.core.model import accounting, usage
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.application import Application
+from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.partition import Partition
+from quadriga.core.model.queue import LeafQueue, Queue
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.outbox import TERMINATION
+from quadriga.core.scheduling import ending, gang, limits, queue_tree
+from quadriga.core.scheduling.ending import drop_ask
+from quadriga.fsm import Effect
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import effects as fx
+from quadriga.si import TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.resource_manager import ResourceManager
+
+__all__ = ["install"]
+
+
+# -- any entity ------------------------------------------------------------------------------------
+
+
+def start_timer(kernel: Kernel, entity: Application | Allocation, effect: fx.StartTimer) -> None:
+    kind = "application" if isinstance(entity, Application) else "allocation"
+    timer = kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
+    entity.timers = (*entity.timers, timer)
+
+
+def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
+    if isinstance(entity, EndedApplication):
+        ending.forget(entity)
+    elif isinstance(entity, Queue) and entity.parent is not None:
+        entity.parent.children.pop(entity.name)
+
+
+# -- applications ----------------------------------------------------------------------------------
+
+
+def update(kernel: Kernel, app: Application | EndedApplication, effect: fx.Update) -> None:
+    living = app.partition.applications.get(app.app_id)
+    if living is not None and living is not app:
+        return  # its id is in use again (G55): the news would be taken for the new one's
+    kernel.outbox.updated(app, effect.state, effect.message, kernel.now)
+
+
+def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> None:
+    asks = [a for a in app.asks.values() if a.placeholder or not effect.placeholders_only]
+    for ask in asks:
+        drop_ask(kernel, ask, timed_out=True)
+    outbox, kind = kernel.outbox, TerminationType.TIMEOUT
+    outbox.released_asks([a for a in asks if not a.terms.by_key], kind, effect.message)
+    for ask in asks:
+        if ask.terms.by_key:
+            outbox.released_by_key(ask, kind, effect.message)
+
+
+def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePlaceholders) -> None:
+    if effect.completes:
+        app.completing = True
+    for placeholder in list(app.placeholders.values()):
+        gang.release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
+
+
+def release_allocations(kernel: Kernel, app: Application, effect: fx.ReleaseAllocations) -> None:
+    for allocation in [*app.allocations.values(), *app.placeholders.values()]:
+        gang.release(kernel, allocation, allocation_life.TIMEOUT, effect.message)
+
+
+def started_running(kernel: Kernel, app: Application, effect: fx.StartedRunning) -> None:
+    app.started = True
+    for queue in app.queue.lineage:
+        queue.running += 1
+    app.partition.admission_changed(app.queue)
+
+
+def stopped_running(kernel: Kernel, app: Application, effect: fx.StoppedRunning) -> None:
+    for queue in app.queue.lineage:
+        queue.running -= 1
+    app.partition.admission_changed(app.queue)
+
+
+def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None:
+    """G50, G54: the queue no longer knows it, and its id is free (G55)."""
+    leaf = app.queue
+    assert isinstance(leaf, LeafQueue)
+    del leaf.apps[app.app_id]
+    del app.partition.applications[app.app_id]
+    app.finished = kernel.now
+    number = max(app.serial.values(), default=app.first_number)
+    if number:
+        app.partition.serials.ended(app.app_id, number, kernel.now)
+        app.serial = {}
+    usage.summarise(kernel, app)
+    if (log := app.partition.rm.events) is not None:
+        producers.application_left(log, app)
+    for timer in (*app.timers, app.placeholder_timer):
+        if timer is not None:
+            timer.cancel()  # V8
+    for queue in leaf.lineage:
+        queue.gated.pop(app, None)
+        queue.released += app.released
+    limits.release(app)
+    ending.hand_over(kernel, app)
+    queue_tree.left(kernel, leaf)
+
+
+def _is_idle(app: Application) -> bool:
+    """Whether it counts no longer against the limits of its user and group: it waits or has ended,
+    or is back from a soft timeout with nothing in its hands."""
+    if app.state in app_life.GATHERS:
+        return not app.allocations and not app.placeholders
+    return app.state in app_life.IDLE
+
+
+def application_entered(kernel: Kernel, app: Application | EndedApplication) -> None:
+    """It entered a state: who serves it, and how it counts, may have changed."""
+    if isinstance(app, EndedApplication):
+        if app.partition.rm.events is not None:
+            producers.application_entered(app.partition.rm.events, app, kernel.reason)
+        return
+    app.history.append((kernel.now, app.state))
+    app.reason = kernel.reason
+    if (log := app.partition.rm.events) is not None:
+        producers.application_entered(log, app, kernel.reason)
+    app.completing = False
+    if (
+        app.state in app_life.GIVES_BACK
+    ):  # a Soft timeout: from now on it is an ordinary application
+        app.gang_over = True
+    if app.state in app_life.GATHERS:
+        gang.watch_idle(kernel, app)
+    if app.counted and _is_idle(app):
+        limits.forget(app)
+    elif not app.counted and app.placeholders and app.state in app_life.SERVED:
+        limits.count(app)  # it waited with leftovers, and a new ask called it back (G40, G42)
+    leaf = app.queue
+    if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
+        return
+    if app in leaf.admitted and app.state not in app_life.GATHERS:
+        for queue in leaf.lineage:
+            del queue.admitted[app]
+        app.partition.admission_changed(leaf)
+    app.partition.refresh(app)
+    accounting.owe(app)
+
+
+def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:
+    """A queue or a whole partition is stopped, drained or restored."""
+    if isinstance(queue, Partition):
+        queue.changed = kernel.now
+
+
+# -- allocations, nodes, resource managers -----------------------------------------------------------
+
+
+def request_release(kernel: Kernel, allocation: Allocation, effect: fx.RequestRelease) -> None:
+    assert allocation.reason is not None
+    kernel.outbox.released(allocation, TERMINATION[allocation.reason], allocation.message)
+
+
+def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
+    node.open = True
+    node.since = kernel.now
+    accounting.node_gained(node)
+    if (log := node.partition.rm.events) is not None:
+        producers.node_schedulable(log, node)
+
+
+def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
+    """It takes nobody new, but stays reserved: it may be drained back (I29)."""
+    node.open = False
+    node.since = kernel.now
+    node.partition.board.changed(node)
+    if (log := node.partition.rm.events) is not None:
+        producers.node_schedulable(log, node)
+
+
+def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
+    empty_node(kernel, node)
+
+
+def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> None:
+    registration.drop_state(kernel, rm)
+
+
+# fmt: off
+HANDLERS: Final[dict[type[Effect], Callable[..., None]]] = {
+    fx.Update:              update,
+    fx.StartTimer:          start_timer,
+    fx.ReleaseAsks:         release_asks,
+    fx.ReleasePlaceholders: release_placeholders,
+    fx.ReleaseAllocations:  release_allocations,
+    fx.StartedRunning:      started_running,
+    fx.StoppedRunning:      stopped_running,
+    fx.LeaveQueue:          leave_queue,
+    fx.Forget:              forget,
+    fx.RequestRelease:      request_release,
+    fx.OpenNode:            open_node,
+    fx.CloseNode:           close_node,
+    fx.EmptyNode:           node_emptied,
+    fx.DropState:           drop_state,
+}
+# fmt: on
+
+
+def install(kernel: Kernel) -> None:
+    """Give the kernel its handlers."""
+    kernel.effects = {effect: partial(handler, kernel) for effect, handler in HANDLERS.items()}
+    kernel.entered["application"] = partial(application_entered, kernel)
+    kernel.entered["queue"] = partial(queue_entered, kernel)

@@ -1,0 +1,286 @@
+"""Why an ask is still pending: the checks of a decision, in their order, with their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model.account import WILDCARD
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.shapes import Shape
+from quadriga.core.preemption.story import story_of
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import gang
+from quadriga.core.scheduling.explain_nodes import of_nodes
+from quadriga.core.scheduling.explanation import HOLDERS, Check, Explanation, Holder
+from quadriga.fsm import APPLICATION, RESOURCE_MANAGER
+from quadriga.fsm import application as life
+from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm.table import SECOND
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.resources import Book, Vector
+
+__all__ = ["Check", "Explanation", "Holder", "explain"]
+
+#: what others can make room for by going
+_PREEMPTION_HELPS: Final = ("quota", "nodes")
+
+
+def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
+    """Run every check of a decision for this ask, also those behind one that fails.
+
+    Without ``predicates`` the resource manager is not asked about each node, which may take its
+    time; what it said in the last round is told instead.
+    """
+    shape = Shape(0, ask.vector, ask.required_node)
+    checks = [
+        *_of_application(kernel, ask),
+        *_of_gang(ask),
+        *_of_limits(ask),
+        *_of_queues(ask),
+    ]
+    checks.extend(of_nodes(kernel, ask, shape, predicates))
+    # who lacks neither quota nor a node needs nobody to go
+    lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
+    passed, story, remedy = story_of(kernel, ask)
+    checks.append(Check("preemption", passed or not lacks, story, remedy))
+    # what passes needs no remedy
+    told = tuple(replace(c, remedy="", verdict="") if c.passed else c for c in checks)
+    return Explanation(ask.key, told, _verdict(ask, told))
+
+
+def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
+    """What has to happen first. A node that is large enough has to come before anything else; room
+    that is being made is on its way; else it is the first check that fails."""
+    failing = [each for each in checks if not each.passed]
+    if not failing:
+        return "Nothing is in its way: it gets its place in the next round."
+    never = next((each for each in failing if each.about == "node sizes"), None)
+    if never is None and ask.preempted:
+        return "Others have been preempted for it: it gets its place when they are gone."
+    first = never or failing[0]
+    return first.verdict or f"{first.text[:1].upper()}{first.text[1:]}."
+
+
+def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
+    app = ask.app
+    rm = app.partition.rm
+    connected = RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)
+    yield Check(
+        "resource manager",
+        connected,
+        f"resource manager {rm.rm_id} is {rm.state}",
+        verdict=f"Resource manager {rm.rm_id} is {rm.state}: nothing is allocated for it.",
+    )
+    asked = f" ({app.queue_asked!r} was asked for)" if app.queue_asked else ""
+    yield Check("placement", True, f"queue {app.queue.path} by {app.placed_by}{asked}")
+    served = app.state in life.SERVED
+    yield Check(
+        "application",
+        served,
+        f"application {app.app_id} is {app.state}",
+        verdict=f"Application {app.app_id} is {app.state} and gets nothing in that state.",
+    )
+    if app.backoff_until:
+        left = (app.backoff_until - kernel.now) / SECOND
+        yield Check(
+            "backoff",
+            False,
+            f"too many asks found no place: left alone for {left:g} s",
+            verdict=f"Too many asks of its application found no place: none is tried for {left:g} s.",
+        )
+    leaf = app.queue
+    if isinstance(leaf, LeafQueue) and leaf.stateaware and app.state in life.STATEAWARE_TURN:
+        first = leaf.turn if leaf.turn is not None else app
+        yield Check(
+            "turn",
+            first is app,
+            f"stateaware queue {leaf.path} serves {first.app_id} before others start (2.9)",
+            verdict=f"Queue {leaf.path} lets applications start one by one, and serves "
+            f"{first.app_id} now.",
+            holders=(Holder(first.app_id),),
+            held=1,
+        )
+    if APPLICATION.allows(app.state, life.RUN) and app.state not in life.COUNTED:
+        if app not in leaf.admitted:
+            for queue in leaf.lineage:
+                yield Check(
+                    "maxapplications",
+                    queue.admits(),
+                    f"queue {queue.path} runs {queue.running + len(queue.admitted)} of "
+                    f"{queue.max_applications or 'unlimited'} applications",
+                    f"raise maxapplications of {queue.path}",
+                )
+        if not app.counted:
+            for ledger in app.limiting:
+                if ledger.max_applications:
+                    yield Check(
+                        "limit of applications",
+                        ledger.admits(),
+                        f"{_whose(ledger)} runs {len(ledger.running)} of "
+                        f"{ledger.max_applications} applications",
+                        f"raise maxapplications of {_whose(ledger)}",
+                    )
+
+
+def _whose(ledger: Ledger) -> str:
+    """``user joe in root.a``, with a note where the limit is one for everybody."""
+    shared = " (limit *)" if ledger.wildcard and ledger.account.name != WILDCARD else ""
+    return f"{ledger.account.kind} {ledger.account.name} in {ledger.queue.path}{shared}"
+
+
+def _of_gang(ask: Ask) -> Iterator[Check]:
+    app = ask.app
+    text = app.partition.registry.text
+    if ask.planned is not None and ask.planned.partner is not None:
+        placeholder = ask.planned.partner
+        yield Check(
+            "replacement",
+            False,
+            f"takes over placeholder {placeholder.uuid} on {placeholder.node.node_id}, "
+            "whose release has yet to be confirmed (G29)",
+            verdict=f"It takes over placeholder {placeholder.uuid} as soon as the resource manager "
+            "has confirmed its release.",
+            node=placeholder.node.node_id,
+        )
+        return
+    if ask.planned is not None:
+        yield Check(
+            "replacement",
+            False,
+            f"its placeholder is gone, node {ask.planned.node.node_id} drains, and no other node has "
+            "room: its quota is kept for it (X39)",
+        )
+        return
+    if app.placeholder_ask is None and ask.placeholder:
+        return
+    if ask.placeholder:
+        closed = gang.gate(app)
+        if closed is None:
+            yield Check("gang", True, "the whole gang fits the quotas, or has started")
+        else:
+            yield from _of_gate(app, *closed)
+    elif app.placeholder_ask is not None and app.holding:
+        have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
+        yield Check(
+            "gang",
+            False,
+            f"held until the gang is complete: has {have} of {need} (X9)",
+            verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
+        )
+    elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
+        group = app.task_groups[ask.task_group]
+        if ask.group is not None and ask.group.outgrown:
+            yield Check(
+                "gang",
+                False,
+                f"larger than every placeholder of task group {group.name}, and with one of them gone "
+                "there is not enough room on a node and in the quotas: served like other asks (X37)",
+            )
+            return
+        yield Check(
+            "gang",
+            bool(group.available),
+            f"waits for a placeholder of task group {group.name}: {group.count} in all, "
+            f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
+            verdict=f"It waits for a placeholder of task group {group.name} to take over.",
+        )
+
+
+def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
+    """What the whole gang lacks in the queue that does not let it start, type by type; ``free`` is
+    what the gate has found there."""
+    names = app.partition.registry.names
+    for (place, limit), left in zip(queue.limits, free, strict=True):
+        asked = whole[place] if place < len(whole) else 0
+        used, kept = queue.allocated[place], queue.promised[place]
+        if not asked or asked <= max(0, left):
+            continue
+        name = names[place]
+        holders = [
+            Holder(each.app_id, amount=owed)
+            for each in _applications(queue)
+            if (owed := each.promised[place] if place < len(each.promised) else 0)
+        ]
+        shown = tuple(holders[:HOLDERS])
+        for_whom = "".join(
+            f", {name}={each.amount} kept for the gang {each.application}" for each in shown
+        )
+        if len(holders) > len(shown):
+            rest = kept - sum(each.amount for each in shown)
+            for_whom += f", {name}={rest} kept for {len(holders) - len(shown)} other gangs"
+        room = f"queue {queue.path} has room for {name}={max(0, left)}"
+        yield Check(
+            "gang",
+            False,
+            f"the whole gang needs {name}={asked}, {room}: limit {name}={limit}, "
+            f"used {name}={used}{for_whom} (X16)",
+            f"{name}={asked - left} more in {queue.path}",
+            f"queue {queue.path}",
+            name,
+            (
+                ("limit", limit),
+                ("used", used),
+                ("kept", kept),
+                ("asked", asked),
+                ("headroom", left),
+            ),
+            verdict=f"The whole gang has to fit before it starts: it needs {name}={asked}, and {room}.",
+            holders=shown,
+            held=len(holders),
+        )
+
+
+def _applications(queue: Queue) -> Iterator[Application]:
+    """Those of the queue and all below, in order of queues and submission."""
+    for each in queue.walk():
+        if isinstance(each, LeafQueue):
+            yield from sorted(each.apps.values(), key=lambda app: app.seq)
+
+
+def _of_limits(ask: Ask) -> Iterator[Check]:
+    for ledger in ask.app.limiting:
+        whose = _whose(ledger)
+        yield from _amounts(ask, "limit", whose, f"for {whose}", ledger.resources, ledger.usage)
+
+
+def _of_queues(ask: Ask) -> Iterator[Check]:
+    for queue in ask.app.queue.lineage:
+        whose, where = f"queue {queue.path}", f"in {queue.path}"
+        yield from _amounts(ask, "quota", whose, where, queue.limits, queue.allocated)
+
+
+def _amounts(
+    ask: Ask,
+    about: str,
+    whose: str,
+    where: str,
+    limits: tuple[tuple[int, int], ...],
+    usage: Book,
+) -> Iterator[Check]:
+    """What is asked of each type against what a quota or a limit leaves of it."""
+    names = ask.app.partition.registry.names
+    for place, limit in limits:
+        asked = ask.vector[place] if place < len(ask.vector) else 0
+        if asked:
+            used = usage[place]
+            left = limit - used
+            yield Check(
+                about,
+                asked <= left,
+                f"{whose}: {names[place]} limit {limit}, used {used}, "
+                f"asked {asked}, headroom {left}",
+                f"{asked - left} more {names[place]} {where}",
+                whose,
+                names[place],
+                (("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
+                verdict=f"The {about} of {whose} has {names[place]}={max(0, left)} left, and it asks "
+                f"for {names[place]}={asked}.",
+            )

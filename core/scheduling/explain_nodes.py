@@ -1,0 +1,196 @@
+"""Why no node takes an ask at present: the nodes by the reason for which they refuse it.
+
+A node that could not take the ask anyway is listed under what it lacks, whoever has it reserved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling.explanation import HOLDERS, Check, Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.shapes import Shape
+
+__all__ = ["of_nodes"]
+
+
+def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
+    """Nodes grouped by why they refuse."""
+    partition = ask.app.partition
+    nodes = list(partition.nodes.values())
+    if ask.required_node:
+        nodes = [node for node in nodes if node.node_id == ask.required_node]
+    fitting = [node for node in nodes if shape.fits(node.total)]
+    if not fitting:
+        yield _too_small(ask, shape, nodes)
+        return
+    yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
+    yield from _own(ask)
+    if not predicates and ask in partition.aside:
+        yield Check(
+            "predicates",
+            False,
+            "the resource manager refused it on every node (I36)",
+            verdict="The resource manager has refused it on every node with room.",
+        )
+    draining, kept, free = [], [], []
+    lacking: dict[tuple[int, ...], list[Node]] = {}
+    for node in fitting:
+        if not node.open and not ask.required_node:
+            draining.append(node)
+        elif not shape.fits(node.available):
+            lacking.setdefault(_short(node, shape), []).append(node)
+        elif _is_kept_from(node, ask):
+            kept.append(node)
+        else:
+            free.append(node)
+    refused: dict[str, int] = {}
+    predicate = kernel.predicates.get(partition.rm.rm_id) if predicates else None
+
+    def in_order(node: Node) -> tuple[bool, float, str]:
+        """The one that is reserved for the ask comes first, then the order of a decision."""
+        return node.reservation is None, partition.board.score(node), node.node_id
+
+    for node in sorted(free, key=in_order):
+        reason = predicate and predicate(ask.ask_key, node.node_id, True)
+        if not reason:
+            yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
+            return
+        refused[str(reason)] = refused.get(str(reason), 0) + 1
+    for reason, count in sorted(refused.items()):
+        verdict = f"The resource manager refuses it on each node with room: {reason}."
+        yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)
+    if kept:
+        yield _reserved(kept)
+    yield from _lacking(ask, shape, lacking)
+    if draining:
+        verdict = "Each node that is large enough for it is draining."
+        yield Check("nodes", False, f"{_number(len(draining))}: draining", verdict=verdict)
+
+
+def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
+    """No node could take it even if it were empty."""
+    registry = ask.app.partition.registry
+    whole = registry.text(ask.vector)
+    if ask.required_node and not nodes:
+        text = f"required node {ask.required_node} is not there"
+        verdict = f"Node {ask.required_node}, which it requires, is not there."
+        return Check("node sizes", False, text, f"add node {ask.required_node}", verdict=verdict)
+    most = [max((node.total[place] for node in nodes), default=0) for place, _ in shape.need]
+    largest = " ".join(
+        f"{registry.names[place]}={value}"
+        for (place, _), value in zip(shape.need, most, strict=True)
+    )
+    if ask.required_node:
+        text = f"required node {ask.required_node} is too small for {whole}: it has {largest}"
+        verdict = f"Node {ask.required_node}, which it requires, is too small for it."
+        remedy = f"make node {ask.required_node} as large as {whole}"
+        return Check("node sizes", False, text, remedy, verdict=verdict, node=ask.required_node)
+    if not nodes:
+        text = f"no node is large enough for {whole}: there are no nodes"
+    else:
+        each = "" if len(nodes) == 1 else ", and none has all of it"
+        text = (
+            f"no node is large enough for {whole}: {_number(len(nodes))}, "
+            f"at most {largest or 'nothing'} among them{each}"
+        )
+    verdict = f"No node is large enough for it: it needs {whole} on one node."
+    return Check("node sizes", False, text, f"add a node with {whole}", verdict=verdict)
+
+
+def _number(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"
+
+
+def _own(ask: Ask) -> Iterator[Check]:
+    """What is reserved for the ask itself."""
+    own = [each.node.node_id for each in ask.app.reservations if each.ask is ask]
+    if own:
+        more = f" and {len(own) - 1} more" if len(own) > 1 else ""
+        yield Check("reservation", True, f"node {own[0]}{more} is reserved for it", node=own[0])
+
+
+def _short(node: Node, shape: Shape) -> tuple[int, ...]:
+    return tuple(place for place, value in shape.need if node.available[place] < value)
+
+
+def _is_kept_from(node: Node, ask: Ask) -> bool:
+    """Whether the node is reserved for another. An ask that requires the node only waits for those
+    that require it too."""
+    first = node.reservation
+    if first is None or (ask.required_node and not first.ask.required_node):
+        return False
+    return not any(each.ask is ask for each in (first, *node.also_reserved))
+
+
+def _reserved(kept: list[Node]) -> Check:
+    """Nodes with room that others have reserved, and who they are."""
+    holders = [
+        Holder(node.reservation.ask.app.app_id, node.reservation.ask.ask_key, node.node_id)
+        for node in sorted(kept, key=lambda each: each.node_id)
+        if node.reservation is not None
+    ]
+    shown = tuple(holders[:HOLDERS])
+    who = ", ".join(f"{each.node} for ask {each.ask} of {each.application}" for each in shown)
+    more = f" and {len(holders) - len(shown)} more" if len(holders) > len(shown) else ""
+    have = "has room but is" if len(kept) == 1 else "have room but are"
+    return Check(
+        "nodes",
+        False,
+        f"{_number(len(kept))} {have} reserved: {who}{more}",
+        verdict="Each node with room for it is reserved for another ask.",
+        holders=shown,
+        held=len(holders),
+    )
+
+
+def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]]) -> Iterator[Check]:
+    """Nodes without room by what they lack. Of all of them the one that comes nearest is named:
+    nobody has it reserved, if there is such a one, and the largest share that it lacks is least."""
+    registry = ask.app.partition.registry
+
+    def distance(node: Node) -> tuple[bool, float, str]:
+        share = max((value - node.available[place]) / value for place, value in shape.need)
+        return _is_kept_from(node, ask), share, node.node_id
+
+    nearest = min(
+        (node for nodes in lacking.values() for node in nodes), key=distance, default=None
+    )
+    groups = {
+        ", ".join(registry.names[place] for place in short): nodes
+        for short, nodes in lacking.items()
+    }
+    for short, nodes in sorted(
+        groups.items(), key=lambda group: (nearest not in group[1], group[0])
+    ):
+        text = f"{_number(len(nodes))}: not enough free {short}"
+        if nearest is None or nearest not in nodes:
+            yield Check("nodes", False, text)
+            continue
+        name = nearest.node_id
+        need = dict(shape.need)
+        less = registry.text(
+            [max(0, need.get(at, 0) - free) for at, free in enumerate(nearest.available)]
+        )
+        first = nearest.reservation
+        holders: tuple[Holder, ...] = ()
+        kept = ""
+        if first is not None and _is_kept_from(nearest, ask):
+            holders = (Holder(first.ask.app.app_id, first.ask.ask_key, name),)
+            kept = f", and is reserved for ask {first.ask.ask_key} of {first.ask.app.app_id}"
+        yield Check(
+            "nodes",
+            False,
+            f"{text}; node {name} comes nearest and lacks {less}{kept}",
+            f"{less} more free on node {name}",
+            verdict=f"No node has enough free room: node {name} comes nearest and lacks {less}{kept}.",
+            node=name,
+            holders=holders,
+            held=len(holders),
+        )

@@ -1,0 +1,279 @@
+"""Gangs: the whole-gang gate, placeholders, the timeout.
+
+The order of events is the design document's (G1): the placeholders are allocated like anything else;
+when all are there the application runs and its real asks come; each takes over a placeholder of its
+task group (``replacement``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model import accounting
+from quadriga.core.model.allocation import Allocation
+from quadriga.core.model.resources import Vector, plus
+from quadriga.core.model.task_group import TaskGroup
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.fsm import ALLOCATION, APPLICATION
+from quadriga.fsm import allocation as life
+from quadriga.fsm import application as app_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.shapes import Need
+
+__all__ = [
+    "begin",
+    "enlarge",
+    "expect",
+    "gate",
+    "looked_idle",
+    "may_start",
+    "missing",
+    "only_gathers",
+    "placeholder_gone",
+    "placeholder_landed",
+    "release",
+    "timed_out",
+    "waited_too_long",
+    "watch_idle",
+]
+
+#: so many placeholders there are not
+_NEVER: Final = 1 << 62
+
+RESERVATION_TIMEOUT = "ResourceReservationTimeout"
+
+#: of a gang in Accepted, beside the timer of its placeholders
+IDLE_TIMER: Final = "application.gang_idle"
+
+
+# -- the whole-gang gate (X16) ---------------------------------------------------------------------
+
+
+def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
+    """Where the whole gang does not fit at present: the queue, what it has left, what is asked.
+
+    Configured quotas only; what started gangs below are still owed is not free (G8).
+    """
+    whole = app.placeholder_ask
+    if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
+        return None
+    if not app.announced:  # its size is not known in advance (X35)
+        return None
+    for queue in app.queue.lineage[:-1]:
+        for place, limit in queue.limits:
+            left = limit - queue.allocated[place] - queue.promised[place]
+            if place < len(whole) and whole[place] > max(0, left):
+                room = tuple(
+                    top - queue.allocated[at] - queue.promised[at] for at, top in queue.limits
+                )
+                return queue, room, whole
+    return None
+
+
+def may_start(app: Application) -> bool:
+    """Whether the gang may place its first placeholder; if not, it waits at the queue in question."""
+    closed = gate(app)
+    if closed is None:
+        return True
+    closed[0].gated[app] = None
+    app.gated = True
+    app.partition.refresh(app)
+    return False
+
+
+# -- placeholders ----------------------------------------------------------------------------------
+
+
+def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
+    """The task group of this name, which its first placeholder ask makes known (G23)."""
+    group = app.task_groups.get(name)
+    if group is None:
+        group = app.task_groups[name] = TaskGroup(name, vector)
+    return group
+
+
+def begin(kernel: Kernel, app: Application) -> None:
+    """X35: with its first placeholder ask an application is a gang, announced or not. Its time limit is
+    that of its placeholders then (X17), unless it runs already as an ordinary application."""
+    app.placeholder_ask = ()
+    if not app.started:
+        app.run_limit = 0
+    if app.state in app_life.GATHERS:
+        watch_idle(kernel, app)
+
+
+def expect(ask: Ask, number: int) -> None:
+    """``number`` more placeholders are asked for (negative: fewer). Without placeholderAsk the gang is
+    the sum of all placeholder asks (X35)."""
+    app = ask.app
+    group = task_group_of(app, ask.task_group, ask.vector)
+    group.count += number
+    group.pending += number
+    enlarge(app, ask.vector, number)
+
+
+def enlarge(app: Application, vector: Vector, number: int) -> None:
+    """X35: a gang without placeholderAsk grows or shrinks by ``number`` placeholders."""
+    if app.announced:
+        return
+    held = app.holding
+    more = tuple([value * number for value in vector])
+    app.placeholder_ask = plus(app.placeholder_ask or (), more)
+    if app.holding != held:  # X9
+        app.partition.refresh(app)
+
+
+def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
+    """A placeholder was allocated (or recovered): the timer, the promise, and perhaps the start."""
+    app = placeholder.ask.app
+    app.task_groups[placeholder.ask.task_group].landed(placeholder)
+    if not app.gang_started:
+        app.gang_started = True
+        if app.gated:  # recovered: the gate does not apply any more
+            app.gated = False
+            for queue in app.queue.lineage:
+                queue.gated.pop(app, None)
+            app.partition.refresh(app)
+    if app.state in app_life.GATHERS and app not in app.queue.admitted:
+        for queue in app.queue.lineage:
+            queue.admitted[app] = None
+        app.partition.admission_changed(app.queue)
+        app.partition.refresh(app)
+    if app.placeholder_timer is None and app.placeholder_timeout > 0:
+        if app.state in app_life.BEFORE_RUNNING | app_life.GIVES_BACK_ON_TIMEOUT:  # X25
+            app.placeholder_timer = kernel.timers.start(
+                kernel.now, app.placeholder_timeout, "application.placeholder", app
+            )
+    accounting.owe(app)
+    run_if_complete(kernel, app)
+    app.partition.offer_replacements(app)
+
+
+def only_gathers(app: Application) -> bool:
+    """Whether nothing follows from one more placeholder, unless it completes the gang: the gang has
+    started, nobody waits for what is promised to it, and no member waits for a placeholder."""
+    return (
+        app.gang_started
+        and app in app.queue.admitted
+        and (app.placeholder_timer is not None or not app.placeholder_timeout)
+        and all(group.placeholder for group in app.groups.values())
+        and not any(queue.gated for queue in app.queue.lineage)
+    )
+
+
+def missing(app: Application, need: Need) -> int:
+    """How many more placeholders of this size it takes, at least, until the gang is complete."""
+    assert app.placeholder_ask is not None
+    sizes, have, most = dict(need), app.gathered, 0
+    for at, value in enumerate(app.placeholder_ask):
+        if (short := value - (have[at] if at < len(have) else 0)) > 0:
+            if not sizes.get(at):
+                return _NEVER
+            most = max(most, -(-short // sizes[at]))
+    return most
+
+
+def run_if_complete(kernel: Kernel, app: Application) -> None:
+    """G21: a gang stays Accepted until it has all its placeholders, and runs then (S5)."""
+    if app.state in app_life.GATHERS and app.gang_complete:
+        kernel.fire(APPLICATION, app, app_life.RUN)
+
+
+def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
+    """A placeholder left the books. If nobody replaced it, real asks go the normal way for it."""
+    app = placeholder.ask.app
+    group = app.task_groups[placeholder.ask.task_group]
+    group.take(placeholder)
+    group.allocated -= 1
+    for timer in placeholder.timers:
+        timer.cancel()
+    if replaced:
+        group.replaced += 1
+    else:
+        group.timed_out += 1
+        app.lost = plus(app.lost, placeholder.vector)
+    # while it still gathers, the timer is the only way out for a gang that lost them all (V7)
+    gathers = app.state in app_life.BEFORE_RUNNING
+    if not app.placeholders and not gathers and app.placeholder_timer is not None:
+        app.placeholder_timer.cancel()
+        app.placeholder_timer = None
+    accounting.owe(app)
+    app.partition.offer_replacements(app)
+
+
+# -- giving allocations back -----------------------------------------------------------------------
+
+
+def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
+    """Ask the resource manager for an allocation back. One that is on its way back stays so (R5)."""
+    if allocation.state != life.ALLOCATED:
+        return
+    allocation.reason = reason
+    allocation.message = text
+    if allocation.ask.placeholder:
+        app = allocation.ask.app
+        group = app.task_groups[allocation.ask.task_group]
+        group.take(allocation)
+        if not group.available:
+            app.partition.offer_replacements(app)
+    kernel.fire(ALLOCATION, allocation, life.RELEASE)
+
+
+# -- timeouts --------------------------------------------------------------------------------------
+
+
+def timed_out(kernel: Kernel, app: Application) -> None:
+    """The placeholder timer fired (G45, X38). A gang that has lost all its placeholders and still waits
+    for more starts its timer anew with the next one."""
+    app.placeholder_timer = None
+    waits = any(group.pending for group in app.task_groups.values())
+    if app.state in app_life.GATHERS and waits and not app.placeholders:
+        return
+    fail_gang(kernel, app)
+
+
+def fail_gang(kernel: Kernel, app: Application) -> None:
+    """The gang's time is over; its state and style decide what follows."""
+    kernel.fire(APPLICATION, app, app_life.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
+
+
+def watch_idle(kernel: Kernel, app: Application) -> None:
+    """A gang in Accepted is looked at after its placeholder timeout, whether anything can still come of
+    it (V7). It may last for ever only if its resource manager said so (X17)."""
+    patience = app.placeholder_timeout
+    if app.gang_over:
+        patience = patience or kernel.options.placeholder_timeout
+    if app.is_gang and patience:
+        others = []
+        for each in app.timers:
+            if each.name == IDLE_TIMER:
+                each.cancel()
+            else:
+                others.append(each)
+        timer = kernel.timers.start(kernel.now, patience, IDLE_TIMER, app)
+        app.timers = (*others, timer)
+
+
+def looked_idle(kernel: Kernel, app: Application) -> None:
+    """A gang that has sent no placeholder asks fails, as one that does not get its placeholders. One that
+    has nothing left after a Soft timeout waits for a last ask, and completes. Any other goes on."""
+    if app.state not in app_life.GATHERS:
+        return
+    if app.gang_over:
+        if not app.asks and not app.allocations and not app.placeholders:
+            kernel.fire(APPLICATION, app, app_life.WAIT)
+            return
+    elif not app.placeholders and not any(g.pending for g in app.task_groups.values()):
+        fail_gang(kernel, app)
+        return
+    watch_idle(kernel, app)
+
+
+def waited_too_long(kernel: Kernel, app: Application) -> None:
+    """S3: the queue limits how long a gang may wait without a single placeholder."""
+    if app.state in app_life.GATHERS and not app.gang_started:
+        fail_gang(kernel, app)

@@ -1,0 +1,238 @@
+"""Limits of users and groups: who is counted where, and who has to wait (2.5).
+
+An application is bound to the account of its user and to that of one of the user's groups, for life.
+From its first allocation on it counts as running there, until it has nothing left to do. What it
+holds is written to its ledgers by ``books``, checks or no checks: a recovered allocation may exceed a
+limit (2.11), and a lowered limit takes nothing away.
+
+Every change of what accounts know goes through the functions here and ``books.hold`` and
+``books.return_quota``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.model.account import WILDCARD, Account, Holding, Ledger
+from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.resources import add
+from quadriga.core.ordering.lanes import LimitLane
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.shapes import Shape
+
+__all__ = [
+    "applications_by_group",
+    "bind",
+    "count",
+    "forget",
+    "full",
+    "group_of",
+    "held_back",
+    "holding",
+    "names",
+    "rebind",
+    "release",
+    "short",
+]
+
+
+# -- whose it is -----------------------------------------------------------------------------------
+
+
+def group_of(app: Application) -> str:
+    """The group that the application counts for, or an empty text.
+
+    From its queue upwards: the first group with a limit there, in the order of the configuration,
+    that the user is in; else the wildcard, where there is one; else the same one queue further up.
+    """
+    own = frozenset(app.groups_of_user)
+    for queue in app.queue.lineage:
+        named = next((name for name in queue.group_limits if name in own), "")
+        if named or WILDCARD in queue.group_limits:
+            return named or WILDCARD
+    return ""
+
+
+def bind(app: Application) -> None:
+    """The application is new: it counts for its user and for one group from now on."""
+    partition = app.partition
+    app.user_account = _account(partition.users, app.user, is_group=False)
+    group = group_of(app)
+    app.group_account = _account(partition.groups, group, is_group=True) if group else None
+    _open_ledgers(app)
+
+
+def release(app: Application) -> None:
+    """The application has ended. Accounts and ledgers that nobody needs are forgotten."""
+    if isinstance(app.above, LimitLane):
+        app.above.leave()
+    partition = app.partition
+    for ledger in app.ledgers:
+        ledger.bound -= 1
+        if not ledger.bound:
+            del ledger.account.ledgers[ledger.queue.path]
+    app.ledgers = app.limiting = app.user_limits = app.group_limits = ()
+    for account, accounts in (
+        (app.user_account, partition.users),
+        (app.group_account, partition.groups),
+    ):
+        if account is not None:
+            del account.applications[app]
+            if not account.applications:
+                del accounts[account.name]
+
+
+def rebind(partition: Partition) -> None:
+    """The limits have changed: everything about them is made anew from what applications hold.
+
+    An application that has never held anything may find another group; all others keep theirs.
+    """
+    apps = list(partition.applications.values())
+    grants = any(queue.user_limits or queue.group_limits for queue in partition.queues())
+    if not grants and not any(app.limiting or app.group_account for app in apps):
+        return
+    for app in apps:
+        app.block(EVERY_BIT)
+        app.above = None
+    for leaf in partition.leaves():
+        leaf.limited = ()
+    for account in (*partition.users.values(), *partition.groups.values()):
+        account.ledgers.clear()
+        account.applications.clear()
+    partition.short_ledgers.clear()
+    used = {app: app.group_account for app in apps if any(app.max_allocated)}
+    partition.groups = {group.name: group for group in used.values() if group is not None}
+    for app in apps:
+        if app in used:
+            _open_ledgers(app)
+        else:
+            bind(app)
+        for ledger in app.ledgers:
+            add(ledger.usage, app.allocated)
+            add(ledger.usage, app.allocated_placeholder)
+            if app.counted:
+                ledger.running[app] = None
+    for app in apps:
+        partition.refresh(app)
+
+
+def _account(accounts: dict[str, Account], name: str, *, is_group: bool) -> Account:
+    found = accounts.get(name)
+    if found is None:
+        found = accounts[name] = Account(name, is_group=is_group)
+    return found
+
+
+def _open_ledgers(app: Application) -> None:
+    user, group = app.user_account, app.group_account
+    assert user is not None
+    user.applications[app] = None
+    of_user = user.write_to(app.queue)
+    of_group: tuple[Ledger, ...] = ()
+    if group is not None:
+        group.applications[app] = None
+        of_group = group.write_to(app.queue)
+    app.ledgers = of_user + of_group
+    for ledger in app.ledgers:
+        ledger.bound += 1
+    app.usage_book, *more = (ledger.usage for ledger in app.ledgers)
+    app.more_books = tuple(more)
+    app.user_limits = tuple(ledger for ledger in of_user if ledger.limit is not None)
+    app.group_limits = tuple(ledger for ledger in of_group if ledger.limit is not None)
+    app.limiting = app.user_limits + app.group_limits
+
+
+# -- applications that count -----------------------------------------------------------------------
+
+
+def count(app: Application) -> None:
+    """The application got its first allocation: it is running, as far as its ledgers know."""
+    app.counted = True
+    _tell_link(app, removed=False)
+    for ledger in app.ledgers:
+        ledger.running[app] = None
+
+
+def forget(app: Application) -> None:
+    """The application has nothing left to do: it counts no longer."""
+    app.counted = False
+    _tell_link(app, removed=True)
+    app.partition.news += 1
+    for ledger in app.ledgers:
+        del ledger.running[app]
+    for ledger in app.limiting:
+        ledger.left()
+
+
+def _tell_link(app: Application, *, removed: bool) -> None:
+    log, group = app.partition.rm.events, app.group_account
+    if log is not None and group is not None:
+        producers.group_linked(log, group.name, app, removed=removed)
+
+
+# -- who has to wait -------------------------------------------------------------------------------
+
+
+def full(app: Application) -> Ledger | None:
+    """The first ledger that does not admit the application, if it still needs to be admitted."""
+    lane = app.above
+    if isinstance(lane, LimitLane) and lane.entering and not app.counted:
+        return next((ledger for ledger in app.limiting if not ledger.admits()), None)
+    return None
+
+
+def short(app: Application, shape: Shape) -> Ledger | None:
+    """The first ledger that has no room for one more allocation of this shape (5.6 step 3)."""
+    return next((ledger for ledger in app.limiting if not ledger.has_room(shape)), None)
+
+
+def held_back(app: Application, shape: Shape) -> bool:
+    """Whether a limit has no place for the application, or no room for the shape; then all who
+    share that limit wait until it has (5.6)."""
+    lane = app.above
+    assert isinstance(lane, LimitLane)
+    ledger = full(app)
+    if ledger is not None:
+        ledger.run_full(lane.lanes if ledger.account.is_group else lane)
+        return True
+    ledger = short(app, shape)
+    if ledger is not None:
+        ledger.run_short(shape, lane.lanes if ledger.account.is_group else lane)
+        return True
+    return False
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def names(partition: Partition, *, groups: bool = False) -> list[str]:
+    """The users (or groups) that have an application here or a limit of their own, by name."""
+    found = set(partition.groups if groups else partition.users)
+    for queue in partition.queues():
+        found.update(queue.group_limits if groups else queue.user_limits)
+    if not groups:  # the wildcard is no user; of groups it is the account of all others
+        found.discard(WILDCARD)
+    return sorted(found)
+
+
+def holding(partition: Partition, name: str, *, group: bool = False) -> Holding:
+    """What a user (or a group) holds and may hold, from root down. Raises ``KeyError``."""
+    account = (partition.groups if group else partition.users).get(name)
+    if account is None:
+        if name not in names(partition, groups=group):
+            raise KeyError(name)
+        account = Account(name, is_group=group)
+    return account.holding(partition.root)
+
+
+def applications_by_group(account: Account) -> Iterator[tuple[Application, str]]:
+    """The user's running applications by id, each with the group that it counts for, or an empty
+    text (2.14)."""
+    for app in sorted(account.applications, key=lambda app: app.app_id):
+        if app.counted:
+            yield app, app.group_account.name if app.group_account is not None else ""

@@ -1,0 +1,92 @@
+"""The walk down the tree, and what stands in its way (5.3, 5.6).
+
+From root along the best child for any want that can be served (see ``order.ranking``), so it ends at
+the ask that a full sort of queues, applications and asks would have found. What then turns out not
+to be possible is remembered where it failed; the next walk does not come by there.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from quadriga.core.events import producers
+from quadriga.core.model.demand import EVERY_BIT, Level
+from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
+from quadriga.si.answers import UNANSWERED
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.shapes import Shape
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["descend", "leave_out", "node_for", "out_of_quota"]
+
+
+def descend(partition: Partition, able: int) -> tuple[Application, AskGroup, int] | None:
+    """Down the best child of every level to the group whose ask is next in order, and for which of
+    these bits nothing above stops it."""
+    level: Any = partition.root
+    able &= level.offered
+    if not able:
+        return None
+    while not level.is_application:
+        able &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
+        level = level.best(able)
+    if level.limiting and level.above is not None:
+        able &= ~level.above.stops()
+    group: AskGroup = level.best(able)
+    return level, group, able
+
+
+def out_of_quota(app: Application, shape: Shape) -> Queue | None:
+    """The lowest queue above the application whose quota has no room for the shape."""
+    for queue in app.queue.lineage:
+        if queue.limits and not queue.has_room(shape):
+            return queue
+    return None
+
+
+def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
+    """The first node in order that fits and that the resource manager's predicates accept.
+
+    Where no node fits the shape is no longer among those that the board has nodes for.
+    """
+    assert ask.group is not None
+    shape = ask.group.shape
+    best = partition.board.best(shape)
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    if predicate is None or best is None:
+        return best
+    refused: dict[str, int] = {}
+    nodes = partition.board.in_order(shape)
+    allowed = first_allowed(predicate, ask, nodes)
+    if allowed is not None:
+        return allowed
+    for place, node in enumerate(nodes):
+        reason = predicate(ask.ask_key, node.node_id, True)
+        if reason is None:
+            return node
+        if reason is UNANSWERED:
+            look_ahead(predicate, ask, islice(nodes, place + 1, None))
+            return None
+        refused[reason] = refused.get(reason, 0) + 1
+    if (log := partition.rm.events) is not None:
+        producers.refused_by_predicates(log, ask, refused)
+    return None
+
+
+def leave_out(partition: Partition, level: Level, bits: int) -> None:
+    """Nobody comes by here for these bits in the rest of the round."""
+    bits &= ~level.blocked
+    level.block(bits)
+
+    def bring_back() -> None:
+        if level.blocked != EVERY_BIT:
+            level.unblock(bits)
+
+    partition.left_out.append(bring_back)

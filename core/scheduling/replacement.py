@@ -1,0 +1,395 @@
+"""A gang member takes over a placeholder of its task group (G27 to G33).
+
+That takes two steps. First one placeholder is asked back and the real ask is parked with its future
+allocation, which is planned for the placeholder's node or for another one (X18); nothing is freed.
+When the resource manager confirms, both change places in one update of all books (G31), and only then
+is the real allocation announced (G33).
+
+A member that is larger than every placeholder of its group takes over one of them as well. What it
+needs beyond that placeholder's place is held for it from the plan on (X37). No member lands on a
+draining node that it does not require; where no other node has room when its placeholder is gone, the
+ask stays parked, with its quota, until there is one (X39).
+"""
+
+from __future__ import annotations
+
+from itertools import islice, zip_longest
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.events import producers
+from quadriga.core.model import accounting, usage
+from quadriga.core.model.allocation import Allocation, next_uuid
+from quadriga.core.model.resources import Vector, covers
+from quadriga.core.model.shapes import Shape
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.remote_predicates import Crowded, awaited, look_ahead
+from quadriga.core.scheduling import reservation
+from quadriga.core.scheduling.gang import placeholder_gone, release
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK
+from quadriga.fsm import allocation as life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import ask as ask_life
+from quadriga.si import TerminationType
+from quadriga.si.answers import UNANSWERED
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.task_group import TaskGroup
+
+__all__ = ["confirm_replacement", "fits_after", "land", "look_again", "replace", "unplan"]
+
+#: looked up once: the enumeration's attributes are slow
+_REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
+
+
+# -- the plan ----------------------------------------------------------------------------------------
+
+
+def replace(kernel: Kernel, ask: Ask) -> bool:
+    """Find a placeholder that the ask can take over and ask for it back (G27, G28, X18).
+
+    ``False``: nothing was found, and the ask has been set aside, or goes the normal way, until
+    something changes.
+    """
+    app = ask.app
+    group = app.task_groups[ask.task_group]
+    predicate = kernel.predicates.get(app.partition.rm.rm_id)
+    first: Allocation | None = None
+    for placeholder in group.available:
+        if placeholder.vector != ask.vector and not covers(placeholder.vector, ask.vector):
+            continue
+        first = first or placeholder
+        node = placeholder.node
+        if not (node.open or _takes(node, ask)):
+            continue
+        said = predicate and predicate(ask.ask_key, node.node_id, False)
+        if said is None:
+            _plan(kernel, ask, placeholder, node)
+            return True
+        if said is UNANSWERED:
+            return _wait_for_answers(kernel, ask, group)
+    if first is None:
+        return _replace_smaller(kernel, ask, group)
+    other, _ = _free_node(kernel, ask)
+    if other is None:
+        app.partition.set_aside(ask)
+        return False
+    _plan(kernel, ask, first, other)
+    return True
+
+
+def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
+    """Every placeholder of the group is smaller than the ask: take over the one whose node has room for
+    the ask once it is gone, else the oldest if another node has (X37)."""
+    partition = ask.app.partition
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    within: dict[Vector, bool] = {}
+    oldest: Allocation | None = None
+    refused = False
+    for placeholder in group.available:
+        size = placeholder.vector
+        if size not in within:
+            within[size] = _has_quota(ask, _beyond(size, ask.vector))
+        if not within[size]:
+            continue
+        oldest = oldest or placeholder
+        node = placeholder.node
+        if not _takes(node, ask) or not fits_after(ask, placeholder):
+            continue
+        said = predicate and predicate(ask.ask_key, node.node_id, False)
+        if said is None:
+            _plan(kernel, ask, placeholder, node)
+            return True
+        if said is UNANSWERED:
+            return _wait_for_answers(kernel, ask, group)
+        refused = True
+    if oldest is not None:
+        other, asked = _free_node(kernel, ask)
+        if other is not None:
+            _plan(kernel, ask, oldest, other)
+            return True
+        if refused or asked:  # predicates stand in the way of this ask, not of others like it
+            partition.set_aside(ask)
+            return False
+    alike = ask.group
+    assert alike is not None
+    alike.outgrown, alike.retries = True, False
+    partition.outgrown[alike] = partition.version
+    partition.refresh_group(alike)
+    return False
+
+
+def _wait_for_answers(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
+    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    look_ahead(predicate, ask, map(attrgetter("node"), group.available), allocate=False)
+    ask.app.partition.set_aside(ask)
+    return False
+
+
+def _takes(node: Node, ask: Ask) -> bool:
+    """X39: a draining node takes nobody new but asks that require it."""
+    return node.open or ask.required_node == node.node_id
+
+
+def fits_after(ask: Ask, placeholder: Allocation) -> bool:
+    """Whether the placeholder's node has room for the ask once the placeholder is gone."""
+    node, size = placeholder.node, placeholder.vector
+    if node.reservation is not None and node.reservation.ask is not ask:
+        return False
+    for place, value in enumerate(ask.vector):
+        back = size[place] if place < len(size) else 0
+        if value and node.available[place] + back < value:
+            return False
+    return True
+
+
+def _beyond(size: Vector, vector: Vector) -> Vector:
+    """What the vector needs beyond this size, by type."""
+    return tuple([max(0, value - have) for have, value in zip_longest(size, vector, fillvalue=0)])
+
+
+def _has_quota(ask: Ask, more: Vector) -> bool:
+    """Whether so much more is within all quotas and limits of the ask."""
+    app = ask.app
+    shape = Shape(0, more, "")
+    return all(
+        shape.stays_within(queue.limits, queue.allocated) for queue in app.queue.lineage
+    ) and (all(shape.stays_within(ledger.resources, ledger.usage) for ledger in app.limiting))
+
+
+def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
+    """The first node in order that has room for the ask and that the predicates accept; and whether
+    they were asked about any."""
+    partition, group = ask.app.partition, ask.group
+    assert group is not None
+    board, shape = partition.board, group.shape
+    if kernel.predicates.get(partition.rm.rm_id) is None:
+        return (board.best(shape) if board.able & shape.place else None), False
+    board.watch(shape)
+    return _first_accepted(kernel, ask, board.in_order(shape))
+
+
+def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node | None, bool]:
+    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    for place, node in enumerate(nodes):
+        said = predicate and predicate(ask.ask_key, node.node_id, True)
+        if said is None:
+            return node, True
+        if said is UNANSWERED:
+            look_ahead(predicate, ask, islice(nodes, place + 1, None))
+            return None, True
+    return None, bool(nodes)
+
+
+def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
+    """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
+    app = ask.app
+    log = app.partition.rm.events
+    real = Allocation(ask, next_uuid(ask), node, kernel.now)
+    real.partner, placeholder.partner = placeholder, real
+    ask.planned = real
+    accounting.unexpect(ask, 1)
+    reservation.cancel_all_of(app.partition, ask)
+    app.partition.leave(ask)
+    kernel.fire(ASK, ask, ask_life.PARK)
+    if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
+        accounting.claim(real, more)
+        if log is not None:
+            producers.placeholder_too_small(log, placeholder, ask)
+    if node is not placeholder.node:
+        accounting.use_node(real)
+        if log is not None:
+            producers.node_taken(log, real)
+    elif real.growth:
+        accounting.widen(real)
+    text = f"replacing allocation with UUID: {real.uuid}"
+    release(kernel, placeholder, life.REPLACEMENT, text)
+
+
+def look_again(partition: Partition) -> None:
+    """Something has changed since the members of these groups were larger than what a placeholder's
+    place and the free room make together: look once more."""
+    for group, version in list(partition.outgrown.items()):
+        if version != partition.version:
+            del partition.outgrown[group]
+            group.retries = True
+            partition.refresh_group(group)
+
+
+# -- the plan falls through ----------------------------------------------------------------------------
+
+
+def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
+    """Take a planned allocation back; its ask waits again, or is over with it (X18, X28)."""
+    ask = real.ask
+    _leave_node(kernel, real)
+    if real.growth:
+        accounting.disclaim(real)
+    if (placeholder := real.partner) is not None:
+        placeholder.partner = real.partner = None
+    ask.app.partition.stranded.pop(real, None)
+    ask.planned = None
+    kernel.fire(ALLOCATION, real, life.DISCARD)
+    if again:
+        kernel.fire(ASK, ask, ask_life.UNPARK)
+        accounting.expect(ask, 1)
+        reservation.wait_again(kernel, ask)
+
+
+def _leave_node(kernel: Kernel, real: Allocation) -> None:
+    """The planned allocation gives up what it holds of a node, if it does."""
+    if real not in real.node.allocations:
+        return
+    if real.partner is not None and real.partner.node is real.node:
+        accounting.narrow(real)
+        return
+    accounting.free_node(real)
+    if (log := real.ask.app.partition.rm.events) is not None:
+        producers.node_released(log, real)
+
+
+# -- the confirmation ----------------------------------------------------------------------------------
+
+
+def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation | None:
+    """The placeholder is gone: the real allocation takes its place (G30, G31, G33).
+
+    Returns the real allocation, or ``None`` where nobody waits for the place any more (X28), or where
+    the node drains and no other one has room (X39).
+    """
+    app = placeholder.ask.app
+    real = placeholder.partner
+    log = app.partition.rm.events
+    kernel.fire(ALLOCATION, placeholder, life.CONFIRM)
+    app.released += 1
+    if real is None:
+        accounting.free_node(placeholder)
+        accounting.give_up(placeholder)
+        usage.ended(placeholder, kernel.now)
+        if log is not None:
+            producers.ended(log, placeholder, _REPLACED)
+        placeholder_gone(kernel, placeholder, replaced=False)
+        return None
+    lands = real.node.open or _takes(real.node, real.ask) or _move(kernel, real)
+    placeholder.partner = real.partner = None
+    if lands and real.node is placeholder.node:
+        accounting.swap_on_node(placeholder, real)
+    else:
+        accounting.free_node(placeholder)
+    first = not app.allocations
+    accounting.replace_in_books(placeholder, real, lands=lands)
+    usage.ended(placeholder, kernel.now)
+    app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
+    if not lands:
+        app.partition.stranded[real] = app.partition.version
+        if log is not None:
+            producers.ended(log, placeholder, _REPLACED)
+        placeholder_gone(kernel, placeholder, replaced=True)
+        return None
+    _settle(kernel, real)
+    placeholder_gone(kernel, placeholder, replaced=True)
+    _run(kernel, real, first=first)
+    if log is not None:
+        producers.replaced(log, placeholder, real)
+    kernel.outbox.allocated((real,))
+    return real
+
+
+def _settle(kernel: Kernel, real: Allocation) -> None:
+    """The planned allocation is one now, and its ask is served."""
+    ask = real.ask
+    ask.planned = None
+    real.created = kernel.now
+    kernel.fire(ALLOCATION, real, life.ALLOCATE)
+    kernel.fire(ASK, ask, ask_life.ALLOCATE)
+    ask.pending -= 1
+    if ask.pending:
+        reservation.wait_again(kernel, ask)
+    else:
+        del ask.app.asks[ask.ask_key]
+        ask.app.partition.unhinted.pop(ask, None)
+
+
+def _run(kernel: Kernel, real: Allocation, *, first: bool) -> None:
+    """What the application makes of a member that is there."""
+    app = real.ask.app
+    if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
+        kernel.fire(APPLICATION, app, app_life.RESUMED)
+    if app.state in app_life.RUNS_ON_ALLOCATION and not APPLICATION.idles(app.state, app_life.RUN):
+        kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
+
+
+# -- members whose node drains (X39) -------------------------------------------------------------------
+
+
+def _move(kernel: Kernel, real: Allocation) -> bool:
+    """The node that was planned drains: plan another one that has room, if there is one; that of the
+    placeholder, which is about to go, before others."""
+    placeholder = real.partner
+    assert placeholder is not None
+    _leave_node(kernel, real)
+    if _swaps(kernel, real, placeholder):
+        real.node = placeholder.node
+        return True
+    node, _ = _open_node(kernel, real)
+    if node is None or node is placeholder.node:
+        return False
+    _move_to(kernel, real, node)
+    return True
+
+
+def _swaps(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
+    """Whether the planned allocation can take the place of its placeholder."""
+    ask, node = real.ask, placeholder.node
+    if not _takes(node, ask):
+        return False
+    if real.growth and not fits_after(ask, placeholder):
+        return False
+    predicate = kernel.predicates.get(node.partition.rm.rm_id)
+    return predicate is None or predicate(ask.ask_key, node.node_id, False) is None
+
+
+def _move_to(kernel: Kernel, real: Allocation, node: Node) -> None:
+    real.node = node
+    accounting.use_node(real)
+    if (log := real.ask.app.partition.rm.events) is not None:
+        producers.node_taken(log, real)
+
+
+def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
+    """As ``_free_node``, for a parked ask; and whether an answer of the predicates is not there yet."""
+    ask = real.ask
+    board = ask.app.partition.board
+    if not board.nodes:
+        return None, False
+    nodes = board.in_order(Shape(0, real.vector, ask.required_node))
+    try:
+        node, _ = _first_accepted(kernel, ask, nodes)
+    except Crowded:
+        return None, True
+    return node, node is None and awaited(kernel, ask)
+
+
+def land(kernel: Kernel, partition: Partition) -> None:
+    """Members whose placeholder is gone and whose node drains get a node that has room by now."""
+    has_predicate = partition.rm.rm_id in kernel.predicates
+    for real, version in list(partition.stranded.items()):
+        if version == partition.version and not has_predicate:
+            continue
+        node, awaits = _open_node(kernel, real)
+        if node is None:
+            partition.stranded[real] = -1 if awaits else partition.version
+            continue
+        del partition.stranded[real]
+        app = real.ask.app
+        first = not app.allocations
+        _move_to(kernel, real, node)
+        accounting.take_what_is_claimed(real)
+        _settle(kernel, real)
+        _run(kernel, real, first=first)
+        if (log := partition.rm.events) is not None:
+            producers.allocated(log, (real,))
+        kernel.outbox.allocated((real,))

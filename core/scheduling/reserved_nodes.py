@@ -1,0 +1,182 @@
+"""Asks that have a node reserved come first of all (5.8).
+
+Theirs is the order of queues, then of the submission of applications, then of asks. For each
+application first the reserved nodes are tried that may have gained room, then any other node. A
+reservation that led to nothing is not looked at again until something has changed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from quadriga.core.model.queue import LeafQueue, goes_before
+from quadriga.core.model.shapes import ELSEWHERE, WOKEN
+from quadriga.core.preemption.required_node import preempt_on_required_node
+from quadriga.core.scheduling import gang, limits, reservation
+from quadriga.core.scheduling.allocating import allocate
+from quadriga.core.scheduling.next_ask import node_for, out_of_quota
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.demand import Level
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.runtime.kernel import Kernel
+    from quadriga.core.scheduling.reservation import Reservation
+
+__all__ = ["serve_reserved"]
+
+
+def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
+    """Allocate the first reservation that can be used now, there or elsewhere."""
+    while True:
+        own = _first_woken(partition)
+        other, able = _first_elsewhere(partition)
+        if own is None and other is None:
+            return False
+        if own is not None and (other is None or own is other or _comes_before(own, other)):
+            for each in sorted(partition.woken.of(own), key=_order):
+                if each in partition.woken:
+                    partition.woken.discard(each)
+                    if _use(kernel, partition, each):
+                        return True
+        elif other is not None and _use_elsewhere(kernel, partition, other, able):
+            return True
+
+
+def _first_woken(partition: Partition) -> Application | None:
+    """The first application of which a reserved node may have gained room."""
+    queue = partition.root
+    if not queue.offered & WOKEN:
+        return None
+    while not queue.leaf:
+        queue = queue.best(WOKEN)
+    return partition.woken.first_in(queue)
+
+
+def _comes_before(one: Application, other: Application) -> bool:
+    """By their queues, from the top down (5.4), and in one queue by their submission."""
+    if one.queue is not other.queue:
+        paths = zip(reversed(one.queue.lineage), reversed(other.queue.lineage), strict=False)
+        for left, right in paths:
+            if left is not right:
+                return goes_before(left, right)
+    return one.seq < other.seq
+
+
+def _order(each: Reservation) -> tuple[int, int, str]:
+    return -each.ask.priority, each.ask.seq, each.node.node_id
+
+
+# -- on the reserved node --------------------------------------------------------------------------
+
+
+def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
+    ask = each.ask
+    app, group = ask.app, ask.group
+    if group is None or not group.bits or app.blocked:
+        return False
+    shape = group.shape
+    fits = shape.fits(each.node.available)
+    if not fits and not ask.required_node:  # who has to go there is asked within the quotas only
+        return False
+    if (
+        app.shut_out
+        or limits.full(app) is not None
+        or limits.short(app, shape) is not None
+        or out_of_quota(app, shape) is not None
+    ):
+        partition.stalled[each] = None
+        return False
+    if group.placeholder and not app.gang_started and not gang.may_start(app):
+        return False
+    if not fits:
+        preempt_on_required_node(kernel, each)
+        return False
+    if not each.node.open and not ask.required_node:
+        return False
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    if predicate is not None and predicate(ask.ask_key, each.node.node_id, True) is not None:
+        partition.refused[each] = None
+        return False
+    reservation.cancel(partition, each)
+    ask.told = 0  # what it was told of quotas was settled when it got its reservation
+    allocate(kernel, ask, each.node)
+    return True
+
+
+# -- on any other node -----------------------------------------------------------------------------
+
+
+def _first_elsewhere(partition: Partition) -> tuple[Application | None, int]:
+    """The first application with a reservation whose ask some other node may have room for, and the
+    bits that nothing above it stops."""
+    shapes = partition.shapes
+    level: Level = partition.root
+    able = (partition.board.able << ELSEWHERE) & shapes.elsewhere & level.offered
+    while able and not isinstance(level, LeafQueue):
+        level = level.best(able)
+        able &= ~level.blocked
+    if not able:
+        return None, 0
+    assert isinstance(level, LeafQueue)
+    waiting = ((app, bits) for app in level.reserving if (bits := _passed(app, level, able)))
+    return min(waiting, key=lambda pair: pair[0].seq, default=(None, 0))
+
+
+def _passed(app: Application, leaf: LeafQueue, able: int) -> int:
+    """Those of the bits that nothing between the application and its leaf stops."""
+    able &= app.mask
+    level: Level | None = app
+    while able and level is not None and level is not leaf:
+        able &= ~level.blocked
+        level = level.above
+    return able
+
+
+def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able: int) -> bool:
+    """Give the application's first ask with a reservation, for which there is another node, that
+    node; the reserved one is free again (5.8)."""
+    groups = (group for group in app.groups.values() if group.bits & able)
+    group = min(groups, key=lambda each: each.key_for(able))
+    shape = group.shape
+    if app.limiting and limits.held_back(app, shape):
+        return False
+    short = out_of_quota(app, shape)
+    if short is not None:
+        short.run_short(shape)
+        return False
+    if group.placeholder and not app.gang_started and not gang.may_start(app):
+        return False
+    for ask in list(islice(_having(group), group.reserved)):  # so many have, at most
+        node = node_for(kernel, partition, ask)
+        if node is not None:
+            own = next(r for r in app.reservations if r.ask is ask)
+            reservation.cancel(partition, own)
+            allocate(kernel, ask, node)
+            return True
+        if not partition.board.able & shape.place:  # no node has room for any of them
+            return False
+    _rest(partition, group)  # predicates have refused them all
+    return False
+
+
+def _having(group: AskGroup) -> Iterator[Ask]:
+    """Its asks that have a reservation."""
+    for ask in group.asks.values():
+        if ask.reservations:
+            yield ask
+
+
+def _rest(partition: Partition, group: AskGroup) -> None:
+    """Do not look for other nodes for these asks again in this round."""
+    group.rests = True
+    partition.refresh_group(group)
+
+    def bring_back() -> None:
+        group.rests = False
+        partition.refresh_group(group)
+
+    partition.left_out.append(bring_back)

@@ -1,0 +1,132 @@
+"""What keeps an ask from being looked at, as the scheduling state SKIPPED (X43).
+
+A shim that reads SKIPPED adds no nodes for the ask: a quota, a limit, the gate or the hold of a gang, or
+maxapplications stops it. Each ask is told each of these once. Only a resource manager that wants all
+states is told (``si.schedulingStates``); for others nothing here is ever called.
+
+A walk looks at every group of asks, as the asks of a group are stopped by the same things. It is made in
+short pieces, so that nobody waits for it, and only when something has changed since the last one.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import gang, limits
+from quadriga.fsm import RESOURCE_MANAGER
+from quadriga.fsm import application as app_life
+from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm.table import SECOND
+from quadriga.si import UpdateContainerSchedulingStateRequest
+
+if TYPE_CHECKING:
+    from quadriga.core.model.account import Ledger
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["tell", "watch"]
+
+#: a cause, by which each ask is told once, and the text
+Cause = tuple[str, str]
+
+_SKIPPED = UpdateContainerSchedulingStateRequest.SKIPPED
+#: at most this many groups and asks are looked at in one piece; the next piece comes after this many ns
+_PIECE: Final = 2_000
+_PAUSE: Final = SECOND // 10
+
+
+def watch(kernel: Kernel, partition: Partition) -> None:
+    """Decisions were made: look at what waits a second from now, if anything is different."""
+    if partition.skip_timer is None and partition.version != partition.skip_seen:
+        _start(kernel, partition, kernel.options.inspect_interval)
+
+
+def _start(kernel: Kernel, partition: Partition, wait: int) -> None:
+    partition.skip_timer = kernel.timers.start(kernel.now, wait, "partition.skipped", partition)
+
+
+def tell(kernel: Kernel, partition: Partition) -> None:
+    """One piece of a walk. The next piece follows soon, the next walk when something has changed."""
+    partition.skip_timer = None
+    rm = partition.rm
+    if not (rm.all_states and RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)):
+        partition.skip_walk = None
+        return
+    walk = partition.skip_walk
+    if walk is None:
+        partition.skip_seen = partition.version
+        walk = partition.skip_walk = iter(_in_order(partition))
+    left = _PIECE
+    while left > 0:
+        app = next(walk, None)
+        if app is None:
+            partition.skip_walk = None
+            return
+        if partition.applications.get(app.app_id) is app:
+            for group in list(app.groups.values()):
+                left -= 1 + _tell_group(kernel, app, group)
+    _start(kernel, partition, _PAUSE)
+
+
+def _in_order(partition: Partition) -> list[Application]:
+    """All applications with asks, as they would be served."""
+    found: list[Application] = []
+    for leaf in partition.leaves():
+        apps = [app for app in leaf.apps.values() if app.asks]
+        found += sorted(apps, key=lambda app: app.rank or app.make_rank())
+    return found
+
+
+def _tell_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
+    """Tell the asks of the group that do not know yet what stops them; how many these are."""
+    cause = _of_application(app) or _of_group(app, group) if group.asks else None
+    if cause is None:
+        return 0
+    name, text = cause
+    known = group.skipped.get(name, -1)
+    fresh = list(takewhile(lambda ask: ask.seq > known, reversed(group.asks.values())))
+    if fresh:
+        group.skipped[name] = fresh[0].seq
+        for ask in reversed(fresh):
+            kernel.outbox.container_state(ask, _SKIPPED, text)
+    return len(fresh)
+
+
+def _of_application(app: Application) -> Cause | None:
+    """No application more may start, where it has not started yet."""
+    leaf = app.queue
+    if app.state in app_life.GATHERS and isinstance(leaf, LeafQueue) and app not in leaf.admitted:
+        for queue in leaf.lineage:
+            if not queue.admits():
+                return "maxapplications", f"queue {queue.path} runs as many applications as it may"
+    ledger = limits.full(app)
+    if ledger is not None:
+        return "maxapplications", f"{_whose(ledger)} runs as many applications as allowed"
+    return None
+
+
+def _of_group(app: Application, group: AskGroup) -> Cause | None:
+    if group.placeholder:
+        closed = gang.gate(app)
+        if closed is not None:
+            return "gate", f"queue {closed[0].path} has no room for the whole gang"
+    elif app.holding:
+        return "hold", "it waits until its gang is complete"
+    shape = group.shape
+    if not group.wants() & shape.bits:  # it takes over a placeholder, which needs no quota
+        return None
+    ledger = limits.short(app, shape)
+    if ledger is not None:
+        return "limit", f"the limit of {_whose(ledger)} has no room for it"
+    for queue in app.queue.lineage[:-1]:  # root's quota is what the nodes have
+        if queue.is_short(shape):
+            return "quota", f"the quota of queue {queue.path} has no room for it"
+    return None
+
+
+def _whose(ledger: Ledger) -> str:
+    return f"{ledger.account.kind} {ledger.account.name} in {ledger.queue.path}"
