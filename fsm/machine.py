@@ -7,19 +7,16 @@ in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from transitions import EventData, Machine
 from transitions.core import Event, Transition
 
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.firing import Cell, Step, emit
-from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Row, name_of
-
-if TYPE_CHECKING:
-    from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Info, Row, Within, name_of
 
 __all__ = [
     "Asking",
@@ -37,6 +34,17 @@ __all__ = [
 Deliver = Callable[[Any, tuple[Effect, ...]], Any]
 #: What ``Lifecycle.observe`` calls.
 Taken = Callable[[Row], object]
+
+
+class Owner(Protocol):
+    """What a lean machine needs of the lifecycle that it belongs to."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def timed(self) -> Mapping[str, Within]: ...
+
+    def take(self, entity: Any, trigger: Any, info: Info, /) -> Step: ...
 
 
 class LeanTransition(Transition):
@@ -88,7 +96,7 @@ class LeanMachine(Machine):
     event_cls = LeanEvent
     transition_cls = LeanTransition
     frozen = False
-    lifecycle: Lifecycle
+    lifecycle: Owner
 
     def add_states(self, *library: Any, **options: Any) -> None:
         self._refuse_when_frozen()
