@@ -1,4 +1,4 @@
-"""docs/oracle.md has the table of deliberate differences as the runner has it."""
+"""docs/differences.md has the table of deliberate differences as the runner has it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.oracle.differences import RULES
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "oracle.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 
 
 def test_the_page_lists_exactly_the_rules() -> None:
@@ -16,7 +16,8 @@ def test_the_page_lists_exactly_the_rules() -> None:
         if line.startswith("| ") and line.count("|") == 5
     ]
     assert rows[0] == ("rule", "the Go core", "ours", "how")
-    assert rows[1:] == [(rule.id, rule.theirs, rule.ours, rule.how) for rule in RULES]
+    compared = [row for row in rows[1:] if row[3] != "not compared"]
+    assert compared == [(rule.id, rule.theirs, rule.ours, rule.how) for rule in RULES]
 
 
 def test_every_rule_is_there_once() -> None:

@@ -1,0 +1,149 @@
+"""The documents agree with each other and with the repository: links, anchors, decisions, differences."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
+ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+
+
+class Decision(NamedTuple):
+    """A decision as its file tells it."""
+
+    title: str
+    question: str
+    page: str
+
+
+def pages(repository: Path) -> list[Path]:
+    """All documents that are written by hand or are an index of pictures."""
+    return [*sorted(repository.glob("*.md")), *sorted((repository / "docs").rglob("*.md"))]
+
+
+def prose(path: Path) -> str:
+    """The text of a document without its code blocks."""
+    return CODE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document: explicit ones, and those that are made from headings."""
+    text = prose(path)
+    found = set(ANCHOR.findall(text))
+    for heading in HEADING.findall(text):
+        words = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+        found.add(slug)
+    return found
+
+
+def decisions(repository: Path) -> dict[str, Decision]:
+    """All decisions by id."""
+    found: dict[str, Decision] = {}
+    for path in sorted((repository / "docs" / "decisions").glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        pattern = (
+            r'^<a id="(d\d+)"></a>\n\n## (D\d+)\. (.+)\n\n\*\*(.+)\*\*\n\n[^#*]'
+            if path.name != "README.md"
+            else r"(?!)"
+        )
+        sections = re.findall(pattern, text, re.MULTILINE)
+        if path.name != "README.md":
+            assert len(sections) == len(re.findall("^## ", text, re.MULTILINE)), path.name
+        for anchor, number, title, question in sections:
+            assert anchor == number.lower()
+            assert number not in found, f"{number} is used twice"
+            found[number] = Decision(title, question, path.name)
+    return found
+
+
+def table(path: Path) -> list[list[str]]:
+    """The rows of a document's tables, without headings and rules."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    return rows[1:]
+
+
+def test_links_and_their_anchors_resolve(repository: Path) -> None:
+    broken = []
+    for path in pages(repository):
+        for link in LINK.findall(prose(path)):
+            name, _, anchor = link.partition("#")
+            target = path.parent / name if name else path
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            if not target.exists():
+                broken.append(f"{path.relative_to(repository)}: {link}")
+            elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+                broken.append(f"{path.relative_to(repository)}: {link} (no such anchor)")
+    assert broken == []
+
+
+def test_documents_named_in_the_code_exist(repository: Path, modules: list[Path]) -> None:
+    missing = []
+    for path in modules:
+        for name, anchor in re.findall(
+            r"\b(docs/[\w/-]+\.md)(#[\w-]+)?", path.read_text(encoding="utf-8")
+        ):
+            document = repository / name
+            if not document.is_file() or (anchor and anchor[1:] not in anchors(document)):
+                missing.append(f"{path.relative_to(repository)}: {name}{anchor}")
+    assert missing == []
+
+
+def test_every_decision_is_in_the_index_and_the_reverse(repository: Path) -> None:
+    index = {}
+    for row in table(repository / "docs" / "decisions" / "README.md"):
+        number, question, title, area, differs = row
+        found = re.fullmatch(r"\[(D\d+)\]\(([\w-]+\.md)#(d\d+)\)", number)
+        assert found, number
+        assert found[3] == found[1].lower()
+        assert area.endswith(f"]({found[2]})")
+        assert re.fullmatch(r"yes( \([A-Z]?[\d.]+\))?|no|–", differs), f"{found[1]}: {differs}"
+        assert found[1] not in index, f"{found[1]} is listed twice"
+        index[found[1]] = Decision(title, question, found[2])
+    assert index == decisions(repository)
+    assert list(index) == sorted(index, key=lambda number: int(number[1:]))
+
+
+def test_every_decision_that_differs_is_in_the_table_of_differences(repository: Path) -> None:
+    listed: set[str] = set()
+    rules: set[str] = set()
+    for rule, *_, how in table(repository / "docs" / "differences.md"):
+        link = re.fullmatch(r"\[(D\d+)\]\(decisions/([\w-]+\.md)#(d\d+)\)", rule)
+        assert (link is not None) == (how == "not compared"), rule
+        if link:
+            listed.add(link[1])
+        else:
+            rules.update(rule.split(", "))
+    differing: set[str] = set()
+    for number, *_, differs in table(repository / "docs" / "decisions" / "README.md"):
+        found = re.fullmatch(r"yes \((.+)\)", differs)
+        if found:
+            assert found[1] in rules, f"{number} differs by a rule that is in no row: {found[1]}"
+        elif differs == "yes":
+            differing.add(number.partition("]")[0].strip("["))
+    assert listed == differing
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("Ended applications", "ended-applications"),
+        ("`config show`, and REST", "config-show-and-rest"),
+        ("Order of messages (X8)", "order-of-messages-x8"),
+    ],
+)
+def test_anchors_are_those_that_git_hosts_make(tmp_path: Path, heading: str, anchor: str) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f'# Title\n\n<a id="d1"></a>\n\n## {heading}\n\n```\n# no heading\n```\n')
+    assert anchors(page) == {"title", "d1", anchor}
