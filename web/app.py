@@ -28,7 +28,7 @@ from quadriga.web.ui import WebUI
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
-    from quadriga.web.metrics import ExtraMetrics
+    from quadriga.web.extra_metrics import ExtraMetrics
 
 __all__ = ["create_app"]
 

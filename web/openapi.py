@@ -1,12 +1,11 @@
-"""The OpenAPI document, made from the routes themselves: what is not described cannot be asked.
+"""The OpenAPI document. It is made from the routes themselves, so it describes every operation there is.
 
-``python -m quadriga.web.openapi`` prints it; docs/openapi.json is that text.
+``python -m quadriga.web.print_openapi`` prints it; docs/openapi.json is that text.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any, Final
@@ -153,18 +152,3 @@ def _name(method: str, path: str) -> str:
     words = [each.strip("{}").replace(".", "-") for each in path.removeprefix("/ws/v1").split("/")]
     parts = [part for word in words for part in word.split("-") if part]
     return method.lower() + "".join(part[0].upper() + part[1:] for part in parts)
-
-
-def main() -> None:
-    """Print the document of a server with everything in it."""
-    from quadriga.core.driver.service import SchedulerService
-    from quadriga.core.views import Views
-    from quadriga.web.app import create_app
-
-    service = SchedulerService(manual=True)
-    app = create_app(service, Views(service.scheduler))
-    sys.stdout.write(as_text(document(app.routes)))
-
-
-if __name__ == "__main__":
-    main()

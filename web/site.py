@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
     from quadriga.core.views import Views
     from quadriga.si.access import Access
-    from quadriga.web.metrics import ExtraMetrics
+    from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.reading import Reader
 
 __all__ = ["Site"]
@@ -35,7 +35,7 @@ class Site:
     #: a folder with a built web UI to be served at /
     ui: Path | None = None
     require_token_for_reads: bool = False
-    #: what others measure, for the metrics (``quadriga.web.metrics.ours``)
+    #: what others measure, for the metrics (``quadriga.web.extra_metrics``)
     extra_metrics: Sequence[ExtraMetrics] = ()
     #: names this run of the scheduler (2.16)
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))

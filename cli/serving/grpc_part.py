@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Address, Settings
     from quadriga.core.driver.service import SchedulerService
     from quadriga.si.access import Access
-    from quadriga.web.metrics.ours import Measured
+    from quadriga.web.extra_metrics import Measured
 
 __all__ = ["check_free", "limits_of", "measured", "new_server"]
 

@@ -36,7 +36,7 @@ from quadriga.si.access import Access
 if TYPE_CHECKING:
     from quadriga.cli.serving.settings import Address, Settings
     from quadriga.si.server import Server
-    from quadriga.web.metrics.ours import Measured
+    from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer
 
 __all__ = ["serve"]

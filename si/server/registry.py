@@ -18,9 +18,10 @@ import grpc
 
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Callback
+from quadriga.si.server.channels import ALLOCATION, CALLBACK, SI_CHANNELS
 from quadriga.si.server.driver import DISCONNECT, RECONNECT, SHUTDOWN, Served
 from quadriga.si.server.limits import LONGEST_ID, Limits
-from quadriga.si.server.session import ALLOCATION, CALLBACK, SI_KINDS, Session
+from quadriga.si.server.session import Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.server.streams import Stream
 from quadriga.si.v1.si_pb2 import RegisterResourceManagerRequest
@@ -36,9 +37,9 @@ _FAREWELL = 5.0
 
 
 class Registry:
-    """``waits``: the scheduler waits for predicates, as with a client's clock."""
+    """With ``client_clock`` the scheduler waits for the answers of predicates."""
 
-    def __init__(self, driver: Served, limits: Limits, *, waits: bool) -> None:
+    def __init__(self, driver: Served, limits: Limits, *, client_clock: bool) -> None:
         #: the present registrations by rmID
         self.sessions: dict[str, Session] = {}
         #: the number of the latest registration; higher than any of a server that ran here before
@@ -49,7 +50,7 @@ class Registry:
         self.stopping = False
         self._driver = driver
         self._limits = limits
-        self._waits = waits
+        self._client_clock = client_clock
         #: registrations of one RM are made one after the other; those of others go on meanwhile
         self._registering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -78,7 +79,7 @@ class Registry:
                 loop,
                 self._changed,
                 self._begin,
-                waits=self._waits,
+                client_clock=self._client_clock,
                 in_order=in_order,
             )
             old = self.sessions.get(rm_id)
@@ -142,9 +143,9 @@ class Registry:
         session.wanted.add(kind)
         session.half_closed.discard(kind)
         if older is not None:
-            session.wake(kind)
+            session.mailbox.wake(kind)
             older.end(Ending(Code.ABORTED, "I6", "replaced by a newer stream of its kind"))
-        if received is not None and not session.rewind(kind, received):
+        if received is not None and not session.mailbox.rewind(kind, received):
             ending = _over(
                 "I43", f"what followed message {received} is no longer known: register again"
             )
@@ -173,7 +174,7 @@ class Registry:
             stream.drain()
             return
         session.half_closed.add(stream.kind)
-        if session.half_closed.issuperset(SI_KINDS):
+        if session.half_closed.issuperset(SI_CHANNELS):
             self.spawn(self.leave(session))
 
     async def leave(self, session: Session) -> None:
@@ -211,7 +212,7 @@ class Registry:
             )
         )
         if hello.rmID:
-            session.say(Callback(ready={}))
+            session.mailbox.add_unnumbered(Callback(ready={}))
 
     # -- connected or not ------------------------------------------------------------------------
 
@@ -224,7 +225,7 @@ class Registry:
         """Tell the scheduler whether the RM is connected (I6)."""
         async with session.settling:
             await session.decided()
-            is_there = session.over is None and session.is_whole and session.keeps_up
+            is_there = session.over is None and session.is_whole and session.mailbox.keeps_up
             if self.sessions.get(session.rm_id) is not session or self.stopping:
                 return
             if session.over is not None:

@@ -25,6 +25,7 @@ from quadriga.si.extension.extension_pb2 import (
     UpdateConfigurationResponse,
 )
 from quadriga.si.server.callers import Context, check_may, metadata, number, principal
+from quadriga.si.server.channels import CALLBACK, MESSAGE_OF, RPC_OF, SI_CHANNELS
 from quadriga.si.server.driver import Driver, Served
 from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.neighbours import Strict
@@ -32,10 +33,10 @@ from quadriga.si.server.owner import OneThread
 from quadriga.si.server.rates import Bucket
 from quadriga.si.server.reflected import add_reflection
 from quadriga.si.server.registry import Registry
-from quadriga.si.server.session import CALLBACK, SI_KINDS, Session
+from quadriga.si.server.session import Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.server.stepping import step
-from quadriga.si.server.streams import MESSAGE_OF, RPC_OF, Stream, parse, rm_id_of
+from quadriga.si.server.streams import Stream, parse, rm_id_of
 from quadriga.si.server.tls import Tls
 from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerRequest,
@@ -96,7 +97,7 @@ class Server:
         self._address = address
         self._tls = tls
         self._renewed: grpc.ServerCertificateConfiguration | None = None
-        self.registry = Registry(self._driver, self.limits, waits=client_clock)
+        self.registry = Registry(self._driver, self.limits, client_clock=client_clock)
         self._stepping = asyncio.Lock()
         self._reading = asyncio.Lock()
         #: open streams of each resource manager; those that have not said whose they are: ""
@@ -198,7 +199,7 @@ class Server:
     def _si_handlers(self) -> grpc.GenericRpcHandler:
         handlers: dict[str, Any] = {
             RPC_OF[kind]: grpc.stream_stream_rpc_method_handler(self._stream_of(kind))
-            for kind in SI_KINDS
+            for kind in SI_CHANNELS
         }
         handlers["RegisterResourceManager"] = self._unary(
             RegisterResourceManagerRequest, self._register

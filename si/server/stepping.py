@@ -10,10 +10,11 @@ import grpc
 
 from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import Refusal, StepRequest, StepResponse
+from quadriga.si.server.channels import SI_CHANNELS
 from quadriga.si.server.driver import Driver
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.owner import OneThread
-from quadriga.si.server.session import SI_KINDS, Session
+from quadriga.si.server.session import Session
 from quadriga.si.server.statuses import Ending, of_request
 from quadriga.si.wire import Request
 
@@ -55,14 +56,14 @@ async def step(
         response = await asyncio.shield(asyncio.wrap_future(owner.call(play)))
     except RequestError as error:
         raise of_request(error) from None
-    response.messages.extend(session.order())  # type: ignore[arg-type]
+    response.messages.extend(session.mailbox.take_order())  # type: ignore[arg-type]
     return response
 
 
 async def _named(session: Session, request: StepRequest) -> list[Request]:
     """Take the requests from the streams, once all are there."""
     counts = Counter(request.requests)
-    if strange := counts.keys() - {*SI_KINDS}:
+    if strange := counts.keys() - {*SI_CHANNELS}:
         raise Ending(_INVALID, "Step", f"channel {min(strange)} has no requests")
     while any(len(session.inbound[kind]) < count for kind, count in counts.items()):
         if session.over is not None:

@@ -15,29 +15,16 @@ from google.protobuf.message import DecodeError
 
 from quadriga.si.answers import Outcome
 from quadriga.si.api import RequestError
-from quadriga.si.extension.extension_pb2 import Callback, CallbackAnswer, Refused
+from quadriga.si.extension.extension_pb2 import Callback, Refused
 from quadriga.si.items import count
 from quadriga.si.server.callers import Context
+from quadriga.si.server.channels import ALLOCATION, CALLBACK, MESSAGE_OF, NODE
 from quadriga.si.server.flow import Flow
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.session import ALLOCATION, APPLICATION, CALLBACK, NODE, Session
+from quadriga.si.server.session import Session
 from quadriga.si.server.statuses import Ending, of_request
-from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
-__all__ = ["MESSAGE_OF", "RPC_OF", "Stream", "parse", "rm_id_of"]
-
-RPC_OF = {
-    ALLOCATION: "UpdateAllocation",
-    APPLICATION: "UpdateApplication",
-    NODE: "UpdateNode",
-    CALLBACK: "Callbacks",
-}
-MESSAGE_OF: dict[int, type[Any]] = {
-    ALLOCATION: AllocationRequest,
-    APPLICATION: ApplicationRequest,
-    NODE: NodeRequest,
-    CALLBACK: CallbackAnswer,
-}
+__all__ = ["Stream", "parse", "rm_id_of"]
 
 #: how long a stream that ended may turn out to be broken, in s
 _UNTIL_CANCELLED = 0.2
@@ -99,7 +86,7 @@ class Stream:
     def drain(self) -> None:
         """Let it end well as soon as what waits has been written."""
         self._draining = True
-        self.session.wake(self.kind)
+        self.session.mailbox.wake(self.kind)
 
     @property
     def is_current(self) -> bool:
@@ -131,7 +118,7 @@ class Stream:
         session = self.session
         while True:
             if message is None:
-                await session.relief()
+                await session.mailbox.wait_until_keeping_up()
                 try:
                     data = await self._context.read()
                 except grpc.aio.BaseError:  # the RM has gone: gRPC is about to cancel us
@@ -162,7 +149,7 @@ class Stream:
         if items > self._limits.items:
             name, most = type(message).__name__, self._limits.items
             said = f"{items} items in one {name}, at most {most}"
-            if session.is_in_order:
+            if session.mailbox.is_in_order:
                 session.took(self.kind)
                 self._tell_refusal(message, f"{name}.: {said}")
                 return
@@ -183,7 +170,7 @@ class Stream:
         session.took(self.kind)
         if not items:
             return  # it only says whose stream this is
-        if session.waits:
+        if session.client_clock:
             self._keep(message)
             return
         self._note_changes(message)
@@ -199,14 +186,14 @@ class Stream:
     def _judged(self, error: BaseException, message: Any) -> BaseException | None:
         """In the scheduler's thread: a request was refused. An RM with one order is told of that beside
         its streams, which go on: where they ended, others of its requests would have to come again."""
-        if self.session.is_in_order and isinstance(error, RequestError):
+        if self.session.mailbox.is_in_order and isinstance(error, RequestError):
             if not of_request(error).again:
                 self._tell_refusal(message, str(error))
                 return None
         return error
 
     def _tell_refusal(self, message: Any, reason: str) -> None:
-        self.session.say(
+        self.session.mailbox.add_unnumbered(
             Callback(
                 refused=Refused(
                     channel=self.kind,  # type: ignore[arg-type]
@@ -283,7 +270,7 @@ class Stream:
         elif kind == "stateDump":
             session.asking.dumped(message.stateDump)
         elif kind == "received":
-            session.confirm(message.received)
+            session.mailbox.confirm(message.received)
         else:
             raise Ending(grpc.StatusCode.INVALID_ARGUMENT, "I4", "an answer without content")
 
@@ -295,13 +282,13 @@ class Stream:
     # -- out -------------------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        session, kind = self.session, self.kind
+        mailbox, kind = self.session.mailbox, self.kind
         while self.is_current and not self._ended.done():
-            data = session.take(kind)
+            data = mailbox.take(kind)
             if data is None and self._draining:
                 self.end(None)
             elif data is None:
-                await session.sleep(kind)
+                await mailbox.wait(kind)
             else:
                 try:
                     await self._context.write(data)

@@ -1,4 +1,4 @@
-"""No module imports itself by way of others, type imports and late ones included."""
+"""No module imports itself by way of others, and no folder does; type imports and late ones included."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ import pytest
 #: counts as one module
 ACYCLIC: Mapping[str, tuple[str, ...]] = {
     "fsm": (),
+    "si": (),
+    "diagrams": (),
+    "sim": (),
+    "web": (),
+    "cli": (),
 }
 
 
@@ -27,6 +32,22 @@ def imports_of(repository: Path, package: str, rooms: Iterable[str] = ()) -> dic
     return {name: found - {name} for name, found in graph.items()}
 
 
+def between_units(graph: Mapping[str, Iterable[str]], folder: str) -> dict[str, set[str]]:
+    """The same between what stands directly in a folder: its modules, and its folders as wholes."""
+    found: dict[str, set[str]] = {}
+    for name, imported in graph.items():
+        if name.startswith(folder):
+            here = found.setdefault(_unit(name, folder), set())
+            here.update(_unit(each, folder) for each in imported if each.startswith(folder))
+            here.discard(_unit(name, folder))
+    return found
+
+
+def folders_of(graph: Iterable[str]) -> list[str]:
+    """Every folder that holds modules, with a full stop at the end of its name."""
+    return sorted({name.rpartition(".")[0] + "." for name in graph} - {"quadriga."})
+
+
 def circle_in(graph: Mapping[str, Iterable[str]]) -> str:
     """One circle as ``a -> b -> a``, or nothing."""
     try:
@@ -39,6 +60,10 @@ def circle_in(graph: Mapping[str, Iterable[str]]) -> str:
 def _name(path: Path, repository: Path) -> str:
     parts = path.relative_to(repository).with_suffix("").parts
     return ".".join(("quadriga", *(part for part in parts if part != "__init__")))
+
+
+def _unit(name: str, folder: str) -> str:
+    return folder + name.removeprefix(folder).partition(".")[0]
 
 
 def _room(name: str, rooms: Iterable[str]) -> str:
@@ -66,6 +91,28 @@ def test_no_module_imports_itself_by_way_of_others(repository: Path, package: st
     graph = imports_of(repository, package, ACYCLIC[package])
     assert len(graph) > 1
     assert circle_in(graph) == ""
+
+
+@pytest.mark.parametrize("package", ACYCLIC)
+def test_no_folder_imports_itself_by_way_of_others(repository: Path, package: str) -> None:
+    graph = imports_of(repository, package, ACYCLIC[package])
+    circles = {folder: circle_in(between_units(graph, folder)) for folder in folders_of(graph)}
+    assert f"quadriga.{package}." in circles
+    assert {folder: circle for folder, circle in circles.items() if circle} == {}
+
+
+def test_a_circle_of_folders_is_found(tmp_path: Path) -> None:
+    # No file of these imports itself by way of others; their folders do.
+    for folder in ("bank", "reeds"):
+        (tmp_path / "pond" / folder).mkdir(parents=True)
+        (tmp_path / "pond" / folder / "leaf.py").write_text("")
+    (tmp_path / "pond" / "bank" / "frog.py").write_text("import quadriga.pond.reeds.leaf\n")
+    (tmp_path / "pond" / "reeds" / "fly.py").write_text("import quadriga.pond.bank.leaf\n")
+    graph = imports_of(tmp_path, "pond")
+    assert circle_in(graph) == ""
+    found = circle_in(between_units(graph, "quadriga.pond."))
+    assert set(found.split(" -> ")) == {"quadriga.pond.bank", "quadriga.pond.reeds"}
+    assert circle_in(between_units(graph, "quadriga.pond.reeds.")) == ""
 
 
 def test_a_circle_is_found(tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ async def test_messages_that_arise_meanwhile_are_kept() -> None:
         await place.becomes("Paused")
         remove = RemoveApplicationRequest(applicationID="app-1", partitionName="default")
         place.service.update_application(ApplicationRequest(rmID="rm-1", remove=[remove]))
-        assert place.server.sessions["rm-1"].waits_for(2) > 0
+        assert place.server.sessions["rm-1"].mailbox.waiting(2) > 0
         rm.open("UpdateApplication")
         await until(lambda: rm.states("app-1"))
 

@@ -53,11 +53,11 @@ async def test_a_slow_rm_is_paused_and_bounded_while_others_go_on() -> None:
 
         said = 0
         async with asyncio.timeout(PATIENCE):
-            while session.keeps_up:
+            while session.mailbox.keeps_up:
                 # no more at once: the scheduler may decide them all before it hears that it is slow
                 await call.write(asks("slow", said, 200))
                 said += 200
-                while place.service.read(everything) < said and session.keeps_up:
+                while place.service.read(everything) < said and session.mailbox.keeps_up:
                     await asyncio.sleep(0.002)
         await place.becomes("Paused", "slow")
         assert limits.backlog_bytes // 2 < session.backlog <= limits.backlog_bytes
@@ -120,7 +120,7 @@ async def test_news_that_nobody_reads_are_dropped() -> None:
         session.hello.events = True
         for number in range(5):
             session.send_event([EventRecord(objectID=str(number))])
-        assert session.waits_for(4) == 3
+        assert session.mailbox.waiting(4) == 3
         assert session.dropped == 2
 
 

@@ -11,8 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from quadriga.core import Options
 from quadriga.core.driver.service import SchedulerService
 from quadriga.sim.script import Script
+from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Metrics
-from quadriga.web.metrics.ours import Measured
 
 __all__ = [
     "CONFIG",

@@ -25,8 +25,8 @@ from quadriga.si import (
 )
 from quadriga.sim.script import resource
 from quadriga.web.app import create_app
+from quadriga.web.extra_metrics import Measured
 from quadriga.web.metrics import Measurer, Metrics
-from quadriga.web.metrics.ours import Measured
 
 
 async def get(service: SchedulerService, **options: object) -> httpx.Response:

@@ -100,13 +100,13 @@ def test_operations_have_names_of_their_own(app: Starlette) -> None:
 
 def test_the_committed_document_is_up_to_date(app: Starlette) -> None:
     made = subprocess.run(
-        [sys.executable, "-W", "error", "-m", "quadriga.web.openapi"],
+        [sys.executable, "-W", "error", "-m", "quadriga.web.print_openapi"],
         capture_output=True,
         text=True,
         check=True,
     )
     assert made.stdout == COMMITTED.read_text(encoding="utf-8"), (
-        "run: python -m quadriga.web.openapi > docs/openapi.json"
+        "run: python -m quadriga.web.print_openapi > docs/openapi.json"
     )
     assert json.loads(made.stdout) == document(app.routes)
 

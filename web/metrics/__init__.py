@@ -5,9 +5,9 @@ gathered in the scheduler's thread; families are made of it and written outside.
 every metric.
 """
 
+from quadriga.web.extra_metrics import ExtraMetrics
 from quadriga.web.metrics.families import Family
 from quadriga.web.metrics.meter import Measurer
-from quadriga.web.metrics.ours import ExtraMetrics
 from quadriga.web.metrics.page import QUEUE_LIMIT, Metrics, routes
 
 __all__ = ["QUEUE_LIMIT", "ExtraMetrics", "Family", "Measurer", "Metrics", "routes"]

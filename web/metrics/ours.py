@@ -3,7 +3,7 @@ service itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -11,20 +11,16 @@ from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Family, one
 
 if TYPE_CHECKING:
+    from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.metrics.snapshot import PartitionNumbers, Snapshot
 
 __all__ = [
-    "ExtraMetrics",
     "extra_families",
     "gang_families",
     "life_families",
     "queue_waits",
     "service_families",
 ]
-
-#: what others measure: name, ``counter`` or ``gauge``, help, and samples with their labels
-Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
-ExtraMetrics = Callable[[], Iterable[Measured]]
 
 
 def life_families(seen: Snapshot) -> Iterator[Family]:

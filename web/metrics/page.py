@@ -13,7 +13,6 @@ from quadriga.si.constants import CPU, MEMORY
 from quadriga.web.metrics import exposition
 from quadriga.web.metrics.meter import Measurer
 from quadriga.web.metrics.ours import (
-    ExtraMetrics,
     extra_families,
     gang_families,
     life_families,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views.counters import QueueCounters
+    from quadriga.web.extra_metrics import ExtraMetrics
     from quadriga.web.metrics.families import Family
     from quadriga.web.site import Site
 
