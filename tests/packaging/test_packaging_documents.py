@@ -11,6 +11,8 @@ import pytest
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
+#: names with a slash that are no paths of the repository
+NO_PATHS = {"si/node-partition", "si/instance-type"}
 CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -97,6 +99,37 @@ def test_documents_named_in_the_code_exist(repository: Path, modules: list[Path]
             document = repository / name
             if not document.is_file() or (anchor and anchor[1:] not in anchors(document)):
                 missing.append(f"{path.relative_to(repository)}: {name}{anchor}")
+    assert missing == []
+
+
+def test_paths_named_in_documents_exist(repository: Path) -> None:
+    folders = "|".join(re.escape(path.name) for path in repository.iterdir() if path.is_dir())
+    pattern = re.compile(rf"`((?:{folders})/[\w./*-]+)`")
+    missing = [
+        f"{path.relative_to(repository)}: {name}"
+        for path in pages(repository)
+        if path.name != "CHANGELOG.md"  # it says what was
+        for name in pattern.findall(prose(path))
+        if name not in NO_PATHS and not list(repository.glob(name.rstrip("/")))
+    ]
+    assert missing == []
+
+
+def test_names_in_decisions_exist(repository: Path) -> None:
+    """``Class.member`` in the last line of a decision: some module has the class and the member."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for folder in ("core", "si", "sim", "web", "cli")
+        for path in (repository / folder).rglob("*.p*")
+        if path.suffix in (".py", ".proto")
+    ]
+    missing = []
+    for path in sorted((repository / "docs" / "decisions").glob("*.md")):
+        for sources in re.findall(r"^See (.+?)\.\n", path.read_text(), re.MULTILINE | re.DOTALL):
+            for owner, member in re.findall(r"`([A-Z]\w+)\.(\w+)`", sources):
+                holders = [text for text in texts if re.search(rf"(class|message) {owner}\b", text)]
+                if not any(re.search(rf"\b{member}\b", text) for text in holders):
+                    missing.append(f"{path.name}: {owner}.{member}")
     assert missing == []
 
 
