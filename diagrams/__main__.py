@@ -1,4 +1,8 @@
-"""``python -m quadriga.diagrams DIRECTORY``: write the gallery."""
+"""Write the committed pictures again, after a change of a lifecycle's table.
+
+``python -m quadriga.diagrams DIRECTORY`` writes the gallery, and ``python -m quadriga.diagrams
+--layouts FILE`` the coordinates from which the pages of the web server draw.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,26 @@ import sys
 
 from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.gallery import write_gallery
+from quadriga.diagrams.layout import write_layouts
+
+_USAGE = "usage: python -m quadriga.diagrams DIRECTORY | --layouts FILE"
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print("usage: python -m quadriga.diagrams DIRECTORY", file=sys.stderr)
-        return 2
     try:
-        written = write_gallery(arguments[0])
+        match arguments:
+            case ["--layouts", file]:
+                write_layouts(file)
+                print(f"layouts in {file}")
+            case [directory] if not directory.startswith("-"):
+                written = write_gallery(directory)
+                print(f"{len(written)} files in {directory}")
+            case _:
+                print(_USAGE, file=sys.stderr)
+                return 2
     except DiagramError as error:
         print(f"quadriga.diagrams: {error}", file=sys.stderr)
         return 1
-    print(f"{len(written)} files in {arguments[0]}")
     return 0
 
 

@@ -246,6 +246,39 @@ def test_one_application_shows_its_way_through_its_life(browser: Any, still: str
         shot(page, "application life")
 
 
+#: what of a picture's words gets into the way of something, in the coordinates of the picture
+CROWDED = """
+svg => {
+  for (const count of svg.querySelectorAll(".count")) count.textContent = "123,456";
+  const boxed = (one) => ({ words: one.textContent, ...(({ x, y, width, height }) =>
+    ({ x, y, right: x + width, bottom: y + height }))(one.getBBox()) });
+  const meet = (a, b) => a.x < b.right && b.x < a.right && a.y < b.bottom && b.y < a.bottom;
+  const labels = [...svg.querySelectorAll(".label")].map(boxed);
+  const states = [...svg.querySelectorAll(".state rect:not(.inner)")].map(boxed);
+  const found = [];
+  labels.forEach((one, at) => {
+    for (const other of labels.slice(at + 1)) if (meet(one, other)) found.push([one.words, other.words]);
+    for (const state of states) if (meet(one, state)) found.push([one.words, "a state"]);
+  });
+  for (const state of svg.querySelectorAll(".state")) {
+    const frame = boxed(state.querySelector("rect"));
+    for (const text of [...state.querySelectorAll("text")].map(boxed))
+      if (text.x < frame.x || text.right > frame.right) found.push([text.words, "is too wide"]);
+  }
+  return found;
+}
+"""
+
+
+def test_words_of_the_pictures_fit_where_they_stand(browser: Any, still: str) -> None:
+    with Visit(browser) as visit:
+        page = visit.go(f"{still}lifecycles")
+        pictures = page.locator(".picture svg")
+        assert pictures.count() == 6
+        for picture in pictures.all():
+            assert picture.evaluate(CROWDED) == []
+
+
 def test_why_it_waits_names_the_check_the_numbers_and_the_smallest_change(
     browser: Any, still: str
 ) -> None:

@@ -1,36 +1,63 @@
-"""Where lifecycles are drawn on the pages: every state has a place of its own, every edge a way that
-leads from one box to the other and through no third one."""
+"""Where lifecycles are drawn on the pages: every state and edge of the tables has its place, and
+neither boxes, labels nor lines get into each other's way."""
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
 
 from quadriga.fsm import LIFECYCLES
-from quadriga.web.pages.pictures import BOX, PICTURES, drawn
+from quadriga.web.pages.pictures import layouts, picture
+
+Box = tuple[float, float, float, float]  # centre, width and height
 
 
 @pytest.fixture(params=LIFECYCLES)
-def picture(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return drawn(LIFECYCLES[request.param], PICTURES[request.param])
+def drawn(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return picture(LIFECYCLES[request.param])
 
 
-def inside(x: float, y: float, state: dict[str, Any], away: float = 0.0) -> bool:
-    return abs(x - state["x"]) <= BOX[0] / 2 + away and abs(y - state["y"]) <= BOX[1] / 2 + away
+def boxes(drawn: dict[str, Any]) -> dict[str, Box]:
+    width, height = drawn["box"]
+    return {state["name"]: (state["x"], state["y"], width, height) for state in drawn["states"]}
+
+
+def inside(x: float, y: float, box: Box, away: float = 0.0) -> bool:
+    return abs(x - box[0]) <= box[2] / 2 + away and abs(y - box[1]) <= box[3] / 2 + away
+
+
+def meet(one: Box, other: Box) -> bool:
+    across, down = abs(one[0] - other[0]), abs(one[1] - other[1])
+    return across < (one[2] + other[2]) / 2 and down < (one[3] + other[3]) / 2
+
+
+def along(edge: dict[str, Any]) -> Iterator[tuple[float, float]]:
+    """Points of an edge, at most a few pixels apart, and its tip."""
+    path = edge["path"]
+    for at in range(0, len(path) - 1, 3):
+        (x0, y0), (x1, y1), (x2, y2), (x3, y3) = path[at : at + 4]
+        for step in range(101):
+            t = step / 100
+            a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3
+            yield a * x0 + b * x1 + c * x2 + d * x3, a * y0 + b * y1 + c * y2 + d * y3
+    yield tuple(edge["tip"])
 
 
 def test_every_state_and_every_edge_of_the_table_is_drawn_and_nothing_else() -> None:
-    assert set(PICTURES) == set(LIFECYCLES)
+    assert set(layouts()) == set(LIFECYCLES)
     for name, lifecycle in LIFECYCLES.items():
         edges = {(row.source, row.target) for row in lifecycle.rows if row.target is not None}
-        assert set(PICTURES[name].ways) == edges
-        assert set(PICTURES[name].places) == set(lifecycle.states)
+        drawn = [(edge["source"], edge["target"]) for edge in layouts()[name]["edges"]]
+        assert len(drawn) == len(set(drawn))
+        assert set(drawn) == edges
+        assert [state["name"] for state in layouts()[name]["states"]] == list(lifecycle.states)
 
 
 def test_an_edge_says_its_triggers_and_a_state_how_long_it_lasts() -> None:
-    application = drawn(LIFECYCLES["application"], PICTURES["application"])
+    application = picture(LIFECYCLES["application"])
     edges = {(edge["source"], edge["target"]): edge["triggers"] for edge in application["edges"]}
     lasts = {state["name"]: state["lasts"] for state in application["states"]}
     assert edges["Waiting", "Running"] == ["ask", "run"]
@@ -40,39 +67,48 @@ def test_an_edge_says_its_triggers_and_a_state_how_long_it_lasts() -> None:
     assert lasts["Expired"] == "for good"
 
 
-def test_boxes_do_not_touch_and_stay_within_the_picture(picture: dict[str, Any]) -> None:
-    for one, other in combinations(picture["states"], 2):
-        apart = max(abs(one["x"] - other["x"]) / BOX[0], abs(one["y"] - other["y"]) / BOX[1])
+def test_boxes_do_not_touch_and_stay_within_the_picture(drawn: dict[str, Any]) -> None:
+    width, height = drawn["box"]
+    for one, other in combinations(drawn["states"], 2):
+        apart = max(abs(one["x"] - other["x"]) / width, abs(one["y"] - other["y"]) / height)
         assert apart > 1.2, (one["name"], other["name"])
-    points = [point for edge in picture["edges"] for point in edge["points"]]
-    points += [
-        [state["x"] + side * BOX[0] / 2, state["y"] + side * BOX[1] / 2]
-        for state in picture["states"]
-        for side in (-1, 1)
-    ]
-    assert all(0 < x < picture["width"] and 0 < y < picture["height"] for x, y in points)
+    points = [point for edge in drawn["edges"] for point in along(edge)]
+    areas = [*boxes(drawn).values(), *(tuple(edge["label"]) for edge in drawn["edges"])]
+    points += [(x + side * w / 2, y + side * h / 2) for x, y, w, h in areas for side in (-1, 1)]
+    assert all(0 < x < drawn["width"] and 0 < y < drawn["height"] for x, y in points)
 
 
-def test_edges_are_upright_or_level_and_go_through_no_other_box(picture: dict[str, Any]) -> None:
-    states = {state["name"]: state for state in picture["states"]}
-    for edge in picture["edges"]:
-        (first, last), ends = (
-            (edge["points"][0], edge["points"][-1]),
-            (edge["source"], edge["target"]),
-        )
-        assert inside(*first, states[ends[0]])
-        assert inside(*last, states[ends[1]])
-        for (x1, y1), (x2, y2) in pairwise(edge["points"]):
-            assert x1 == x2 or y1 == y2, ends
-            steps = int(max(abs(x2 - x1), abs(y2 - y1)) // 4) + 1
-            for step in range(steps + 1):
-                x, y = x1 + (x2 - x1) * step / steps, y1 + (y2 - y1) * step / steps
-                through = [name for name, state in states.items() if inside(x, y, state, -1)]
-                assert through == [], (ends, through)
+def test_edges_lead_from_box_to_box_and_through_no_other_one(drawn: dict[str, Any]) -> None:
+    states = boxes(drawn)
+    for edge in drawn["edges"]:
+        ends = edge["source"], edge["target"]
+        assert len(edge["path"]) % 3 == 1
+        assert inside(*edge["path"][0], states[ends[0]], 1)
+        assert inside(*edge["tip"], states[ends[1]], 1)
+        for x, y in along(edge):
+            through = [name for name, box in states.items() if inside(x, y, box, -1)]
+            assert through == [], (ends, through)
 
 
 def test_no_two_ways_begin_at_the_same_point_but_those_that_end_alike(
-    picture: dict[str, Any],
+    drawn: dict[str, Any],
 ) -> None:
-    starts = [tuple(edge["points"][0]) for edge in picture["edges"]]
+    starts = [tuple(edge["path"][0]) for edge in drawn["edges"]]
     assert len(set(starts)) == len(starts)
+
+
+def test_labels_meet_neither_each_other_nor_a_box(drawn: dict[str, Any]) -> None:
+    labels = {(edge["source"], edge["target"]): tuple(edge["label"]) for edge in drawn["edges"]}
+    for one, other in combinations(labels, 2):
+        assert not meet(labels[one], labels[other]), (one, other)
+    for ends, label in labels.items():
+        assert [name for name, box in boxes(drawn).items() if meet(label, box)] == [], ends
+
+
+def test_labels_stand_beside_their_edge_and_have_its_triggers(drawn: dict[str, Any]) -> None:
+    for edge in drawn["edges"]:
+        said = " ".join(edge["lines"])
+        assert said == ", ".join(edge["triggers"]).replace("_", " ")
+        x, y, width, height = edge["label"]
+        near = (x, y, width + 40, height + 40)
+        assert any(inside(*point, near) for point in along(edge)), (edge["source"], edge["target"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, QUEUE, RESOURCE_MANAGER
-from quadriga.web.pages.pictures import PICTURES, drawn
+from quadriga.web.pages.pictures import picture
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
@@ -23,8 +23,8 @@ class TakenLives(NamedTuple):
 
 
 def pictures() -> dict[str, Any]:
-    """How each lifecycle is drawn. It is the same as long as the program is."""
-    return {name: drawn(LIFECYCLES[name], PICTURES[name]) for name in LIFECYCLES}
+    """How each lifecycle is drawn. This does not change while the program runs."""
+    return {name: picture(lifecycle) for name, lifecycle in LIFECYCLES.items()}
 
 
 def lifecycles(scheduler: Scheduler) -> TakenLives:

@@ -1,0 +1,102 @@
+"""The committed layouts of the pages are those of the tables."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.diagrams import DiagramError
+from quadriga.diagrams.image import graphviz_version
+from quadriga.diagrams.layout import layout_document, layout_source, write_layouts
+from quadriga.fsm import LIFECYCLES, Lifecycle
+
+COMMITTED = Path(__file__).parents[2] / "web" / "pages" / "data" / "layouts.json"
+STALE = "the tables have changed: run `python -m quadriga.diagrams --layouts " + (
+    "web/pages/data/layouts.json`"
+)
+
+
+def content(lifecycle: dict[str, Any]) -> dict[str, Any]:
+    """What does not depend on the version of graphviz: all but the places."""
+    return {
+        "box": lifecycle["box"],
+        "states": [state["name"] for state in lifecycle["states"]],
+        "edges": [
+            {key: edge[key] for key in ("source", "target", "triggers", "lines")}
+            | {"label": edge["label"][2:]}
+            for edge in lifecycle["edges"]
+        ],
+    }
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_committed_layouts_are_up_to_date() -> None:
+    committed = COMMITTED.read_text(encoding="utf-8")
+    made = layout_document()
+    now, before = json.loads(made), json.loads(committed)
+    # graphviz lays out differently from version to version; what is laid out must be the same
+    assert {name: content(each) for name, each in before["lifecycles"].items()} == {
+        name: content(each) for name, each in now["lifecycles"].items()
+    }, STALE
+    if before["graphviz"] == now["graphviz"]:
+        assert committed == made, STALE
+
+
+def test_what_is_laid_out_is_committed_also_where_there_is_no_graphviz() -> None:
+    layouts = json.loads(COMMITTED.read_text(encoding="utf-8"))["lifecycles"]
+    assert list(layouts) == list(LIFECYCLES), STALE
+    for name, lifecycle in LIFECYCLES.items():
+        edges: dict[tuple[str, str], list[str]] = {}
+        for row in lifecycle.rows:
+            if row.target is not None:
+                edges.setdefault((row.source, row.target), []).append(row.trigger)
+        drawn = {(e["source"], e["target"]): e["triggers"] for e in layouts[name]["edges"]}
+        assert drawn == {ends: list(dict.fromkeys(all_)) for ends, all_ in edges.items()}, STALE
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_version_is_the_one_of_the_program() -> None:
+    said = subprocess.run(["dot", "-V"], capture_output=True, text=True, check=True).stderr
+    assert f" {graphviz_version()} " in said
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_any_lifecycle_can_be_laid_out(awkward: Lifecycle) -> None:
+    laid_out = json.loads(layout_document([awkward]))["lifecycles"][awkward.name]
+    assert [state["name"] for state in laid_out["states"]] == list(awkward.states)
+    assert {(edge["source"], edge["target"]) for edge in laid_out["edges"]} == {
+        (row.source, row.target) for row in awkward.rows if row.target is not None
+    }
+
+
+def test_the_layout_has_no_words_whose_width_a_font_decides(awkward: Lifecycle) -> None:
+    source = layout_source(awkward)
+    assert "label=<" in source
+    assert not any(state in source for state in awkward.states if len(state) > 4)
+    assert "back" not in source
+
+
+@pytest.mark.usefixtures("needs_dot")
+def test_the_command_writes_the_layouts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["quadriga.diagrams", "--layouts", str(tmp_path / "l.json")])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("quadriga.diagrams", run_name="__main__")
+    assert ended.value.code == 0
+    assert (tmp_path / "l.json").read_text(encoding="utf-8") == layout_document()
+
+
+def test_without_graphviz_the_file_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "layouts.json"
+    file.write_text("before", encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    with pytest.raises(DiagramError, match="needs the Python package graphviz"):
+        write_layouts(file)
+    assert file.read_text(encoding="utf-8") == "before"
