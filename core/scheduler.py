@@ -363,7 +363,7 @@ class Scheduler:
         return explain.explain(self._kernel, app.asks[allocation_key], predicates=predicates)
 
     def check(self) -> list[str]:
-        """The invariants of BEHAVIOUR 6.1 that do not hold now; empty when all do."""
+        """The invariants (6.1) that do not hold now; empty when all do."""
         return [text for p in self.partitions() for text in invariants.violations(p)]
 
     def audit(self) -> list[str]:

@@ -1,6 +1,6 @@
 """A resource manager (RM) in virtual time, which behaves as the Kubernetes shim does.
 
-It reads the scheduler's answers in the shim's order (BEHAVIOUR 5.14): new allocations, rejected
+It reads the scheduler's answers in the shim's order (5.14): new allocations, rejected
 asks, released allocations, released asks; accepted, rejected and updated applications. All states
 change through the tables of `quadriga.sim.lifecycles`. What takes time is planned on the clock:
 pods start, stop, and are reported, each after its latency.

@@ -1,4 +1,4 @@
-"""Answers packed with gzip for clients that ask for it (BEHAVIOUR 2.21, RFC 9110 8.4 and 12.5.3).
+"""Answers packed with gzip for clients that ask for it (2.21, RFC 9110 8.4 and 12.5.3).
 
 Around the application, so every path has it. A stream is left alone: it has no length, and what it
 says must not wait in a buffer. An answer that several readers share is packed once; a long one in a

@@ -1,4 +1,4 @@
-"""The invariants of BEHAVIOUR 6.1 after every step, in time that follows what the step did.
+"""The invariants (V1 to V9) after every step, in time that follows what the step did.
 
 ``invariants.violations`` walks everything. Here a kernel notes the entities at which triggers are
 fired, and after the step only they are looked at, just as closely: their books are counted from

@@ -1,4 +1,4 @@
-"""What must hold between any two steps (BEHAVIOUR 6.1, V1 to V9).
+"""What must hold between any two steps (6.1, V1 to V9).
 
 Everything that the hot path keeps as a running total is counted here from scratch and compared.
 """

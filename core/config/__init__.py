@@ -1,4 +1,4 @@
-"""The queue configuration: YAML text in, checked data out (BEHAVIOUR 2.2).
+"""The queue configuration: YAML text in, checked data out (2.2).
 
 `load` is all there is to call. It reads no file and no clock, and it shows
 every problem of a text at once, each with its path, line and reason::
@@ -72,7 +72,7 @@ partitions:
       - name: root
         submitacl: '*'
 """
-"""The text to use when none is supplied (BEHAVIOUR 2.2)."""
+"""The text to use when none is supplied (2.2)."""
 
 #: as YuniKorn writes it, and as in JSON
 _CHECKSUM_LINE: Final = re.compile(
@@ -90,7 +90,7 @@ def load(text: str) -> Configuration:
     say.
 
     `checksum` and `extra` are there because a running configuration is shown
-    with them (BEHAVIOUR 2.14): it can be loaded again as it is.
+    with them (2.14): it can be loaded again as it is.
     """
     findings = Findings()
     try:
@@ -119,7 +119,7 @@ def checksum(text: str) -> str:
     """The SHA-256 of `text` without any checksum in it, in upper case hexadecimal.
 
     A configuration whose checksum is that of the running one changes nothing
-    (BEHAVIOUR 2.2).
+    (2.2).
     """
     plain = _CHECKSUM_LINE.sub("", text)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest().upper()

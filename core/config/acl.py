@@ -1,4 +1,4 @@
-"""Access control lists (BEHAVIOUR 2.17)."""
+"""Access control lists (2.17)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ACL:
     """Who may do something: everyone, or the named users and the members of the groups.
 
     One list knows only itself. That submit access is also given by the admin
-    list and by any ancestor's lists is for the queue to ask (BEHAVIOUR 2.17).
+    list and by any ancestor's lists is for the queue to ask (2.17).
     """
 
     users: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ def parse_acl(text: str) -> ACL:
 
     Each half is separated by commas; a leading space leaves the users out; ``*``
     in either half lets everyone pass; invalid names are ignored; an empty text
-    denies. Raises `AclError` for more than two halves (BEHAVIOUR 2.2, 2.17).
+    denies. Raises `AclError` for more than two halves (2.2, 2.17).
     """
     return read_acl(text)[0]
 

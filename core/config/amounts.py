@@ -1,6 +1,6 @@
 """Amounts of several resources: reading them, and whether some exceed others.
 
-The rules are those of BEHAVIOUR 5 and 5.1: a resource that a maximum does not
+The rules are those of sections 5 and 5.1: a resource that a maximum does not
 name is unlimited there.
 """
 

@@ -1,6 +1,6 @@
 """Durations as Go writes them: ``30s``, ``1m30s``, ``1.5h``, ``0``.
 
-Queue properties use them (BEHAVIOUR 2.2.2). The arithmetic is exact: fractions
+Queue properties use them (2.2.2). The arithmetic is exact: fractions
 are read digit by digit and cut at the nanosecond, no float is involved.
 """
 

@@ -1,4 +1,4 @@
-"""Limits of users and groups: reading and checking them (BEHAVIOUR 2.2)."""
+"""Limits of users and groups: reading and checking them (2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions: what is around a queue tree (BEHAVIOUR 2.2)."""
+"""Partitions: what is around a queue tree (2.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placement rules: reading and checking them (BEHAVIOUR 2.3)."""
+"""Placement rules: reading and checking them (2.3)."""
 
 from __future__ import annotations
 

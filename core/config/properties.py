@@ -1,4 +1,4 @@
-"""Queue properties, typed (BEHAVIOUR 2.2.2, and X9, X16 and 2.10 for ``gang.*``).
+"""Queue properties, typed (2.2.2, and X9, X16 and 2.10 for ``gang.*``).
 
 A queue carries free text properties. The ones known here get a type; a value
 that cannot be read leaves the default and is reported to the caller, who may
@@ -55,7 +55,7 @@ def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]
     """A queue's raw properties: its parent's that pass down, then its own over them.
 
     Priority policy and offset never pass down, a preemption policy only where
-    it is ``disabled`` (BEHAVIOUR 2.2.2).
+    it is ``disabled`` (2.2.2).
     """
     passed = {name: value for name, value in parent.items() if _passes_down(name, value)}
     return {**passed, **own}
@@ -70,7 +70,7 @@ def _passes_down(name: str, value: str) -> bool:
 def parse_properties(raw: Mapping[str, str]) -> tuple[Properties, dict[str, str]]:
     """The typed properties, and for every value that could not be read the reason.
 
-    Never raises: a bad value leaves the default (BEHAVIOUR 2.2.2).
+    Never raises: a bad value leaves the default (2.2.2).
     """
     values: dict[str, Any] = {}
     refused: dict[str, str] = {}

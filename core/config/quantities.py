@@ -1,4 +1,4 @@
-"""Resource quantities as a queue configuration writes them (BEHAVIOUR 2.2.1).
+"""Resource quantities as a queue configuration writes them (2.2.1).
 
 A quantity is a whole number with an optional suffix: ``k M G T P E`` (powers
 of 1000), ``Ki Mi Gi Ti Pi Ei`` (powers of 1024) and, for ``vcore`` only, ``m``
@@ -33,7 +33,7 @@ def parse_quantity(resource: str, text: str) -> int:
 
     ``vcore`` is returned in milli (``"2"`` is 2000, ``"500m"`` is 500), memory
     in bytes, every other resource in its own unit. Raises `QuantityError` for
-    anything but a quantity and for an amount beyond int64 (BEHAVIOUR 2.2.1).
+    anything but a quantity and for an amount beyond int64 (2.2.1).
     """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:

@@ -1,8 +1,8 @@
-"""The queue tree: read from the root down, checked on the way (BEHAVIOUR 2.2).
+"""The queue tree: read from the root down, checked on the way (2.2).
 
 Quotas are compared as they are written, as YuniKorn does: a maximum of zero
 that is below a guaranteed amount is a mistake, even though a maximum without
-any amount above zero counts as not set afterwards (BEHAVIOUR 5.1).
+any amount above zero counts as not set afterwards (5.1).
 """
 
 from __future__ import annotations

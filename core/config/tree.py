@@ -1,4 +1,4 @@
-"""What a queue configuration says, as data (BEHAVIOUR 2.2, 2.3).
+"""What a queue configuration says, as data (2.2, 2.3).
 
 Every amount is an integer: vcore in milli, memory in bytes, other resources in
 their own unit. Nothing here is changed after it is built; the dictionaries are
@@ -38,7 +38,7 @@ class LimitConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChildTemplate:
-    """What a dynamic leaf below the queue gets (BEHAVIOUR 2.9)."""
+    """What a dynamic leaf below the queue gets (2.9)."""
 
     max_applications: int
     """0 is unlimited."""
@@ -52,7 +52,7 @@ class QueueConfig:
     """One managed queue.
 
     `guaranteed` and `max` are None where they are not set, which includes a
-    map without any amount above zero (BEHAVIOUR 5.1).
+    map without any amount above zero (5.1).
     """
 
     name: str
@@ -67,7 +67,7 @@ class QueueConfig:
     """0 is unlimited."""
     properties: Properties = field(default_factory=Properties)
     raw_properties: dict[str, str] = field(default_factory=dict)
-    """All properties as texts, the inherited ones merged in (BEHAVIOUR 2.2.2)."""
+    """All properties as texts, the inherited ones merged in (2.2.2)."""
     submit_acl: ACL = DENY
     admin_acl: ACL = DENY
     child_template: ChildTemplate | None = None
@@ -78,7 +78,7 @@ class QueueConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlacementFilter:
-    """Whom a placement rule is for (BEHAVIOUR 2.3)."""
+    """Whom a placement rule is for (2.3)."""
 
     allow: bool = True
     users: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class PlacementFilter:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRule:
-    """One rule that finds the queue of an application (BEHAVIOUR 2.3)."""
+    """One rule that finds the queue of an application (2.3)."""
 
     name: str
     """Lower case: ``provided``, ``fixed``, ``user``, ``tag``, or one not known here."""

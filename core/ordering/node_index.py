@@ -237,7 +237,7 @@ class NodeBoard:
         total = node.total
         node.weighed = tuple([(at, weight, total[at]) for at, weight in self.weights if total[at]])
         node.weight = 0.0
-        for _, weight, _ in node.weighed:  # not ``sum``, which rounds in another way from 3.12 on
+        for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
             node.weight += weight
 
     # -- columns -----------------------------------------------------------------------------

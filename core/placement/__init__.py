@@ -1,4 +1,4 @@
-"""Placement: which queue an application goes to (BEHAVIOUR 2.3).
+"""Placement: which queue an application goes to (2.3).
 
 Pure decisions over the names of queues and who may use them: nothing here makes a queue or changes
 one. ``PlacementRules.place`` is all there is to call.

@@ -1,4 +1,4 @@
-"""Whom a placement rule is for (BEHAVIOUR 2.3)."""
+"""Whom a placement rule is for (2.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking the rules of a partition, one after the other (BEHAVIOUR 2.3)."""
+"""Asking the rules of a partition, one after the other (2.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The placement rules: what each makes of a submission (BEHAVIOUR 2.3).
+"""The placement rules: what each makes of a submission (2.3).
 
 A rule answers with the path of a queue. It raises ``Unmatched`` where it has none, and the next rule
 is asked, or ``Refused`` where the application must not be placed at all.

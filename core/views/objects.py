@@ -1,4 +1,4 @@
-"""The fields of every object that a view gives, with their types (BEHAVIOUR 2.12 to 2.14).
+"""The fields of every object that a view gives, with their types (2.12 to 2.14).
 
 Field names are YuniKorn's, and each object has the fields of all its versions from 1.5 on, so that
 readers of any of them find theirs. A field is always there, empty lists and maps included, unless it

@@ -1,4 +1,4 @@
-"""Access control lists: BEHAVIOUR 2.17."""
+"""Access control lists (2.17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a configuration may say: one test for each rule of BEHAVIOUR 2.2 and 5.1."""
+"""What a configuration may say: one test for each rule of sections 2.2 and 5.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of users and groups, place by place, as YuniKorn takes them (BEHAVIOUR 2.2, 2.3, 2.17)."""
+"""Names of users and groups, place by place, as YuniKorn takes them (2.2, 2.3, 2.17)."""
 
 from __future__ import annotations
 

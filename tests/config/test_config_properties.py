@@ -1,4 +1,4 @@
-"""Queue properties: BEHAVIOUR 2.2.2, and X9, X16, 2.10 for the gang properties."""
+"""Queue properties (2.2.2), and those of gangs (X9, X16, 2.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quantities and durations: BEHAVIOUR 2.2.1, 2.2.2 and the vectors of 5.13."""
+"""Quantities and durations (2.2.1, 2.2.2, and the examples of 5.13)."""
 
 from __future__ import annotations
 

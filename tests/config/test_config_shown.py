@@ -1,4 +1,4 @@
-"""A running configuration that was shown can be loaded as it is (BEHAVIOUR 2.2, 2.14)."""
+"""A running configuration that was shown can be loaded as it is (2.2, 2.14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The routing table, row by row (DESIGN 4): what each message reaches, and what it triggers."""
+"""The routing table, row by row: what each message reaches, and what it triggers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""V1 to V10 of BEHAVIOUR 6.1 after every step of arbitrary histories, of everything at once.
+"""V1 to V10 after every step of arbitrary histories, of everything at once.
 
 What may happen is in ``everything_life``, what is looked at after each step in ``everything_looks``
 and ``everything_places``; ``everything_queues`` makes the random configurations, and

@@ -1,4 +1,4 @@
-"""Where the sources differ (BEHAVIOUR 1.7) and gangs are concerned: what was decided."""
+"""Where the sources differ (1.7) and gangs are concerned: what was decided."""
 
 from __future__ import annotations
 

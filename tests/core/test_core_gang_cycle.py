@@ -1,4 +1,4 @@
-"""Gangs in the scheduling cycle (BEHAVIOUR 1.2, 5.13): holding, replacing, finalising."""
+"""Gangs in the scheduling cycle (1.2, 5.13): holding, replacing, finalising."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How gangs end (BEHAVIOUR 1.3): waiting, timeouts, clean-up, and ids that are used again."""
+"""How gangs end (1.3): waiting, timeouts, clean-up, and ids that are used again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Golden message flows: whole conversations, word for word (DESIGN 8.3, X8).
+"""Golden message flows: whole conversations, word for word (X8).
 
 ``golden/<flow>.<order>.txt`` has every message of a flow in one order. Lines with ``>`` are what the
 resource manager does, lines with ``<`` begin a message that it hears: the callback and an item;

@@ -1,4 +1,4 @@
-"""Gangs arrive (BEHAVIOUR 1.1): what is accepted, what is rejected, how a gang starts."""
+"""Gangs arrive (1.1): what is accepted, what is rejected, how a gang starts."""
 
 from __future__ import annotations
 

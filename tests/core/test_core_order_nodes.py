@@ -1,4 +1,4 @@
-"""Which node: rules of 5.7 as scenarios, and the parts that keep the order (DESIGN 4)."""
+"""Which node: rules of 5.7 as scenarios, and the parts that keep the order."""
 
 from __future__ import annotations
 

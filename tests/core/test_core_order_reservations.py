@@ -431,7 +431,7 @@ def test_5_6_a_required_node_is_the_only_one_tried() -> None:
 
 
 def test_5_6_a_required_node_that_does_not_exist_lets_the_next_ask_pass() -> None:
-    """S24: no silent dead end; it is served when the node turns up."""
+    """As in scenario s24: no silent dead end; it is served when the node turns up."""
     script = full()
     script.node("n1", vcore=4)
     script.ask("app", "daemon", tags={REQUIRED: "n2"}, vcore=1)

@@ -1,6 +1,6 @@
 """The decision of guarantee preemption against a plain reference, on random small clusters (5.9).
 
-The reference is the algorithm of BEHAVIOUR.md 5.9, step by step, over dictionaries and copies, without
+The reference is the algorithm of section 5.9, step by step, over dictionaries and copies, without
 any gang. It says who has to go, in order, and on which node the ask is to run.
 """
 

@@ -1,4 +1,4 @@
-"""Releases and their confirmations (BEHAVIOUR 1.4, X4, X12, X30, X32), and their watchdog."""
+"""Releases and their confirmations (1.4, X4, X12, X30, X32), and their watchdog."""
 
 from __future__ import annotations
 

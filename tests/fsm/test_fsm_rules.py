@@ -1,4 +1,4 @@
-"""The rules of BEHAVIOUR.md that a table alone can keep."""
+"""The rules that a table alone can keep."""
 
 from typing import Any
 

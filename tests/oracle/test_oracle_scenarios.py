@@ -1,6 +1,6 @@
 """Scenarios of our own: what our core says to them, step by step, is what is written beside them.
 
-They tell what the hand-written ones of the shared folder tell, and what BEHAVIOUR 5.15 says was seen,
+They tell what the hand-written ones of the shared folder tell, and what section 5.15 says was seen,
 each with what our rules make of it. After a change that is meant, write the text anew and read it:
 ``python -m tests.oracle --ours tests/oracle/scenarios/NAME.json > tests/oracle/scenarios/NAME.txt``.
 """

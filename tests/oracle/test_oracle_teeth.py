@@ -1,7 +1,7 @@
 """The runner can bite: a changed reference differs, and a rule explains what it is about and no more.
 
 The reference is what our own core says, changed by hand into what the Go core is known to say there
-(BEHAVIOUR 5.15), or into what nobody says.
+(5.15), or into what nobody says.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from quadriga.si.v1 import si_pb2
 
 ProtoFacts = Callable[[FileDescriptorProto], set[str]]
 
-# What later versions of the interface brought (BEHAVIOUR.md 2.20), and our whole tag keys.
+# What later versions of the interface brought (2.20), and our whole tag keys.
 ADDITIONS = """
 const APPTAGCREATEFORCE = application.create.force
 const APPTAGNAMESPACERESOURCEMAXAPPS = namespace.resourcemaxapps

@@ -1,0 +1,250 @@
+"""docs/rules.md has every rule and section that is cited, and no message relies on a code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.conftest import PACKAGES
+from tests.packaging.test_packaging_rules import NOT_YET
+
+#: a rule: its letter and its number
+CODE = re.compile(r"(?<![\w.\-])[GRIMXQSV]\d{1,2}(?!\w|\.\d)")
+
+#: a section: 5.7 or 2.2.1. Versions of YuniKorn and of its interface begin with 1.
+SECTION = re.compile(r"(?<![\w.:=<>$-])[2-9]\.[1-9]\d?(?:\.[1-9])?(?![\w%]|\.\d)")
+#: numbers in comments that look like one: versions, other documents, measurements
+NO_SECTION = re.compile(
+    r"(?:(?:Python|OpenAPI|Debian|RFC \d+|HTTP/)\s?[\d.]+(?: and [\d.]+)?"
+    r"|[\d.]+ (?:ns|us|µs|ms|s|kB|MB|GB|million|times)\b)"
+)
+#: elsewhere a section is what stands alone in parentheses, or follows one of these words
+PARENTHESES = re.compile(r"\(([^()]*)\)")
+PART = re.compile(r"(?:rules? |sections? |see )?([2-9]\.[1-9]\d?(?:\.[1-9])?)(?: (?:step|bug) \d)?")
+WORD = re.compile(
+    r"(?:rules?|sections?|table of|vectors of) ([2-9]\.[1-9]\d?(?:\.[1-9])?)(?![\w.]\d)"
+)
+
+PROSE = frozenset(".md .txt .yaml .yml .toml .ini .cfg".split())
+
+#: citations in a message: "(X9)", "(G45 to G50)", "(2.2.3)"
+ASIDE = re.compile(r"\s?\((?:(?:[GRIMXQSV]\d{1,2}|[2-9]\.\d{1,2}(?:\.\d)?)(?:, | to | and )?)+\)")
+
+
+@pytest.fixture(scope="module")
+def page(repository: Path) -> str:
+    return (repository / "docs" / "rules.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def codes(page: str) -> list[str]:
+    """Every code that the page explains: the first column of its tables."""
+    return [found[1] for found in re.finditer(r'(?m)^\| <a id="\w+"></a>([A-Z]\d+) \| \S', page)]
+
+
+@pytest.fixture(scope="module")
+def sections(page: str) -> set[str]:
+    return set(re.findall(r'(?m)^#+ <a id="section-[\d-]+"></a>(\d(?:\.\d+)*) \w', page))
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+
+def test_every_anchor_is_unique_and_made_from_its_code(page: str, codes: list[str]) -> None:
+    anchors = Counter(re.findall(r'<a id="([^"]+)"></a>', page))
+    assert [anchor for anchor, times in anchors.items() if times > 1] == []
+    for code in codes:
+        assert f'| <a id="{code.lower()}"></a>{code} | ' in page
+    for anchor, number in re.findall(r'<a id="section-([\d-]+)"></a>([\d.]+) ', page):
+        assert anchor == number.replace(".", "-")
+
+
+def test_every_rule_is_one_plain_line(page: str, codes: list[str]) -> None:
+    lines = [line for line in page.splitlines() if re.match(r'\| <a id="[a-z]\d', line)]
+    assert len(lines) == len(codes) > 150
+    for line in lines:
+        said = line.split(" | ", 1)[1].removesuffix(" |")
+        assert said[0].isupper() or said[0] == "`", line
+        assert said.endswith(".") and len(said) < 400, line
+
+
+def test_rules_that_are_not_built_say_so(page: str) -> None:
+    chapter = page.split('<a id="section-1-8">', 1)[1].split("\n## ", 1)[0]
+    assert set(re.findall(r"</a>(Q\d+) \|", chapter)) == NOT_YET
+    assert "**Q1 to Q8 are not built yet.**" in chapter
+
+
+def test_the_page_has_the_rules_of_the_acceptance_table(
+    shared: Path, codes: list[str], sections: set[str]
+) -> None:
+    table = (shared / "BEHAVIOUR.md").read_text(encoding="utf-8")
+    rules = set(re.findall(r"(?m)^\| ([GRIMXQ]\d+) \|", table))
+    rules |= set(re.findall(r"(?m)^\* (S\d+) ", table)) | set(re.findall(r"(?m)^(V\d+)\. ", table))
+    assert set(codes) == rules
+    assert sections == set(re.findall(r"(?m)^#+ (\d(?:\.\d+)*)\.? ", table)) - {"3"}
+
+
+# -- what cites it ---------------------------------------------------------------------------------
+
+
+def test_every_code_that_is_cited_is_explained(texts: list[Path], codes: list[str]) -> None:
+    unknown, known = [], set()
+    for path in _citing(texts):
+        for text in _prose(path):
+            cited = set(CODE.findall(text))
+            known |= cited & set(codes)
+            unknown += [f"{path.name}: {code}" for code in sorted(cited - set(codes))]
+    assert unknown == []
+    assert len(known) > 100
+
+
+def test_every_section_that_is_cited_is_a_heading(texts: list[Path], sections: set[str]) -> None:
+    unknown, known = [], set()
+    for path in _citing(texts):
+        cited = set()
+        if path.suffix == ".py":
+            cited |= set(SECTION.findall(NO_SECTION.sub("", _module(path).comments)))
+        for text in _prose(path):
+            cited |= _sections(text)
+        known |= cited & sections
+        unknown += [f"{path.name}: {number}" for number in sorted(cited - sections)]
+    assert unknown == []
+    assert len(known) > 30
+
+
+@pytest.mark.parametrize(
+    "text", ["(9.4)", "(5.6, 5.44)", "(X9; 2.33)", "as section 5.16 says", "(2.2.9 step 3)"]
+)
+def test_a_section_that_does_not_exist_is_noticed(text: str, sections: set[str]) -> None:
+    assert _sections(text) - sections
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2.5 ms and 4 MB (2.4 MB)", "since 1.6 (1.8)", "(3.0)", "5.28.1", "v5.9"],
+)
+def test_a_version_or_a_measurement_is_no_section(text: str) -> None:
+    assert _sections(text) == set()
+
+
+# -- messages --------------------------------------------------------------------------------------
+
+
+def test_no_message_needs_a_code_to_be_understood(repository: Path) -> None:
+    """A code stands in parentheses behind what it is about, or before it as the rule of a status or
+    of an invariant. What is left without it is a sentence."""
+    found = 0
+    for path in _citing(path for name in PACKAGES for path in (repository / name).rglob("*.py")):
+        for line, message in _module(path).messages:
+            if CODE.search(message) or ASIDE.search(message):
+                found += 1
+                assert _is_whole(message, path), f"{path.name}:{line}: {message}"
+    assert found > 50
+
+
+def test_pages_have_no_code_of_their_own(repository: Path) -> None:
+    scripts = sorted((repository / "web" / "pages" / "static").glob("*.js"))
+    cited = {path.name: CODE.findall(path.read_text(encoding="utf-8")) for path in scripts}
+    assert len(cited) > 5
+    assert not any(cited.values()), cited
+
+
+@pytest.mark.parametrize(
+    "message", ["(X9)", "see X9", "rule G7 forbids it", "refused (I17", "X16 {}", "V1 {}"]
+)
+def test_a_message_that_relies_on_its_code_is_noticed(message: str) -> None:
+    assert not _is_whole(message, Path("core/explain.py"))
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _is_whole(message: str, path: Path) -> bool:
+    if CODE.fullmatch(message):  # handed to what writes "I39: ..." before a sentence
+        return True
+    rest = ASIDE.sub("", message)
+    rest = re.sub(r"^[GRIMXQSV]\d{1,2}: ", "", rest)
+    if path.stem in {"invariants", "audit"} or path.parent.name == "checks":
+        rest = re.sub(r"^[GRIMXQSV]\d{1,2} ", "", rest)
+    words = re.findall(r"\w{2,}", rest)
+    filled = "{}" in rest and (
+        bool(words) or not rest.strip("{} ")
+    )  # most of it, or all, is filled in
+    return not CODE.search(rest) and (len(words) >= 2 or filled)
+
+
+def _citing(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files that may cite anything, except for what is generated. Parsing all would take long."""
+    for path in paths:
+        if path.suffix in {".py", ".proto"} | PROSE and "_pb2" not in path.name:
+            text = path.read_text(encoding="utf-8")
+            if path != Path(__file__) and (CODE.search(text) or SECTION.search(text)):
+                yield path
+
+
+def _prose(path: Path) -> list[str]:
+    """What a reader of the file reads: of a module its comments and all texts in it."""
+    if path.suffix == ".py":
+        return [_module(path).comments, *(message for _, message in _module(path).messages)]
+    text = path.read_text(encoding="utf-8")
+    return re.findall(r"//(.*)", text) if path.suffix == ".proto" else [text]
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a module says in words: its comments and docstrings as one text; every other text, with
+    its line and with ``{}`` for what gets filled in."""
+
+    comments: str
+    messages: list[tuple[int, str]]
+
+
+@cache
+def _module(path: Path) -> Module:
+    source = path.read_text(encoding="utf-8")
+    comments = re.findall(r"(?m)(?:^|\s)#:? (.*)$", source)
+    messages = []
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        if _is_docstring(node):
+            comments.append(node.value.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "{}" for part in node.values]
+            messages.append((node.lineno, "".join(parts)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            messages.append((node.lineno, node.value))
+        elif not _is_list_of_names(node):
+            waiting.extend(ast.iter_child_nodes(node))
+    return Module(" \n".join(comments), messages)
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
+
+
+def _is_list_of_names(node: ast.AST) -> bool:
+    """``__all__``: names of Python, not texts."""
+    return isinstance(node, ast.Assign) and "__all__" in ast.unparse(node.targets[0])
+
+
+def _sections(text: str) -> set[str]:
+    """The sections that a text cites for certain."""
+    text = re.sub(r"\s+", " ", text)
+    found = set(WORD.findall(text))
+    for inside in PARENTHESES.findall(text):
+        for part in re.split(r"[,;] | and | to | or ", inside):
+            if cited := PART.fullmatch(part.strip()):
+                found.add(cited[1])
+    return found
