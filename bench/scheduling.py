@@ -168,6 +168,6 @@ def _parts() -> list[Figure]:
         add_nodes(scheduler, nodes)
         partition = scheduler.partition()
         wanted, _ = partition.shapes.intern((1000, 10**6), "")
-        choose = partial(partition.board.best, wanted)
+        choose = partial(partition.node_index.best, wanted)
         figures.append(Figure(f"node choice among {nodes:,}", per_call(choose), "ns"))
     return figures

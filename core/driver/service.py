@@ -33,6 +33,7 @@ from quadriga.core.driver.os_groups import OsGroups
 from quadriga.core.driver.portions import Portions
 from quadriga.core.intake.dispatcher import Request
 from quadriga.core.intake.registration import read_configuration
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
@@ -383,7 +384,12 @@ class SchedulerService:
             if allocation_key:
                 told = scheduler.explain(application_id, allocation_key, partition, rm_id)
                 reasons, verdict = told.reasons, told.verdict
-            return app.queue_path, app.partition.rm.dialect.state(app.state), reasons, verdict
+            return (
+                app.queue_path,
+                Dialect(app.partition.rm.dialect).state(app.state),
+                reasons,
+                verdict,
+            )
 
         return self._read_later(look, rm_id)
 

@@ -198,10 +198,10 @@ class Notices:
                     self._tell_company(company)
         touched = self._touched()
         shapes, self.shapes = self.shapes, {}
-        able = self._partition.board.able
+        able = self._partition.node_index.feasible
         for shape, watch in self._watches.items():
             watch.touched.update(touched)
-            if watch.touched and (shape in shapes or not able & shape.place):
+            if watch.touched and (shape in shapes or not able & shape.allocate):
                 for company in watch.turned():
                     if company.assess():
                         self._tell_company(company)

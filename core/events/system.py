@@ -22,8 +22,8 @@ from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.model.timer import Timer
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "Ring"]
 

@@ -12,7 +12,7 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resources import Vector
-from quadriga.core.placement import Placed, Submission
+from quadriga.core.placement import Placed, Submission, rules_of
 from quadriga.core.placement.quota_tags import read_quota_tags
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import ending, limits, queue_tree
@@ -159,7 +159,7 @@ def _admit(
             "duplicate",
         )
     try:
-        placed = partition.placement.place(submission, partition)
+        placed = rules_of(partition.config).place(submission, partition)
     except Refused as refused:
         raise Refused(f"failed to place application {app_id}: {refused}", "placement") from None
     leaf = queue_tree.grow(kernel, partition, placed.path)

@@ -59,7 +59,7 @@ def create(
     partition.registry.lengthen(node.books)
     partition.nodes[info.nodeID] = node
     partition.failed_nodes.pop(info.nodeID, None)
-    partition.board.add(node)
+    partition.node_index.add(node)
     foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
     kernel.fire(NODE, node, life.ACCEPT, draining=draining)
@@ -95,7 +95,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
             producers.node_ready(log, node, not was_ready)
     if tuple(node.total) != before:
         partition.capacity_changed(before, tuple(node.total))
-        partition.board.resized(node)
+        partition.node_index.resized(node)
     accounting.node_gained(node)
 
 
@@ -157,7 +157,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     kernel.tally.nodes_removed += 1
     foreign.leave_with(node)
     del partition.nodes[node.node_id]
-    partition.board.remove(node)
+    partition.node_index.remove(node)
     partition.capacity_changed(tuple(node.total), ())
     if rm.events is not None:
         producers.node_removed(rm.events, node)

@@ -18,6 +18,9 @@ from quadriga.core.events import problems as event_problems
 from quadriga.core.events import producers
 from quadriga.core.events.quota_events import Notices
 from quadriga.core.model.partition import Partition
+from quadriga.core.model.shapes import Shapes
+from quadriga.core.ordering.node_index import NodeIndex
+from quadriga.core.placement import rules_of
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Kernel
@@ -99,7 +102,7 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
     for name in [name for name in rm.serials if name not in rm.partitions]:
         if rm.serials[name].is_empty(kernel.now):
             del rm.serials[name]
-    partition = rm.partitions[config.name] = Partition(rm, config)
+    partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()))
     partition.changed = kernel.now
     if rm.events is not None:
         partition.notices = Notices(partition, rm.events)
@@ -147,7 +150,7 @@ def _si_version(version: str) -> tuple[int, int]:
 def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
     """Take over settings; what an update does not name stays as it was."""
     extra = rm.extra = {**rm.extra, **changes}
-    rm.dialect = Dialect(extra.get("si.stateNames", "quadriga"))
+    rm.dialect = Dialect(extra.get("si.stateNames", "quadriga")).value
     rm.design_order = extra.get("si.messageOrder", "design") == "design"
     newer = "all" if _si_version(rm.version) >= _ALL_STATES else "failed"
     rm.all_states = extra.get("si.schedulingStates", newer) == "all"
@@ -229,7 +232,7 @@ def update_configuration(
 
 def _note_flaws(kernel: Kernel, partition: Partition) -> None:
     """YuniKorn's validation accepts rules that can never match: they are said once, here."""
-    for text in partition.placement.flaws():
+    for text in rules_of(partition.config).flaws():
         kernel.note(f"partition {partition.name}: placement {text}")
 
 

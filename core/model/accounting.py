@@ -57,7 +57,7 @@ def use_node(allocation: Allocation) -> None:
     for place, value in enumerate(allocation.vector):
         allocated[place] += value
         available[place] -= value
-    node.partition.board.changed(node)
+    node.partition.node_index.changed(node)
 
 
 def free_node(allocation: Allocation) -> None:
@@ -92,7 +92,7 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
 
 def node_gained(node: Node) -> None:
     """The node may have more room: shapes and its reservation look again."""
-    node.partition.board.gained(node)
+    node.partition.node_index.gained(node)
     _node_changed(node)
 
 
@@ -169,7 +169,7 @@ def place_below(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
     for at, value in need:
         allocated[at] += value
         available[at] -= value
-    node.partition.board.took(node, shape)
+    node.partition.node_index.took(node, shape)
     for queue in queues:
         allocated, pending = queue.allocated, queue.pending
         for at, value in need:
@@ -338,7 +338,7 @@ def widen(real: Allocation) -> None:
     node.allocations[real] = None
     add(node.allocated, real.growth)
     subtract(node.available, real.growth)
-    node.partition.board.changed(node)
+    node.partition.node_index.changed(node)
 
 
 def narrow(real: Allocation) -> None:

@@ -10,7 +10,7 @@ from quadriga.fsm import allocation as life
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
-    from quadriga.core.runtime.timers import Timer
+    from quadriga.core.model.timer import Timer
 
 __all__ = ["Allocation", "next_uuid"]
 

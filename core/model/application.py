@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
+    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.task_group import TaskGroup
+    from quadriga.core.model.timer import Timer
     from quadriga.core.model.usage import ApplicationSummary, Usage
-    from quadriga.core.runtime.timers import Timer
-    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["Application"]
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.demand import Key
+    from quadriga.core.model.timer import Timer
     from quadriga.core.preemption.preemption_queue import Turns
-    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "Terms"]
 
@@ -263,7 +263,7 @@ class AskGroup:
 
     def _node_bits(self) -> int:
         shape = self.shape
-        bits = shape.place
+        bits = shape.allocate
         if self.reservable:
             bits |= shape.reserve
         if self.reserved and not shape.required_node and not self.rests:
@@ -280,7 +280,7 @@ class AskGroup:
         """
         bits = self.bits & able
         shape = self.shape
-        if bits & (shape.place | REPLACE):
+        if bits & (shape.allocate | REPLACE):
             return self.rank or self.make_rank()
         firsts = [next(reversed(self.asks))]
         if bits & shape.elsewhere:

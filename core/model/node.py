@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.partition import Partition
-    from quadriga.core.scheduling.reservation import Reservation
+    from quadriga.core.model.reservation import Reservation
 
 __all__ = ["Node"]
 
@@ -21,7 +21,7 @@ class Node:
     """``available = total - occupied - allocated``, kept as a book of its own (V2).
 
     ``open`` follows the lifecycle's effects; ``position``, ``score`` and what it is made of belong to
-    the node board.
+    the node node_index.
     ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3). ``occupied``
     is ``anonymous``, which the node reports as a sum, and every allocation in ``foreign`` (X19).
     """

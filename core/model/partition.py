@@ -9,14 +9,13 @@ from quadriga.core.config import PartitionConfig
 from quadriga.core.events import producers
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.resources import Book, Registry, Vector
+from quadriga.core.model.retries import ReservationsToRetry
 from quadriga.core.model.serials import Serials
-from quadriga.core.model.shapes import Shape, Shapes
-from quadriga.core.ordering.lanes import LimitLane
-from quadriga.core.ordering.node_index import NodeBoard
-from quadriga.core.ordering.retries import Woken
-from quadriga.core.placement import PlacementRules
+from quadriga.core.model.shapes import Shape
+from quadriga.core.ordering.lanes import LimitLane, lane_for
 from quadriga.core.preemption.failed_preemptions import VainAttempts
 from quadriga.fsm import application as app_life
 from quadriga.fsm import queue as life
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
+    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.runtime.timers import Timer
-    from quadriga.core.scheduling.reservation import Reservation
+    from quadriga.core.model.timer import Timer
 
 __all__ = ["Partition"]
 
@@ -45,7 +44,7 @@ class Partition:
         "aside",
         "attempts",
         "backs_off",
-        "board",
+        "node_index",
         "capacity",
         "changed",
         "changes",
@@ -69,7 +68,6 @@ class Partition:
         "nodes",
         "notices",
         "outgrown",
-        "placement",
         "read",
         "refused",
         "registry",
@@ -94,7 +92,7 @@ class Partition:
         "woken",
     )
 
-    def __init__(self, rm: ResourceManager, config: PartitionConfig) -> None:
+    def __init__(self, rm: ResourceManager, config: PartitionConfig, node_order: NodeOrder) -> None:
         self.rm = rm
         self.name = config.name
         #: as configured at present
@@ -118,13 +116,13 @@ class Partition:
         self.applications: dict[str, Application] = {}
         #: ended applications until they expire, in the order of their end
         self.ended: dict[EndedApplication, None] = {}
-        self.shapes = Shapes()
-        self.board = NodeBoard(self.shapes, config.node_sort_policy, ())
+        self.node_index = node_order
+        self.shapes = node_order.shapes
         #: the sum of all nodes' capacities
         self.capacity: Book = []
         self.reservations: dict[Reservation, None] = {}
         #: reservations that may have become allocations since they were last tried
-        self.woken = Woken()
+        self.woken = ReservationsToRetry()
         #: woken ones that only a quota, or a place under maxapplications, held back
         self.stalled: dict[Reservation, None] = {}
         #: asks, and reservations, that predicates refused, until the next call of ``schedule``
@@ -187,17 +185,10 @@ class Partition:
         return f"[{self.rm.rm_id}]{self.name}"
 
     def configure(self, config: PartitionConfig) -> None:
-        """Take over what the configuration says about the partition itself: how applications are
-        placed (2.3), how nodes are ordered (5.7). Its queues are configured one by one."""
+        """Take over what the configuration says about the partition itself, such as how nodes are
+        ordered (5.7). Its queues are configured one by one."""
         self.config = config
-        self.placement = PlacementRules(config.placement_rules)
-        board = self.board
-        board.policy = config.node_sort_policy
-        board.weights = tuple(
-            (self.registry.position(name), weight)
-            for name, weight in sorted(config.resource_weights.items())
-        )
-        board.relayout()
+        self.node_index.configure(config, self.registry)
 
     @property
     def version(self) -> int:
@@ -269,7 +260,7 @@ class Partition:
                     app.promised,
                 )
             )
-        self.board.relayout()
+        self.node_index.relayout()
 
     # -- who waits -------------------------------------------------------------------------------
 
@@ -284,7 +275,7 @@ class Partition:
             group = AskGroup(app, shape, ask.priority, ask.placeholder, ask.task_group)
             app.groups[look] = group
             if not shape.asks:  # new, or idle until now: assume that it has a node
-                self.board.watch(shape)
+                self.node_index.watch(shape)
             self.shapes.used(shape)
             group.add(ask)
             self._priority_changed(app)
@@ -322,7 +313,7 @@ class Partition:
             self._refresh_turn(app)
             forgotten = self.shapes.unused(group.shape)
             if forgotten is not None:
-                self.board.forget(forgotten)
+                self.node_index.forget(forgotten)
                 self.vain.forget(forgotten)
                 for queue in self.queues():
                     if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
@@ -343,7 +334,7 @@ class Partition:
             if fresh := wants & ~bits:
                 self.news += 1
                 group.app.announce(group, fresh)
-                if fresh & group.shape.place and group.app.reservations:
+                if fresh & group.shape.allocate and group.app.reservations:
                     # its nodes may have gained room while it did not want any
                     mine = (r for r in group.app.reservations if r.ask.group is group)
                     self.woken.update(mine)
@@ -356,7 +347,7 @@ class Partition:
         assert isinstance(leaf, LeafQueue)
         self.news += 1
         counted = app.state in app_life.COUNTED or app in leaf.admitted
-        lane = leaf.lane_for(app, counted)
+        lane = lane_for(leaf, app, counted)
         if lane is not app.above:
             app.block(EVERY_BIT)
             if isinstance(lane, LimitLane):

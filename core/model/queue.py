@@ -17,14 +17,13 @@ from quadriga.core.model.account import Limit
 from quadriga.core.model.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.model.resources import Book
 from quadriga.core.model.shapes import Shape
-from quadriga.core.ordering.lanes import LaneSet
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.timer import Timer
     from quadriga.core.preemption.failed_preemptions import Vain
-    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
@@ -481,7 +480,7 @@ class LeafQueue(Queue):
         self.admission = Lane()
         for lane in (self.serving, self.admission):
             lane.above = self
-        self.limited: tuple[LaneSet, ...] = ()
+        self.limited: tuple[Level, ...] = ()
         #: stateaware: the one application that is not running yet and may be served (2.9)
         self.turn: Application | None = None
 
@@ -493,16 +492,6 @@ class LeafQueue(Queue):
     @property
     def lanes(self) -> tuple[Level, ...]:
         return (self.serving, self.admission, *self.limited)
-
-    def lane_for(self, app: Application, counted: bool) -> Level:
-        """Where the application belongs: whether it has its place under maxapplications, and the
-        limits that apply to it, make the difference."""
-        if not app.limiting:
-            return self.serving if counted else self.admission
-        if not self.limited:
-            self.limited = (LaneSet(self), LaneSet(self, entering=True))
-            self.refresh_admission()
-        return self.limited[0 if counted else 1].lane(app.group_limits, app.user_limits)
 
     def best(self, able: int) -> Any:
         able &= ~self.blocked

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ended import Shelf
-from quadriga.core.runtime.dialect import Dialect
 from quadriga.fsm import application as app_life
 from quadriga.fsm import resource_manager as life
 
@@ -54,7 +53,8 @@ class ResourceManager:
         self.extra: dict[str, str] = {}
         #: where its event records go; ``None`` while it tracks none (event.trackingEnabled)
         self.events: EventLog | None = None
-        self.dialect = Dialect.QUADRIGA
+        #: whose names of states it is told: a value of ``runtime.dialect.Dialect`` (X1)
+        self.dialect = "quadriga"
         self.design_order = True
         self.reservations = True
         #: it is told SKIPPED and RESERVED as well as FAILED (X43)

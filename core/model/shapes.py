@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.model.resources import Vector
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from quadriga.core.model.node import Node
-    from quadriga.core.ordering.scores import Scores
+    pass
 
 
 __all__ = ["ELSEWHERE", "REPLACE", "WOKEN", "Need", "Shape", "Shapes"]
@@ -36,23 +32,18 @@ ELSEWHERE: Final = 1
 
 
 class Shape:
-    """One interned shape. ``column`` is the node board's: a score for each node, in node order."""
+    """One interned shape."""
 
     __slots__ = (
+        "allocate",
         "asks",
-        "column",
         "elsewhere",
-        "first",
         "need",
         "number",
-        "place",
         "preempt",
         "quota",
         "required_node",
         "reserve",
-        "reserve_column",
-        "reserve_synced",
-        "synced",
         "vector",
     )
 
@@ -61,22 +52,15 @@ class Shape:
         self.vector = vector
         self.required_node = required_node
         self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
-        self.place = 1 << (WANTS * number + 2)
+        self.allocate = 1 << (WANTS * number + 2)
         #: an ask that has a node reserved takes any other that has room (5.8)
-        self.elsewhere = self.place << ELSEWHERE
-        self.reserve = self.place << 2
-        self.preempt = self.place << 3
+        self.elsewhere = self.allocate << ELSEWHERE
+        self.reserve = self.allocate << 2
+        self.preempt = self.allocate << 3
         #: what a quota without room stops; preemption may make room (5.6)
-        self.quota = self.place | self.elsewhere | self.reserve
+        self.quota = self.allocate | self.elsewhere | self.reserve
         #: groups of asks that use it; without any it may be forgotten
         self.asks = 0
-        self.column: Scores | None = None
-        self.synced = 0
-        #: the node of the lowest score, where that is known
-        self.first: Node | None = None
-        #: the node board's too, for those who would reserve
-        self.reserve_column: npt.NDArray[np.float64] | None = None
-        self.reserve_synced = 0
 
     @property
     def bits(self) -> int:

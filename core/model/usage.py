@@ -19,7 +19,6 @@ from quadriga.si.constants import INSTANCE_TYPE
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ended import EndedApplication
-    from quadriga.core.runtime.kernel import Kernel
 
 __all__ = [
     "UNKNOWN_INSTANCE",
@@ -157,9 +156,8 @@ def account(
     return _named(app, total)
 
 
-def summarise(kernel: Kernel, app: Application) -> None:
-    """The application has ended and left its queue: close its account. The summary stays with it,
-    and is offered to whoever drives the scheduler."""
+def summarise(app: Application) -> ApplicationSummary:
+    """The application has ended and left its queue: close its account. The summary stays with it."""
     summary = ApplicationSummary(
         application_id=app.app_id,
         submitted=app.submitted,
@@ -174,7 +172,7 @@ def summarise(kernel: Kernel, app: Application) -> None:
     )
     app.summary = summary
     app.spent = None
-    kernel.summaries.append(summary)
+    return summary
 
 
 def _named(app: Application, account: Usage) -> ResourceHistory:

@@ -1,9 +1,10 @@
-"""The nodes that come first in order, whoever asks (5.7).
+"""The best nodes of all, whatever the shape of the ask (5.7).
 
-The score of a node is the same for all shapes, so while nodes are filled evenly the first of all nodes
-mostly fits, and no shape's scores need to be looked through. The first few are kept in order. What
-changes and still comes before the last of these is put in, and an entry whose node has another score by
-now is dropped when it comes up. When all are used up, the next few are looked for.
+The score of a node is the same for all shapes, so while nodes are filled evenly the best node of all
+has room for most asks, and no shape's column needs to be searched. The best few are kept in order. A
+node that changes and still comes before the last of them is added to a heap beside them. An entry
+whose node has another score by now is dropped when it comes up. When all entries are used up, the
+next few are searched for.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from quadriga.core.ordering.scores import Column
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
 
-__all__ = ["Front"]
+__all__ = ["BestNodes"]
 
-#: so many nodes at least, or this part of all, are looked for at a time
+#: one search keeps at least this many nodes, or this part of all nodes
 _LEAST: Final = 256
 _PART: Final = 16
-#: of so many that change it is quicker to look again
+#: the heap of changed nodes holds at most this many; beyond that a new search is quicker
 _MANY: Final = 1024
 
 
-class Front:
-    """``bound`` is the score of the last one; nodes with a higher one are of no interest here."""
+class BestNodes:
+    """``bound`` is the score of the last of them; a node with a higher score is not kept here."""
 
     __slots__ = ("_changed", "_last", "_order", "bound", "whole")
 
@@ -37,52 +38,53 @@ class Front:
         self.clear()
 
     def clear(self) -> None:
-        """Know nothing."""
-        #: score and place, the first one last
+        """Forget all nodes."""
+        #: (score, position), the best node last
         self._order: list[tuple[float, int]] = []
-        #: a heap of those that came later
+        #: a heap of (score, position) of nodes that changed since the search
         self._changed: list[tuple[float, int]] = []
         self._last = -1
         self.bound = -inf
-        #: there are no nodes but these that take anything
+        #: every node that takes anything is kept here
         self.whole = False
 
     def fill(self, scores: Column) -> None:
-        """Find those who come first by these scores, in node order; infinite: it takes nothing."""
+        """Search the scores of all nodes, in node order, for the best few. Infinite scores are of
+        nodes that take nothing."""
         most = max(_LEAST, len(scores) // _PART)
-        places = np.flatnonzero(scores < inf)
-        self.whole = len(places) <= most
+        positions = np.flatnonzero(scores < inf)
+        self.whole = len(positions) <= most
         if not self.whole:
             bound = np.partition(scores, most - 1)[most - 1]
-            places = np.flatnonzero(scores <= bound)
-        places = places[scores[places].argsort(kind="stable")][:most][::-1]
-        self._order = list(zip(scores[places].tolist(), places.tolist(), strict=True))
+            positions = np.flatnonzero(scores <= bound)
+        positions = positions[scores[positions].argsort(kind="stable")][:most][::-1]
+        self._order = list(zip(scores[positions].tolist(), positions.tolist(), strict=True))
         self._changed = []
         self.bound, self._last = (inf, -1) if self.whole else self._order[0]
 
-    def put(self, score: float, place: int) -> None:
-        """A node has got this score, which is not above the bound."""
-        if score < self.bound or place <= self._last:
+    def put(self, score: float, position: int) -> None:
+        """The node at this position has a new score, which is at most ``bound``."""
+        if score < self.bound or position <= self._last:
             changed = self._changed
-            heappush(changed, (score, place))
+            heappush(changed, (score, position))
             if len(changed) > _MANY:
                 self.clear()
 
     def first(self, nodes: list[Node]) -> Node | None:
-        """The first of all; ``None`` where it is not known."""
+        """The best of all nodes, or ``None`` where it is not known."""
         order, changed = self._order, self._changed
         first: Node | None = None
         while order:
-            score, place = order[-1]
-            first = nodes[place]
+            score, position = order[-1]
+            first = nodes[position]
             if first.score == score:
                 break
             order.pop()
         while changed:
-            score, place = changed[0]
+            score, position = changed[0]
             if order and order[-1] < changed[0]:
                 break
-            node = nodes[place]
+            node = nodes[position]
             if node.score == score:
                 return node
             heappop(changed)

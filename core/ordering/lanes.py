@@ -18,9 +18,9 @@ from quadriga.core.model.demand import Key, Level, bits_of
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
-    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.queue import LeafQueue, Queue
 
-__all__ = ["LaneSet", "LimitLane"]
+__all__ = ["LaneSet", "LimitLane", "lane_for"]
 
 Ledgers = tuple["Ledger", ...]
 
@@ -210,3 +210,16 @@ class LaneSet(Level):
             ):
                 best = app
         return best
+
+
+def lane_for(leaf: LeafQueue, app: Application, counted: bool) -> Level:
+    """The lane of the application: it depends on whether the application has its place under
+    maxapplications, and on the limits that apply to it."""
+    if not app.limiting:
+        return leaf.serving if counted else leaf.admission
+    if not leaf.limited:
+        leaf.limited = (LaneSet(leaf), LaneSet(leaf, entering=True))
+        leaf.refresh_admission()
+    lanes = leaf.limited[0 if counted else 1]
+    assert isinstance(lanes, LaneSet)
+    return lanes.lane(app.group_limits, app.user_limits)

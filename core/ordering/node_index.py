@@ -1,14 +1,14 @@
 """Which node: the lowest (score, node id) among those where the ask fits (5.7).
 
-The board keeps the nodes in order of their ids. Every shape that is asked about owns a column with
-one score for each node, infinite where it does not fit or the node takes nothing new, so the exact
-choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a column catches up when its
-shape is next looked at, so a change costs nothing for shapes that nobody asks about. Most choices need no
-column at all: where nodes are filled evenly the first of all mostly fits (``front``), and where they are
-packed the one that was chosen last comes first again.
+The index keeps the nodes in the order of their ids. For every shape of ask that is looked for it has
+a column with one score for each node, infinite where the shape does not fit or the node takes nothing
+new, so the exact choice is one ``argmin`` (``scores``). A change of a node is only noted in a log; a
+column catches up when its shape is next looked for, so a change costs nothing for other shapes. Most
+choices need no column at all: where nodes are filled evenly the first of the best nodes mostly fits
+(``best_nodes``), and where they are packed the node that was chosen last comes first again.
 
-A shape without any node loses its bit in ``feasible`` and is not looked at again until a node gains
-room for it.
+A shape for which no node has room loses its bit in ``feasible`` and is not looked for again until a
+node gains room for it.
 """
 
 from __future__ import annotations
@@ -19,71 +19,105 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from quadriga.core.model.resources import MAX_QUANTITY, Book, Vector
+from quadriga.core.model.node_order import NodeOrder
+from quadriga.core.model.resources import MAX_QUANTITY, Book, Registry, Vector
 from quadriga.core.model.shapes import Shape, Shapes
-from quadriga.core.ordering.best_nodes import Front
+from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.ordering.scores import Column, Scores
 
 if TYPE_CHECKING:
+    from quadriga.core.config import PartitionConfig
     from quadriga.core.model.node import Node
 
-__all__ = ["FAIR", "BINPACKING", "NodeBoard"]
-
-FAIR: Final = "fair"
-BINPACKING: Final = "binpacking"
+__all__ = ["NodeIndex"]
 
 Matrix = npt.NDArray[np.int64]
 
+_NO_MATRIX: Final = np.zeros((0, 0), dtype=np.int64)
 
-class NodeBoard:
+
+class Columns:
+    """What the index keeps for one shape. ``synced`` and ``reserve_synced`` are lengths of the log."""
+
+    __slots__ = ("first", "reserve_scores", "reserve_synced", "scores", "synced")
+
+    def __init__(self) -> None:
+        self.scores: Scores | None = None
+        self.synced = 0
+        #: the node of the lowest score, where that is known
+        self.first: Node | None = None
+        #: FitInScores of the nodes that may be reserved
+        self.reserve_scores: Column | None = None
+        self.reserve_synced = 0
+
+
+class NodeIndex(NodeOrder):
     """The nodes of a partition and, for each shape, their scores."""
 
-    def __init__(self, shapes: Shapes, policy: str, weights: tuple[tuple[int, float], ...]) -> None:
-        self.shapes = shapes
-        self.policy = policy
-        self.weights = weights
-        #: place bits of shapes that may have a node, reserve bits of those that may have one to
-        #: reserve; a bit is cleared by looking in vain and set by a node that gains
-        self.able = 0
-        self.nodes: list[Node] = []
-        #: those that take new allocations of anybody; without any, nothing can be reserved
+    __slots__ = (
+        "_available",
+        "_available_synced",
+        "_best_nodes",
+        "_columns",
+        "_log",
+        "_log_limit",
+        "_policy",
+        "_stale",
+        "_unreserved",
+        "_values",
+        "_weights",
+    )
+
+    def __init__(self, shapes: Shapes) -> None:
+        super().__init__(shapes)
+        self._policy = NODE_POLICIES["fair"]
+        #: (type, weight) in the order of the types' names
+        self._weights: tuple[tuple[int, float], ...] = ()
+        #: nodes that any application may use; without one, no node can be reserved
         self._unreserved: dict[Node, None] = {}
         #: the score of each node, in node order
         self._values: Column = np.zeros(0)
-        self._front = Front()
+        self._best_nodes = BestNodes()
+        #: positions of nodes that have changed since the columns were made
         self._log: list[int] = []
         self._log_limit = 0
         self._stale = False
-        self._available: Matrix = np.zeros((0, 0), dtype=np.int64)
+        #: by shape
+        self._columns: dict[Shape, Columns] = {}
+        #: what is free on every node, one row a node
+        self._available: Matrix = _NO_MATRIX
         self._available_synced = 0
 
     # -- changes -----------------------------------------------------------------------------
 
+    def configure(self, config: PartitionConfig, registry: Registry) -> None:
+        self._policy = NODE_POLICIES[config.node_sort_policy]
+        self._weights = tuple(
+            (registry.position(name), weight)
+            for name, weight in sorted(config.resource_weights.items())
+        )
+        self._stale = True
+
+    def relayout(self) -> None:
+        self._stale = True
+
     def add(self, node: Node) -> None:
-        """A node is new."""
         self.nodes.append(node)
         self._stale = True
         self.gained(node)
 
     def remove(self, node: Node) -> None:
-        """A node is gone."""
         self.nodes.remove(node)
         self._unreserved.pop(node, None)
         self._stale = True
 
-    def relayout(self) -> None:
-        """Resource types, weights or the policy changed: everything is computed anew."""
-        self._stale = True
-
     def resized(self, node: Node) -> None:
-        """The node's size changed; what that means for its free resources is told next."""
         if not self._stale:
             self._weigh(node)
 
     def changed(self, node: Node) -> None:
-        """The node's free resources or its openness changed, for the worse or unknown."""
-        free = node.free
-        if free:
+        if node.free:
             self._unreserved[node] = None
         elif node in self._unreserved:
             del self._unreserved[node]
@@ -92,59 +126,56 @@ class NodeBoard:
         self.took(node)
 
     def took(self, node: Node, shape: Shape | None = None) -> None:
-        """An allocation, of this shape, was placed on the node; it is as big and as open as before.
-
-        Whose column was looked at just now is likely to be the next again, and is kept up to date.
-        """
+        """The column that was searched last is likely to be searched again, and is kept up to date."""
         if self._stale:
             return
-        score, log, place = self.score(node), self._log, node.position
+        score, log, position = self.score(node), self._log, node.position
         before, node.score = node.score, score
-        self._values[place] = score
-        if score <= self._front.bound:
-            self._front.put(score, place)
-        if shape is not None and shape.synced == len(log) and not shape.required_node:
-            if (column := shape.column) is not None:
-                if not shape.fits(node.available):
-                    score = inf
-                if shape.first is not node or score > before:
-                    shape.first = None
-                column.cells[place] = score
-                shape.synced += 1
-        log.append(place)
+        self._values[position] = score
+        if score <= self._best_nodes.bound:
+            self._best_nodes.put(score, position)
+        if shape is not None:
+            columns = self._columns.get(shape)
+            if columns is not None and columns.synced == len(log) and not shape.required_node:
+                if (scores := columns.scores) is not None:
+                    if not shape.fits(node.available):
+                        score = inf
+                    if columns.first is not node or score > before:
+                        columns.first = None
+                    scores.each[position] = score
+                    columns.synced += 1
+        log.append(position)
         if len(log) > self._log_limit:
             self._trim()
 
     def gained(self, node: Node) -> None:
-        """The node has more room than before: shapes without a node may now have one."""
         self.changed(node)
-        able = self.able
+        feasible = self.feasible
         for shape in self.shapes.by_number.values():
-            if not shape.asks:  # idle: it is watched anew when somebody asks for it
+            if not shape.asks:  # idle: it is watched anew when an ask has it
                 continue
-            if not able & shape.place and self._takes(node, shape):
-                able |= shape.place
-            if not able & shape.reserve and self._could_reserve(node, shape):
-                able |= shape.reserve
-        self.able = able
+            if not feasible & shape.allocate and self._takes(node, shape):
+                feasible |= shape.allocate
+            if not feasible & shape.reserve and self._could_reserve(node, shape):
+                feasible |= shape.reserve
+        self.feasible = feasible
 
     def watch(self, shape: Shape) -> None:
-        """A new shape: assume that it has a node until a look says otherwise."""
-        self.able |= shape.place | shape.preempt
+        self.feasible |= shape.allocate | shape.preempt
         if self._unreserved or shape.required_node:
-            self.able |= shape.reserve
+            self.feasible |= shape.reserve
 
     def _nothing_to_reserve(self) -> None:
         for shape in self.shapes.by_number.values():
             if not shape.required_node:
-                self.able &= ~shape.reserve
+                self.feasible &= ~shape.reserve
 
     def forget(self, shape: Shape) -> None:
-        """A shape that nobody uses any more; its bits will be given to another."""
-        self.able &= ~shape.bits
+        self.feasible &= ~shape.bits
+        self._columns.pop(shape, None)
 
     def _takes(self, node: Node, shape: Shape) -> bool:
-        if shape.required_node:  # others that require it, and came first, have it reserved (5.6)
+        if shape.required_node:  # asks that require it, and came first, have it reserved (5.6)
             kept = node.reservation
             mine = kept is None or not kept.ask.required_node
             return mine and node.node_id == shape.required_node and shape.fits(node.available)
@@ -158,50 +189,49 @@ class NodeBoard:
     # -- choices -----------------------------------------------------------------------------
 
     def best(self, shape: Shape) -> Node | None:
-        """The node for this shape; ``None`` also clears its bit."""
         if self._stale:
             self._layout()
-        if self.policy == FAIR and not shape.required_node:
-            first = self._front.first(self.nodes) or self._look_again()
+        if self._policy.fills_evenly and not shape.required_node:
+            first = self._best_nodes.first(self.nodes) or self._find_best_nodes()
             if first is not None and shape.fits(first.available):
                 return first
-        column = shape.column
-        if column is None or shape.synced != len(self._log):
-            column = self._scores(shape)
-        if shape.first is None:
-            place = column.first()
-            if place < 0:
-                self.able &= ~shape.place
+        columns = self._columns.get(shape)
+        if columns is None or columns.scores is None or columns.synced != len(self._log):
+            columns = self._synced(shape)
+        if columns.first is None:
+            assert columns.scores is not None
+            position = columns.scores.first()
+            if position < 0:
+                self.feasible &= ~shape.allocate
                 return None
-            shape.first = self.nodes[place]
-        return shape.first
+            columns.first = self.nodes[position]
+        return columns.first
 
-    def _look_again(self) -> Node | None:
-        """The first node in order that takes anything, which is not known."""
-        front = self._front
-        if front.whole:
+    def _find_best_nodes(self) -> Node | None:
+        """Search for the best nodes anew, as the known ones are used up; return the first of them."""
+        best_nodes = self._best_nodes
+        if best_nodes.whole:
             return None
-        front.fill(self._values)
-        return front.first(self.nodes)
+        best_nodes.fill(self._values)
+        return best_nodes.first(self.nodes)
 
     def in_order(self, shape: Shape) -> list[Node]:
-        """Every node for this shape, best first; for those who must ask a predicate about each."""
-        column = self._scores(shape).values
-        order = np.argsort(column, kind="stable")
-        return [self.nodes[place] for place in order if column[place] != inf]
+        scores = self._synced(shape).scores
+        assert scores is not None
+        values = scores.values
+        order = np.argsort(values, kind="stable")
+        return [self.nodes[position] for position in order if values[position] != inf]
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
-        """The unreserved node with the tightest fit, were it empty enough; else clears the bit.
-
-        Lowest FitInScore of what is free now; among equals the first in node order (5.7).
-        """
-        column = self._reserve_column(shape)
-        low = column.min(initial=inf)
+        """Lowest FitInScore of what is free now, among nodes that are large enough when they are
+        empty; among equals the first in node order (5.7)."""
+        scores = self._reserve_scores(shape)
+        low = scores.min(initial=inf)
         if low == inf:
-            self.able &= ~shape.reserve
+            self.feasible &= ~shape.reserve
             return None
-        tied = np.flatnonzero(column == low)
-        # in a full cluster many are alike
+        tied = np.flatnonzero(scores == low)
+        # in a full cluster many nodes are equal
         first = self._values[tied].argmin() if len(tied) > 1 else 0
         node: Node = self.nodes[tied[first]]
         return node
@@ -209,10 +239,10 @@ class NodeBoard:
     def fit_in_score(self, node: Node, shape: Shape) -> float:
         """FitInScore (5) of the shape on the node: low is a tight fit."""
         vector, score = shape.vector, 0.0
-        free: Any  # see Queue.make_rank
-        for place, free in enumerate(node.available):
+        free: Any  # see ``policies.used_share``
+        for at, free in enumerate(node.available):
             if free > 0:
-                asked = vector[place] if place < len(vector) else 0
+                asked = vector[at] if at < len(vector) else 0
                 if asked <= 0:
                     score += 1.0
                 elif free > asked:
@@ -220,22 +250,16 @@ class NodeBoard:
         return score
 
     def score(self, node: Node) -> float:
-        """Infinite for a node that takes nothing new, else by the policy: low is preferred."""
+        """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
         if not node.open or node.reservation is not None:
             return inf
-        shares, available = 0.0, node.available
-        whole: Any  # see Queue.make_rank
-        for place, weight, whole in node.weighed:
-            free: float = available[place] / whole
-            shares += weight * (1 - free)
-        used = shares / node.weight if shares else 0.0
-        return used if self.policy == FAIR else 1 - used
+        return self._policy.score(node)
 
     def _weigh(self, node: Node) -> None:
-        """Note what the node's score is made of: types in order of their names, whatever order they
-        came in, with their weights and the node's size."""
+        """Note what the node's score is made of: its types in the order of their names, with their
+        weights and the node's capacity."""
         total = node.total
-        node.weighed = tuple([(at, weight, total[at]) for at, weight in self.weights if total[at]])
+        node.weighed = tuple([(at, weight, total[at]) for at, weight in self._weights if total[at]])
         node.weight = 0.0
         for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
             node.weight += weight
@@ -248,101 +272,108 @@ class NodeBoard:
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         first_of_size: dict[Vector, Node] = {}
-        for place, node in enumerate(self.nodes):
-            node.position = place
-            alike = first_of_size.setdefault(tuple(node.total), node)
-            if alike is node:
+        for position, node in enumerate(self.nodes):
+            node.position = position
+            twin = first_of_size.setdefault(tuple(node.total), node)
+            if twin is node:
                 self._weigh(node)
-            else:  # one copy for all, for each score reads it
-                node.weighed, node.weight = alike.weighed, alike.weight
+            else:  # one copy for all, as each score reads it
+                node.weighed, node.weight = twin.weighed, twin.weight
             node.score = self.score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
-        self._front.clear()
+        self._best_nodes.clear()
         self._log.clear()
-        self._available = np.zeros((0, 0), dtype=np.int64)
-        for shape in self.shapes.by_number.values():
-            shape.column = shape.reserve_column = None
+        self._available = _NO_MATRIX
+        self._columns.clear()
 
     def _trim(self) -> None:
-        """The log is long: columns that are behind are forgotten, all others need it no longer."""
+        """The log is long: columns that are behind are forgotten, and no other needs it any longer."""
         behind = len(self._log)
-        for shape in self.shapes.by_number.values():
-            if shape.synced < behind:
-                shape.column = None
-            if shape.reserve_synced < behind:
-                shape.reserve_column = None
-            shape.synced = shape.reserve_synced = 0
+        for columns in self._columns.values():
+            if columns.synced < behind:
+                columns.scores = None
+            if columns.reserve_synced < behind:
+                columns.reserve_scores = None
+            columns.synced = columns.reserve_synced = 0
         if self._available_synced < behind:
-            self._available = np.zeros((0, 0), dtype=np.int64)
+            self._available = _NO_MATRIX
         self._available_synced = 0
         self._log.clear()
 
-    def _scores(self, shape: Shape) -> Scores:
+    def _of(self, shape: Shape) -> Columns:
+        columns = self._columns.get(shape)
+        if columns is None:
+            columns = self._columns[shape] = Columns()
+        return columns
+
+    def _synced(self, shape: Shape) -> Columns:
+        """The columns of the shape, with the scores brought up to date."""
         if self._stale:
             self._layout()
-        column, log = shape.column, self._log
-        shape.first = None
-        if column is None:
-            column = shape.column = Scores(self._new_column(shape))
+        columns, log = self._of(shape), self._log
+        scores = columns.scores
+        columns.first = None
+        if scores is None:
+            columns.scores = Scores(self._new_scores(shape))
         elif shape.required_node:
-            for place in log[shape.synced :]:
-                column.cells[place] = self._required_cell(self.nodes[place], shape)
+            for position in log[columns.synced :]:
+                scores.each[position] = self._required_score(self.nodes[position], shape)
         else:  # a closed or reserved node has an infinite score of its own
-            nodes, need, cells = self.nodes, shape.need, column.cells
-            for place in dict.fromkeys(log[shape.synced :]):  # what ends here, another gets here
-                node = nodes[place]
+            nodes, need, each = self.nodes, shape.need, scores.each
+            for position in dict.fromkeys(log[columns.synced :]):
+                node = nodes[position]
                 available = node.available
                 for at, value in need:
                     if available[at] < value:
-                        cells[place] = inf
+                        each[position] = inf
                         break
                 else:
-                    cells[place] = node.score
-        shape.synced = len(log)
-        return column
+                    each[position] = node.score
+        columns.synced = len(log)
+        return columns
 
-    def _reserve_column(self, shape: Shape) -> Column:
+    def _reserve_scores(self, shape: Shape) -> Column:
         """FitInScores of the nodes that may be reserved, infinite for the others."""
         if self._stale:
             self._layout()
-        column, nodes, log = shape.reserve_column, self.nodes, self._log
-        if column is None:
-            cells = [self._reserve_cell(node, shape) for node in nodes]
-            column = shape.reserve_column = np.array(cells, dtype=np.float64)
+        columns, nodes, log = self._of(shape), self.nodes, self._log
+        scores = columns.reserve_scores
+        if scores is None:
+            scores = np.array([self._reserve_score(node, shape) for node in nodes], np.float64)
+            columns.reserve_scores = scores
         else:
-            for place in dict.fromkeys(log[shape.reserve_synced :]):
-                column[place] = self._reserve_cell(nodes[place], shape)
-        shape.reserve_synced = len(log)
-        return column
+            for position in dict.fromkeys(log[columns.reserve_synced :]):
+                scores[position] = self._reserve_score(nodes[position], shape)
+        columns.reserve_synced = len(log)
+        return scores
 
-    def _reserve_cell(self, node: Node, shape: Shape) -> float:
+    def _reserve_score(self, node: Node, shape: Shape) -> float:
         return self.fit_in_score(node, shape) if self._could_reserve(node, shape) else inf
 
-    def _required_cell(self, node: Node, shape: Shape) -> float:
+    def _required_score(self, node: Node, shape: Shape) -> float:
         return 0.0 if self._takes(node, shape) else inf
 
-    def _new_column(self, shape: Shape) -> Column:
+    def _new_scores(self, shape: Shape) -> Column:
         if shape.required_node:
-            return np.array(
-                [self._required_cell(node, shape) for node in self.nodes], dtype=np.float64
-            )
+            scores = [self._required_score(node, shape) for node in self.nodes]
+            return np.array(scores, dtype=np.float64)
         free = self._free()
         column = self._values.copy()
-        for place, value in shape.need:
-            column[free[:, place] < value] = inf
+        for at, value in shape.need:
+            column[free[:, at] < value] = inf
         return column
 
     def _free(self) -> Matrix:
-        """What is free on every node, as a matrix; brought up to date when it is needed."""
+        """What is free on every node; brought up to date when it is needed."""
         nodes, log = self.nodes, self._log
         width = max((len(node.available) for node in nodes), default=0)
         if self._available.shape != (len(nodes), width):
             rows = [node.available for node in nodes]
             self._available = _matrix(rows).reshape(len(nodes), width)
         else:
-            places = list(dict.fromkeys(log[self._available_synced :]))
-            if places:
-                self._available[places] = _matrix([nodes[place].available for place in places])
+            late = list(dict.fromkeys(log[self._available_synced :]))
+            if late:
+                self._available[late] = _matrix([nodes[at].available for at in late])
         self._available_synced = len(log)
         return self._available
 
@@ -350,7 +381,7 @@ class NodeBoard:
 def _matrix(rows: list[Book]) -> Matrix:
     try:
         return np.array(rows, dtype=np.int64)
-    except OverflowError:  # a node has so much more in use than it has
+    except OverflowError:  # far more of a node is in use than the node has
         return np.array([[_clip(value) for value in row] for row in rows], dtype=np.int64)
 
 

@@ -1,8 +1,8 @@
 """The lowest of many numbers that change one at a time: a score for each node (5.7).
 
-A few thousand numbers are looked through in a microsecond or so. Where there are more, they stand in blocks,
-and the lowest of each block is known: so the choice looks at one number a block and at one block, and
-costs little more among 100,000 nodes than among 1,000.
+A few thousand numbers are searched in a microsecond or so. Larger columns are kept in blocks, and the
+lowest number of each block is known. So a search reads one number of each block, and then one block:
+among 100,000 nodes it costs little more than among 1,000.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ __all__ = ["Column", "Scores"]
 
 Column = npt.NDArray[np.float64]
 
-#: so many are looked through as they are
+#: columns of at most this many numbers are searched as a whole
 _SMALL: Final = 4096
 
 
 class _Blocks:
-    """Numbers in blocks, about as many in each as there are blocks."""
+    """Numbers in blocks; there are about as many blocks as numbers in each."""
 
     __slots__ = ("_lows", "_rows", "_size", "values")
 
@@ -36,11 +36,11 @@ class _Blocks:
         self._rows: list[Column] = list(blocks)
         self.values = padded[:number]
 
-    def __setitem__(self, place: int, value: float) -> None:
-        values, lows, at = self.values, self._lows, place // self._size
+    def __setitem__(self, position: int, value: float) -> None:
+        values, lows, at = self.values, self._lows, position // self._size
         low = lows.item(at)
-        was_lowest = values.item(place) == low
-        values[place] = value
+        was_lowest = values.item(position) == low
+        values[position] = value
         if value <= low:
             lows[at] = value
         elif was_lowest:
@@ -53,23 +53,23 @@ class _Blocks:
 
 
 class Scores:
-    """``values`` in node order; infinite for nodes that are out of the question. They are changed
-    through ``cells``, one at a time."""
+    """``values`` are in node order, infinite for nodes that cannot be chosen. They are read as they
+    are, and changed through ``each``, one at a time."""
 
-    __slots__ = ("_blocks", "cells", "values")
+    __slots__ = ("_blocks", "each", "values")
 
     def __init__(self, values: Column) -> None:
         self._blocks = _Blocks(values) if len(values) > _SMALL else None
         self.values = values if self._blocks is None else self._blocks.values
-        self.cells: Column | _Blocks = self.values if self._blocks is None else self._blocks
+        self.each: Column | _Blocks = self.values if self._blocks is None else self._blocks
 
     def first(self) -> int:
-        """The place of the lowest, the first among equals; -1 where there is none."""
+        """The position of the lowest score, the first among equals; -1 where all are infinite."""
         values = self.values
         if self._blocks is not None:
-            place = self._blocks.lowest()
+            position = self._blocks.lowest()
         elif len(values):
-            place = int(values.argmin())
+            position = int(values.argmin())
         else:
             return -1
-        return place if values.item(place) != inf else -1
+        return position if values.item(position) != inf else -1

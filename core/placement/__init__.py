@@ -7,7 +7,7 @@ one. ``PlacementRules.place`` is all there is to call.
 from __future__ import annotations
 
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE
-from quadriga.core.placement.placing import Placed, PlacementRules
+from quadriga.core.placement.placing import Placed, PlacementRules, rules_of
 from quadriga.core.placement.rules import Rule, Submission
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "PlacementRules",
     "Rule",
     "Submission",
+    "rules_of",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
-from quadriga.core.config import PlacementRule
+from quadriga.core.config import PartitionConfig, PlacementRule
 from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, above
 from quadriga.core.placement.rules import Queues, Rule, Submission, Unmatched
 
-__all__ = ["Placed", "PlacementRules"]
+__all__ = ["Placed", "PlacementRules", "rules_of"]
 
 #: what holds where no rules are configured
 _IMPLICIT = (PlacementRule("provided"),)
@@ -71,6 +72,16 @@ class PlacementRules:
             text = "; ".join(answers)
             raise Refused(f"application rejected: no placement rule matched: {text}") from None
         return Placed(DEFAULT_QUEUE, "no rule: the default queue")
+
+
+def rules_of(config: PartitionConfig) -> PlacementRules:
+    """The placement rules of a partition that is configured like this."""
+    return _compiled(config.placement_rules)
+
+
+@lru_cache(maxsize=64)
+def _compiled(configs: tuple[PlacementRule, ...]) -> PlacementRules:
+    return PlacementRules(configs)
 
 
 def _check(path: str, submission: Submission, queues: Queues) -> None:

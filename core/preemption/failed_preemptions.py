@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
+    from quadriga.core.model.timer import Timer
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["RETRY", "Vain", "VainAttempts", "reopen", "watch"]
 

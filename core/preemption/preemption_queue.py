@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.timer import Timer
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.runtime.timers import Timer
 
 __all__ = ["ATTEMPTS", "Turns", "enter", "is_due", "reconsider", "refresh", "tried"]
 

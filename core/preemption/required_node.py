@@ -15,8 +15,8 @@ from quadriga.core.preemption.shortfall import add_to
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
+    from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["preempt_on_required_node"]
 

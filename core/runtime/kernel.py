@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import Events
 from quadriga.core.model.ended import shortened
+from quadriga.core.model.timer import Timer
 from quadriga.core.runtime.journal import Journal, Taken
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
-from quadriga.core.runtime.timers import Timer, Timers
+from quadriga.core.runtime.timers import Timers
 from quadriga.fsm import Effect, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.firing import Step

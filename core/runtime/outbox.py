@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.ask import PLAIN, Ask, Terms
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
     Allocation as AllocationMessage,
@@ -216,15 +217,16 @@ class Outbox:
     def updated(self, app: Application | EndedApplication, state: str, text: str, now: int) -> None:
         """A state change, in the resource manager's dialect (X1, X34)."""
         rm = app.partition.rm
+        dialect = Dialect(rm.dialect)
         self.add(
             rm,
             ApplicationResponse(
                 updated=[
                     UpdatedApplication(
                         applicationID=app.app_id,
-                        state=rm.dialect.state(state),
+                        state=dialect.state(state),
                         stateTransitionTimestamp=now,
-                        message=rm.dialect.message(text),
+                        message=dialect.message(text),
                     )
                 ]
             ),

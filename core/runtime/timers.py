@@ -11,30 +11,9 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
-__all__ = ["Timer", "Timers"]
+from quadriga.core.model.timer import Timer
 
-
-class Timer:
-    """Something due at ``when`` (ns). ``entries`` is -1 unless it belongs to a state."""
-
-    __slots__ = ("delay", "entity", "entries", "name", "when")
-
-    def __init__(self, when: int, name: str, entity: Any, delay: int, entries: int) -> None:
-        self.when = when
-        self.name = name
-        self.entity: Any = entity
-        self.delay = delay
-        self.entries = entries
-
-    def cancel(self) -> None:
-        """Make sure it never fires."""
-        self.entity = None
-
-    @property
-    def dead(self) -> bool:
-        """Whether it was cancelled or its state was left."""
-        entity = self.entity
-        return entity is None or (self.entries >= 0 and entity.entries != self.entries)
+__all__ = ["Timers"]
 
 
 #: below this size it costs nothing to keep dead timers until they surface

@@ -241,9 +241,9 @@ class _Streak:
 
     def run(self, most: int) -> int:
         """Make up to so many decisions; how many were made."""
-        root, board = self.partition.root, self.partition.board
+        root, node_index = self.partition.root, self.partition.node_index
         heads, picks, touched = self.heads, self.picks, self.touched
-        best_node, place_below = board.best, accounting.place_below
+        best_node, place_below = node_index.best, accounting.place_below
         made = 0
         self.look_again()
         try:
@@ -293,7 +293,7 @@ class _Streak:
         partition = self.partition
         self.forks.clear()
         self.heads.clear()
-        self.able = partition.board.able & partition.root.offered
+        self.able = partition.node_index.feasible & partition.root.offered
         if _is_disturbed(self.kernel, partition) or partition.root.offered & (
             REPLACE | partition.shapes.elsewhere
         ):
@@ -306,7 +306,7 @@ class _Streak:
         if not app.counted:
             return None
         group, until = app.first_two(able)
-        if not group.bits & able & group.shape.place or group.reserved:
+        if not group.bits & able & group.shape.allocate or group.reserved:
             return None
         place = self.places.get(group)
         if place is None:

@@ -74,9 +74,9 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
 
 
 def _serve_next(kernel: Kernel, partition: Partition) -> bool:
-    board = partition.board
+    node_index = partition.node_index
     while True:
-        found = descend(partition, board.able)
+        found = descend(partition, node_index.feasible)
         if found is None:
             return False
         app, group, able = found
@@ -91,7 +91,7 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
             continue
         if group.placeholder and not app.gang_started and not gang.may_start(app):
             continue
-        if short is not None or not group.bits & able & shape.place:
+        if short is not None or not group.bits & able & shape.allocate:
             if _serve_late(kernel, partition, group, able, within=short is None):
                 return True
             continue
@@ -103,7 +103,7 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-        if board.able & shape.place and _make_do(kernel, partition, ask):
+        if node_index.feasible & shape.allocate and _make_do(kernel, partition, ask):
             return True
 
 
@@ -139,7 +139,7 @@ def _reserve(kernel: Kernel, partition: Partition, ask: Ask) -> bool:
     """Keep a node for an ask that has waited long enough and fits nowhere."""
     group = ask.group
     assert group is not None
-    node = partition.board.best_to_reserve(group.shape)
+    node = partition.node_index.best_to_reserve(group.shape)
     if node is None:
         return False
     if _may_reserve(kernel, ask, node):
@@ -179,7 +179,7 @@ def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = 
         partition.set_aside(ask)
         return False
     if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
-        node = partition.board.best_to_reserve(group.shape)
+        node = partition.node_index.best_to_reserve(group.shape)
         if node is not None and _may_reserve(kernel, ask, node):
             _keep(kernel, ask, node)
             return True

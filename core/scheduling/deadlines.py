@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.partition import Partition
+from quadriga.core.model.reservation import Reservation
+from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.timers import Timer
 from quadriga.core.scheduling import backoff, gang, queue_tree, reservation, scale_up, skipped
 from quadriga.fsm import APPLICATION, LIFECYCLES
 from quadriga.fsm import allocation as allocation_life
@@ -101,7 +102,7 @@ def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
         preemption_queue.refresh(kernel, group)
 
 
-def _reservation_preempt(kernel: Kernel, kept: reservation.Reservation) -> None:
+def _reservation_preempt(kernel: Kernel, kept: Reservation) -> None:
     partition = kept.ask.app.partition
     if kept in partition.reservations:
         partition.woken.add(kept)

@@ -105,7 +105,7 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
     if number:
         app.partition.serials.ended(app.app_id, number, kernel.now)
         app.serial = {}
-    usage.summarise(kernel, app)
+    kernel.summaries.append(usage.summarise(app))
     if (log := app.partition.rm.events) is not None:
         producers.application_left(log, app)
     for timer in (*app.timers, app.placeholder_timer):
@@ -185,7 +185,7 @@ def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
     """It takes nobody new, but stays reserved: it may be drained back (I29)."""
     node.open = False
     node.since = kernel.now
-    node.partition.board.changed(node)
+    node.partition.node_index.changed(node)
     if (log := node.partition.rm.events) is not None:
         producers.node_schedulable(log, node)
 

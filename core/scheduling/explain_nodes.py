@@ -55,7 +55,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
 
     def in_order(node: Node) -> tuple[bool, float, str]:
         """The one that is reserved for the ask comes first, then the order of a decision."""
-        return node.reservation is None, partition.board.score(node), node.node_id
+        return node.reservation is None, partition.node_index.score(node), node.node_id
 
     for node in sorted(free, key=in_order):
         reason = predicate and predicate(ask.ask_key, node.node_id, True)

@@ -54,16 +54,16 @@ def out_of_quota(app: Application, shape: Shape) -> Queue | None:
 def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     """The first node in order that fits and that the resource manager's predicates accept.
 
-    Where no node fits the shape is no longer among those that the board has nodes for.
+    Where no node fits the shape is no longer among those that the node_index has nodes for.
     """
     assert ask.group is not None
     shape = ask.group.shape
-    best = partition.board.best(shape)
+    best = partition.node_index.best(shape)
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if predicate is None or best is None:
         return best
     refused: dict[str, int] = {}
-    nodes = partition.board.in_order(shape)
+    nodes = partition.node_index.in_order(shape)
     allowed = first_allowed(predicate, ask, nodes)
     if allowed is not None:
         return allowed

@@ -165,11 +165,11 @@ def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
     they were asked about any."""
     partition, group = ask.app.partition, ask.group
     assert group is not None
-    board, shape = partition.board, group.shape
+    node_index, shape = partition.node_index, group.shape
     if kernel.predicates.get(partition.rm.rm_id) is None:
-        return (board.best(shape) if board.able & shape.place else None), False
-    board.watch(shape)
-    return _first_accepted(kernel, ask, board.in_order(shape))
+        return (node_index.best(shape) if node_index.feasible & shape.allocate else None), False
+    node_index.watch(shape)
+    return _first_accepted(kernel, ask, node_index.in_order(shape))
 
 
 def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node | None, bool]:
@@ -362,10 +362,10 @@ def _move_to(kernel: Kernel, real: Allocation, node: Node) -> None:
 def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     """As ``_free_node``, for a parked ask; and whether an answer of the predicates is not there yet."""
     ask = real.ask
-    board = ask.app.partition.board
-    if not board.nodes:
+    node_index = ask.app.partition.node_index
+    if not node_index.nodes:
         return None, False
-    nodes = board.in_order(Shape(0, real.vector, ask.required_node))
+    nodes = node_index.in_order(Shape(0, real.vector, ask.required_node))
     try:
         node, _ = _first_accepted(kernel, ask, nodes)
     except Crowded:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
 
 from quadriga.core.events import producers
+from quadriga.core.model.reservation import Reservation
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 __all__ = [
-    "Reservation",
     "cancel",
     "cancel_all_of",
     "candidate",
@@ -35,17 +35,6 @@ __all__ = [
 ]
 
 _RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
-
-
-class Reservation:
-    """``node`` is kept for one repeat of ``ask`` since ``made`` (ns)."""
-
-    __slots__ = ("ask", "made", "node")
-
-    def __init__(self, ask: Ask, node: Node, made: int) -> None:
-        self.ask = ask
-        self.node = node
-        self.made = made
 
 
 def may_reserve(ask: Ask, now: int, options: Options) -> bool:
@@ -95,7 +84,7 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     _count_reservation(ask, 1)
     ask.app.reservations[reservation] = None
     partition.reservations[reservation] = None
-    partition.board.changed(node)
+    partition.node_index.changed(node)
     # from the next round on: there may be room, under a quota that has none, or others may have to go
     partition.woken.add(reservation)
     if ask.group is not None:
@@ -133,7 +122,7 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     partition.woken.discard(reservation)
     partition.stalled.pop(reservation, None)
     partition.refused.pop(reservation, None)
-    partition.board.gained(node)
+    partition.node_index.gained(node)
     if (log := partition.rm.events) is not None:
         producers.unreserved(log, node, ask)
     group = ask.group

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.demand import Level
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
-    from quadriga.core.scheduling.reservation import Reservation
 
 __all__ = ["serve_reserved"]
 
@@ -115,7 +115,7 @@ def _first_elsewhere(partition: Partition) -> tuple[Application | None, int]:
     bits that nothing above it stops."""
     shapes = partition.shapes
     level: Level = partition.root
-    able = (partition.board.able << ELSEWHERE) & shapes.elsewhere & level.offered
+    able = (partition.node_index.feasible << ELSEWHERE) & shapes.elsewhere & level.offered
     while able and not isinstance(level, LeafQueue):
         level = level.best(able)
         able &= ~level.blocked
@@ -157,7 +157,7 @@ def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able:
             reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-        if not partition.board.able & shape.place:  # no node has room for any of them
+        if not partition.node_index.feasible & shape.allocate:  # no node has room for any of them
             return False
     _rest(partition, group)  # predicates have refused them all
     return False

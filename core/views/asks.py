@@ -105,7 +105,7 @@ def _was_tried(ask: Ask) -> bool:
         return True
     if group is None or not group.bits:
         return False
-    return not group.shape.place & app.partition.board.able or any(
+    return not group.shape.allocate & app.partition.node_index.feasible or any(
         group.shape in queue.short_of for queue in app.queue.lineage
     )
 
@@ -143,7 +143,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Not enough queue quota"
     elif ask in partition.aside:
         yield "Predicate failed on every node"
-    elif waits is not None and not shape.place & partition.board.able:
+    elif waits is not None and not shape.allocate & partition.node_index.feasible:
         yield "No node has room"
     if app.backoff_until > now:
         yield "Application is left alone after too many asks that could not be placed"

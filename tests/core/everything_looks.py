@@ -11,6 +11,7 @@ from everything_waits import back_from_waiting, use_of
 from quadriga.core import Scheduler
 from quadriga.core.checks.health import check_health
 from quadriga.core.model.partition import Partition
+from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.views import Views, as_text
 from quadriga.fsm import application as app_life
@@ -113,7 +114,9 @@ class Watched:
             assert app.state not in app_life.ENDED, f"V8: {name} is {app.state} and not forgotten"
             if len(place.voice.partitions) == 1 and app.state != app_life.NEW:
                 told = place.voice.states.get(name)
-                assert told == partition.rm.dialect.state(app.state), f"{name}: told {told}"
+                assert told == Dialect(partition.rm.dialect).state(app.state), (
+                    f"{name}: told {told}"
+                )
         assert {app.state for app in partition.ended} <= app_life.ENDED
 
     def _health(self) -> None:

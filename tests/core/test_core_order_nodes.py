@@ -194,14 +194,14 @@ def test_the_board_agrees_with_a_look_at_every_node(
         if rng.random() < 0.4:
             script.release("app", f"k{rng.randrange(at + 1)}-0")
         partition = script.scheduler.partition()
-        board = partition.board
+        node_index = partition.node_index
         for shape in [s for s in partition.shapes.by_number.values() if s.asks]:
             fits = [n for n in partition.nodes.values() if n.open and shape.fits(n.available)]
-            best = min(fits, key=lambda n: (board.score(n), n.node_id), default=None)
-            assert board.able & shape.place or best is None
+            best = min(fits, key=lambda n: (node_index.score(n), n.node_id), default=None)
+            assert node_index.feasible & shape.allocate or best is None
             for _ in range(2):
-                if board.able & shape.place:
-                    assert board.best(shape) is best
+                if node_index.feasible & shape.allocate:
+                    assert node_index.best(shape) is best
 
 
 # -- wants and ranks -------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_5_13_fit_in_score() -> None:
     partition = script.scheduler.partition()
     script.schedule()
     shape = next(iter(partition.shapes.by_number.values()))
-    scores = [partition.board.fit_in_score(node, shape) for node in partition.board.nodes]
+    scores = [partition.node_index.fit_in_score(node, shape) for node in partition.node_index.nodes]
     assert scores == [0.5, 1.5]
 
 

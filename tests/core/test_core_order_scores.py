@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadriga.core.ordering import best_nodes, scores
-from quadriga.core.ordering.best_nodes import Front
-from quadriga.core.ordering.node_index import NodeBoard
+from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.ordering.scores import Scores
 from quadriga.sim.script import Script
 
@@ -41,7 +41,7 @@ def test_the_choice_is_the_first_of_the_lowest(
     assert column.first() == lowest(values)
     for place, value in changes:
         if place < len(values):
-            column.cells[place] = values[place] = value
+            column.each[place] = values[place] = value
             assert column.first() == lowest(values)
     assert list(column.values) == values
 
@@ -62,7 +62,7 @@ def test_the_first_of_all_is_known_or_looked_for(
 ) -> None:
     """After arbitrary changes, and looks (``None``) that use up what was known."""
     nodes: list[Any] = [Scored(value) for value in values]
-    known = Front()
+    known = BestNodes()
     for change in changes:
         if change is not None:
             place, score = change
@@ -105,7 +105,10 @@ def test_blocks_and_a_short_log_change_no_decision(
     monkeypatch.setattr(scores, "_SMALL", 10**6)
     assert decided() == blocks
     monkeypatch.setattr(
-        NodeBoard, "_log_limit", property(lambda board: 3, lambda board, value: None), raising=False
+        NodeIndex,
+        "_log_limit",
+        property(lambda node_index: 3, lambda node_index, value: None),
+        raising=False,
     )
     assert decided() == blocks
     assert any("new" in line for line in blocks)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from quadriga.core import Scheduler
+from quadriga.core.runtime.dialect import Dialect
 
 __all__ = ["Line", "our_totals", "their_totals"]
 
@@ -89,7 +90,7 @@ def our_totals(core: Scheduler) -> dict[str, set[Line]]:
     found: dict[str, set[Line]] = {"apps": set(), "queues": set(), "nodes": set()}
     for partition in core.partitions():
         names = partition.registry.mapping
-        dialect = partition.rm.dialect
+        dialect = Dialect(partition.rm.dialect)
         for app in partition.applications.values():
             here = ("app", app.app_id)
             found["apps"] |= {

@@ -14,12 +14,12 @@ from quadriga.core.model.shapes import WOKEN
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
-    from quadriga.core.scheduling.reservation import Reservation
+    from quadriga.core.model.reservation import Reservation
 
-__all__ = ["Woken"]
+__all__ = ["ReservationsToRetry"]
 
 
-class Woken:
+class ReservationsToRetry:
     """A set of reservations, by leaf and application."""
 
     __slots__ = ("_leaves",)

@@ -1,0 +1,92 @@
+"""What the model knows of the order of nodes: that some index must be told of every change of a node.
+
+``ordering.node_index`` is that index. It stands in a higher room; this is the face that it shows to
+the accounting and to all that look for a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from quadriga.core.config import PartitionConfig
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.resources import Registry
+    from quadriga.core.model.shapes import Shape, Shapes
+
+__all__ = ["NodeOrder"]
+
+
+class NodeOrder:
+    """The nodes of a partition, and for each shape of ask the order in which they are chosen (5.7).
+
+    ``feasible`` has the bits of shapes that some node may have room for, or may be reserved for. A
+    bit is cleared when a search finds no node, and set when a node gains room.
+    """
+
+    __slots__ = ("feasible", "nodes", "shapes")
+
+    def __init__(self, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.nodes: list[Node] = []
+        self.feasible = 0
+
+    # -- changes -----------------------------------------------------------------------------
+
+    def configure(self, config: PartitionConfig, registry: Registry) -> None:
+        """The policy or the weights of resource types may have changed."""
+        raise NotImplementedError
+
+    def relayout(self) -> None:
+        """A resource type is new: everything is computed anew."""
+        raise NotImplementedError
+
+    def add(self, node: Node) -> None:
+        """A node is new."""
+        raise NotImplementedError
+
+    def remove(self, node: Node) -> None:
+        """A node is gone."""
+        raise NotImplementedError
+
+    def resized(self, node: Node) -> None:
+        """The capacity of the node changed. A call of ``changed`` or ``gained`` follows."""
+        raise NotImplementedError
+
+    def changed(self, node: Node) -> None:
+        """The node has less free than before, or opened, closed, or got or lost a reservation."""
+        raise NotImplementedError
+
+    def took(self, node: Node, shape: Shape | None = None) -> None:
+        """An allocation, of this shape where one is given, was placed on the node."""
+        raise NotImplementedError
+
+    def gained(self, node: Node) -> None:
+        """The node has more free than before: shapes without a node may have one now."""
+        raise NotImplementedError
+
+    def watch(self, shape: Shape) -> None:
+        """Asks of this shape wait: assume that some node has room until a search finds none."""
+        raise NotImplementedError
+
+    def forget(self, shape: Shape) -> None:
+        """No ask has this shape any longer; its bits will be given to another."""
+        raise NotImplementedError
+
+    # -- choices -----------------------------------------------------------------------------
+
+    def best(self, shape: Shape) -> Node | None:
+        """The first node in order that has room for the shape; ``None`` clears its bit."""
+        raise NotImplementedError
+
+    def score(self, node: Node) -> float:
+        """The place of the node in the order; infinite for a node that takes nothing new."""
+        raise NotImplementedError
+
+    def in_order(self, shape: Shape) -> list[Node]:
+        """All nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    def best_to_reserve(self, shape: Shape) -> Node | None:
+        """The unreserved node that the shape would fit most tightly; ``None`` clears its bit."""
+        raise NotImplementedError

@@ -1,0 +1,45 @@
+"""The node ordering policies: one function each, in one table (5.7).
+
+A policy gives an open, unreserved node a score. The node with the lowest score is chosen first, and
+among equal scores the one with the lowest id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
+
+__all__ = ["NODE_POLICIES", "NodePolicy"]
+
+
+def used_share(node: Node) -> float:
+    """The weighted mean of the used shares of the node's resource types: emptier nodes first."""
+    shares, available = 0.0, node.available
+    whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
+    for at, weight, whole in node.weighed:
+        free: float = available[at] / whole
+        shares += weight * (1 - free)
+    return shares / node.weight if shares else 0.0
+
+
+def free_share(node: Node) -> float:
+    """The complement: fuller nodes first."""
+    return 1 - used_share(node)
+
+
+class NodePolicy(NamedTuple):
+    """``score`` is the policy's function. ``fills_evenly``: an allocation raises the score of its
+    node, so the next ask is likely to get another of the best nodes."""
+
+    score: Callable[[Node], float]
+    fills_evenly: bool
+
+
+#: by the name in the configuration (``nodesortpolicy.type``)
+NODE_POLICIES: Final[dict[str, NodePolicy]] = {
+    "fair":       NodePolicy(used_share, fills_evenly=True),
+    "binpacking": NodePolicy(free_share, fills_evenly=False),
+}  # fmt: skip
