@@ -171,7 +171,7 @@ class Scheduler:
                 scale_up.watch(kernel, partition)
             if partition.rm.all_states and _is_served(partition):
                 skipped.watch(kernel, partition)
-            if partition.vain.known:
+            if partition.failed_preemptions.by_shape:
                 failed_preemptions.watch(kernel, partition)
         kernel.settle()
         return kernel.outbox.take()

@@ -238,7 +238,11 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         gang.begin(kernel, app)
     ask.vector = vector
     _fill_in(ask, message, by_key)
-    ask.preempted, ask.preempt_from, ask.turns = False, 0, None  # what it asks for now is new
+    ask.preempted, ask.preempt_from, ask.preemption_queue = (
+        False,
+        0,
+        None,
+    )  # what it asks for now is new
     if (log := partition.rm.events) is not None:
         producers.asks_added(log, (ask,))
     if ask.placeholder:

@@ -21,6 +21,7 @@ from quadriga.core.model.ask import Ask
 from quadriga.core.preemption import quota
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, reservation
+from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
@@ -279,7 +280,7 @@ def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
     """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
     if allocation.placeholder and allocation.ask.app.state in app_life.GIVES_BACK:
         text = "releasing allocated placeholders on placeholder timeout"
-        gang.release(kernel, allocation, life.TIMEOUT, text)
+        release(kernel, allocation, life.TIMEOUT, text)
 
 
 # -- what is known ---------------------------------------------------------------------------------

@@ -220,7 +220,7 @@ def update_configuration(
         elif QUEUE.allows(partition.state, queue_life.RESTORE):
             kernel.fire(QUEUE, partition, queue_life.RESTORE)
         queue_tree.follow(kernel, partition, config, new=known is None)
-        preemption_queue.reconsider(kernel, partition)
+        preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)
         _note_flaws(kernel, partition)
     configured = {config.name for config in configuration.partitions}

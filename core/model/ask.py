@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.demand import Key
+    from quadriga.core.model.preemption_queue import PreemptionQueue
     from quadriga.core.model.timer import Timer
-    from quadriga.core.preemption.preemption_queue import Turns
 
 __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "Terms"]
 
@@ -60,6 +60,7 @@ class Ask:
         "placeholder",
         "planned",
         "preempt_from",
+        "preemption_queue",
         "preempt_outcome",
         "preempted",
         "priority",
@@ -72,7 +73,6 @@ class Ask:
         "task_group",
         "terms",
         "told",
-        "turns",
         "vector",
     )
 
@@ -102,8 +102,8 @@ class Ask:
         self.preempted = False
         #: what came of the last attempt, in words
         self.preempt_outcome = ""
-        #: where it waits for its turn to preempt
-        self.turns: Turns | None = None
+        #: the preemption queue that has an entry of it
+        self.preemption_queue: PreemptionQueue | None = None
         #: the resource manager has been told that nothing fits (5.11)
         self.hinted = False
         #: what its event records said last about quotas (bits of ``events.notices``)
@@ -141,6 +141,7 @@ class AskGroup:
         "outgrown",
         "placeholder",
         "preempting",
+        "preemption_queue",
         "priority",
         "rank",
         "reservable",
@@ -152,7 +153,6 @@ class AskGroup:
         "skipped",
         "task_group",
         "template",
-        "turns",
     )
 
     def __init__(
@@ -177,9 +177,9 @@ class AskGroup:
         #: the normal way (X37), and whether they have a placeholder looked for all the same
         self.outgrown = False
         self.retries = False
-        #: some ask here has waited long enough to preempt, and whose turn that is (5.9)
+        #: some ask here has waited long enough to preempt, and which is next (5.9)
         self.preempting = False
-        self.turns: Turns | None = None
+        self.preemption_queue: PreemptionQueue | None = None
         #: up to which ask the resource manager was told what stops them, by what stops them (X43)
         self.skipped: dict[str, int] = {}
         #: a response with what is the same in all of their Allocation messages, as it goes out
@@ -289,6 +289,6 @@ class AskGroup:
             asks = self.asks.items()
             first = next((seq for seq, a in asks if a.reservations < a.pending), firsts[0])
             firsts.append(first)
-        if bits & shape.preempt and self.turns is not None:
-            firsts.append(self.turns.first(self))
+        if bits & shape.preempt and self.preemption_queue is not None:
+            firsts.append(self.preemption_queue.first_seq(self))
         return (-self.priority, min(firsts))

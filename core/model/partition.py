@@ -9,6 +9,7 @@ from quadriga.core.config import PartitionConfig
 from quadriga.core.events import producers
 from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.resources import Book, Registry, Vector
@@ -16,7 +17,6 @@ from quadriga.core.model.retries import ReservationsToRetry
 from quadriga.core.model.serials import Serials
 from quadriga.core.model.shapes import Shape
 from quadriga.core.ordering.lanes import LimitLane, lane_for
-from quadriga.core.preemption.failed_preemptions import VainAttempts
 from quadriga.fsm import application as app_life
 from quadriga.fsm import queue as life
 
@@ -42,7 +42,6 @@ class Partition:
         "applications",
         "arrivals",
         "aside",
-        "attempts",
         "backs_off",
         "node_index",
         "capacity",
@@ -55,6 +54,7 @@ class Partition:
         "entries",
         "exhausted_at",
         "failed_nodes",
+        "failed_preemptions",
         "foreign",
         "give_up_timer",
         "groups",
@@ -68,6 +68,7 @@ class Partition:
         "nodes",
         "notices",
         "outgrown",
+        "preemption_attempts",
         "read",
         "refused",
         "registry",
@@ -88,7 +89,6 @@ class Partition:
         "undecided",
         "unhinted",
         "users",
-        "vain",
         "woken",
     )
 
@@ -135,10 +135,10 @@ class Partition:
         self.stranded: dict[Allocation, int] = {}
         #: what the present round has left out, to be brought back at its end
         self.left_out: list[Callable[[], None]] = []
-        #: attempts to preempt in the present round, by leaf (2.8)
-        self.attempts: dict[Queue, int] = {}
-        #: attempts to preempt that found nobody, and how often nodes and allocations have changed
-        self.vain = VainAttempts()
+        #: number of preemption attempts in the present round, by leaf (2.8)
+        self.preemption_attempts: dict[Queue, int] = {}
+        self.failed_preemptions = FailedPreemptions()
+        #: how often nodes and allocations have changed
         self.changes = 0
         #: the last call for decisions ended with its limit: there are more to make
         self.interrupted = False
@@ -192,7 +192,7 @@ class Partition:
 
     @property
     def version(self) -> int:
-        """Grows with every change that may matter to somebody who found nobody to preempt."""
+        """Grows with every change that may let a failed preemption succeed."""
         return self.news + self.changes
 
     # -- queues ----------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class Partition:
         for queue in self.queues():
             queue.capacity_changed()
         self.root.regained()
-        self.vain.all_may_try_again()
+        self.failed_preemptions.allow_all_retries()
 
     def _lengthen(self) -> None:
         """A resource type nobody used before: every book gets a place for it."""
@@ -303,8 +303,8 @@ class Partition:
             self.refresh_group(group)
             if group.reserve_timer is not None:
                 group.reserve_timer.cancel()
-            if group.turns is not None:
-                group.turns.stop()
+            if group.preemption_queue is not None:
+                group.preemption_queue.cancel_timer()
             if self.notices is not None:
                 self.notices.drop(group)
             del app.groups[group.look]
@@ -314,7 +314,7 @@ class Partition:
             forgotten = self.shapes.unused(group.shape)
             if forgotten is not None:
                 self.node_index.forget(forgotten)
-                self.vain.forget(forgotten)
+                self.failed_preemptions.remove_shape(forgotten)
                 for queue in self.queues():
                     if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
                         queue.unblock(forgotten.quota)

@@ -21,9 +21,9 @@ from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.failed_preemptions import FailedPreemption
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.timer import Timer
-    from quadriga.core.preemption.failed_preemptions import Vain
 
 __all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
@@ -122,8 +122,8 @@ class Queue(Level):
         self.allocated: Book = partition.registry.zeros()
         self.pending: Book = partition.registry.zeros()
         self.promised: Book = partition.registry.zeros()
-        #: vain attempts to preempt because it would be above its guarantee (5.9)
-        self.above_guarantee: dict[Vain, None] = {}
+        #: preemptions that failed because it would have been above its guarantee or its max (5.9)
+        self.above_guarantee: dict[FailedPreemption, None] = {}
         #: runs while it uses more than its max and is to give it back (2.8), and since when
         self.quota_timer: Timer | None = None
         self.above_max_since = 0
@@ -175,7 +175,7 @@ class Queue(Level):
         self.limits = registry.limits(max) if max else ()
         self.guaranteed = guaranteed
         self.guaranteed_by_type = dict(registry.limits(guaranteed or {}))
-        self.partition.vain.all_may_try_again()
+        self.partition.failed_preemptions.allow_all_retries()
 
     def _set_limits(self, config: QueueConfig) -> None:
         self.user_limits, self.group_limits = {}, {}
@@ -259,8 +259,8 @@ class Queue(Level):
 
     def shrunk(self) -> None:
         """It uses less than before: who would have been above its guarantee may be within it."""
-        for vain in self.above_guarantee:
-            self.partition.vain.may_try_again(vain)
+        for failed in self.above_guarantee:
+            self.partition.failed_preemptions.allow_retry(failed)
         self.above_guarantee.clear()
 
     @property

@@ -1,6 +1,7 @@
-"""Preemption of all three kinds (2.8).
+"""Preemption: which allocations are evicted, and for which ask (2.8).
 
-``guaranteed`` is for queues below their guarantee (5.9), ``required_node`` for asks that can run on
-one node only, ``quota`` for queues above a lowered max. They share who may have to go
-(``candidates``) and how (``taking``); ``turns`` says when an ask may try.
+Three reasons have a module each: ``guaranteed`` (the ask's queue is below its guarantee, 5.9),
+``required_node`` (the ask can run on one node only) and ``quota`` (a queue is above its max). They
+share ``candidates``: which allocations may be evicted, and in which order. Each returns an
+``Eviction``, which ``scheduling.releasing`` carries out.
 """

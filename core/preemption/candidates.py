@@ -1,13 +1,13 @@
-"""Who may have to go, and in which order: the part that all kinds of preemption share (2.8, 5.9).
+"""Which allocations may be evicted, and in which order: common to all kinds of preemption (2.8, 5.9).
 
-Never taken are allocations that require their node, those that are on their way back already (R5),
-those that opted out where their queue takes that strictly (X40), and any part of a gang that still
-gathers its placeholders: it would only begin anew.
+Never evicted are allocations that require their node, that are being released already (R5), or that
+opted out in a queue where this is strict (X40); nor any placeholder of a gang that is still gathering,
+as the gang would have to start again.
 
-Where candidates are of the same rank, gangs make a difference: what a gang holds beyond its
-placeholders goes first, ordinary allocations next, members of gangs last; and of members those of a
-gang that has lost one already, then those of the gang that was submitted last, so that one gang ends
-rather than several limp. Where no gang is involved nothing of this changes anything.
+Among candidates of the same rank, gangs decide: first come allocations that a gang holds beyond its
+placeholders, then allocations of no gang, then gang members. Among members, those of a gang that has
+lost one already come first, then those of the gang that was submitted last: one gang loses all its
+members before the next one loses any. Without gangs the order is unaffected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.resources import covers, plus
-from quadriga.core.preemption.queue_snapshot import Snapshot, Standing
+from quadriga.core.preemption.queue_snapshot import QueueSnapshot, Snapshots
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
 
@@ -29,46 +29,47 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "of_application"]
 
-#: places as far as gangs matter: what a gang holds beyond itself, what belongs to no gang, a member
+#: ranks as far as gangs matter: held by a gang beyond its placeholders, of no gang, a gang member
 _SURPLUS: Final = (0, 0, 0)
 _NO_GANG: Final = (1, 0, 0)
 _MEMBER: Final = 2
 
 
 class Candidate:
-    """An allocation that may be taken. ``gang`` is its place as far as gangs matter, ``standing`` is
-    its leaf's where guarantees matter."""
+    """An allocation that may be evicted. ``gang`` is its rank as far as gangs matter, ``leaf`` the
+    snapshot of its queue where guarantees matter."""
 
-    __slots__ = ("allocation", "gang", "standing")
+    __slots__ = ("allocation", "gang", "leaf")
 
     def __init__(
-        self, allocation: Allocation, standing: Standing | None, gang: tuple[int, int, int]
+        self, allocation: Allocation, leaf: QueueSnapshot | None, gang: tuple[int, int, int]
     ) -> None:
         self.allocation = allocation
-        self.standing = standing
+        self.leaf = leaf
         self.gang = gang
 
     @property
     def breaks_gang(self) -> bool:
-        """Whether a whole gang would lose a member with it."""
+        """Whether it is a member of a gang that is complete."""
         return self.gang[:2] == (_MEMBER, 1)
 
     @property
     def newest_first(self) -> tuple[int, int, int]:
-        """By the age of its ask; of one ask the last allocation first (5.9)."""
+        """Sort key: the youngest ask first, and of one ask the last allocation first (5.9)."""
         ask = self.allocation.ask
         return -ask.created, -ask.seq, -self.allocation.created
 
     @property
     def willing_first(self) -> tuple[object, ...]:
-        """The order of guarantee preemption: who agrees, who is no originator, gangs, newest."""
+        """Sort key of preemption for guarantees: those that have opted out last, then originators last,
+        then by gang, then the newest first."""
         ask = self.allocation.ask
         return not ask.terms.allow_preempt_self, ask.terms.originator, self.gang, self.newest_first
 
 
 def by_kind(candidate: Candidate) -> tuple[object, ...]:
-    """The order of the other two kinds: regular, opted out, originators; lowest priority, gangs,
-    newest, smallest first (2.8)."""
+    """Sort key of the other two kinds (2.8): regular allocations first, then those that have opted out,
+    then originators; then the lowest priority, by gang, the newest, the smallest first."""
     ask = candidate.allocation.ask
     kind = 2 if ask.terms.originator else (0 if ask.terms.allow_preempt_self else 1)
     size = sum(candidate.allocation.vector)
@@ -79,7 +80,7 @@ def by_kind(candidate: Candidate) -> tuple[object, ...]:
 
 
 def gathers(app: Application) -> bool:
-    """Whether the application is a gang that has some of its placeholders and waits for the rest."""
+    """Whether the application is a gang that has some placeholders and waits for the others."""
     return (
         app.placeholder_ask is not None
         and app.gang_started
@@ -88,28 +89,28 @@ def gathers(app: Application) -> bool:
     )
 
 
-def of_application(app: Application, standing: Standing | None = None) -> Iterator[Candidate]:
-    """What of the application may be taken at all, in the order in which it was allocated."""
+def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Iterator[Candidate]:
+    """The candidates of the application, in the order in which they were allocated."""
     if gathers(app):
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
     strict = app.queue.properties.preemption_optout == "strict"
     if app.placeholder_ask is None or app.gang_over:
         for allocation in held:
-            if _may_go(allocation, strict):
-                yield Candidate(allocation, standing, _NO_GANG)
+            if _may_evict(allocation, strict):
+                yield Candidate(allocation, leaf, _NO_GANG)
         return
     members = _members(app, held)
     broken = any(a.reason == life.PREEMPTION for a in held if a in members)
     for allocation in held:
-        if not _may_go(allocation, strict):
+        if not _may_evict(allocation, strict):
             continue
         member = (_MEMBER, 0 if broken else 1, -app.seq)
-        yield Candidate(allocation, standing, member if allocation in members else _SURPLUS)
+        yield Candidate(allocation, leaf, member if allocation in members else _SURPLUS)
 
 
-def _may_go(allocation: Allocation, strict: bool) -> bool:
-    """Whether it may be taken; ``strict``: not if its ask has opted out (X40)."""
+def _may_evict(allocation: Allocation, strict: bool) -> bool:
+    """Whether the allocation may be evicted; ``strict``: not if its ask has opted out (X40)."""
     ask = allocation.ask
     if allocation.state not in life.RELEASABLE or ask.required_node:
         return False
@@ -117,14 +118,14 @@ def _may_go(allocation: Allocation, strict: bool) -> bool:
 
 
 def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
-    """The gang among what the application holds: its placeholders, and what took the place of one.
+    """The gang members among these allocations: placeholders, and allocations that replaced one.
 
-    After a restart nobody knows who took whose place; then the oldest allocations of its task groups
-    make up what is missing of the gang.
+    After a restart it is unknown which allocations replaced a placeholder; then the oldest allocations
+    of the task groups count as members until the gang is complete.
     """
     whole = app.placeholder_ask
     assert whole is not None
-    members = {a for a in held if a.placeholder or _took_a_place(app, a)}
+    members = {a for a in held if a.placeholder or _replaced_placeholder(app, a)}
     have: tuple[int, ...] = ()
     for member in members:
         have = plus(have, member.vector)
@@ -137,7 +138,7 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
     return members
 
 
-def _took_a_place(app: Application, allocation: Allocation) -> bool:
+def _replaced_placeholder(app: Application, allocation: Allocation) -> bool:
     group = app.task_groups.get(allocation.ask.task_group)
     return group is not None and allocation.uuid in group.stood_in
 
@@ -145,65 +146,68 @@ def _took_a_place(app: Application, allocation: Allocation) -> bool:
 # -- for an ask that would be within its guarantee -------------------------------------------------
 
 
-def candidates_for(ask: Ask, snapshot: Snapshot) -> list[Candidate]:
-    """Everything that the ask may push out, inside the fence around its queue (5.9, steps 1, 2)."""
+def candidates_for(ask: Ask, snapshots: Snapshots) -> list[Candidate]:
+    """The allocations that may be evicted for the ask, inside the fence around its queue (5.9, steps 1
+    and 2)."""
     found: list[Candidate] = []
-    fence, path = _fence(ask, snapshot)
-    for leaf, urgency in _leaves(fence, ask.app.queue, path, path[fence]):
-        if leaf.properties.preemption_policy == "disabled":
+    fence, path = _fence(ask, snapshots)
+    for queue, priority in _leaves(fence, ask.app.queue, path, path[fence]):
+        if queue.properties.preemption_policy == "disabled":
             continue
-        standing = snapshot.of(leaf)
-        if standing.protected:
+        leaf = snapshots.of(queue)
+        if leaf.protected:
             continue
-        for app in leaf.apps.values():
-            for candidate in of_application(app, standing):
-                if urgency is None or candidate.allocation.ask.priority <= urgency:
+        for app in queue.apps.values():
+            for candidate in of_application(app, leaf):
+                if priority is None or candidate.allocation.ask.priority <= priority:
                     found.append(candidate)
     return found
 
 
-def _fence(ask: Ask, snapshot: Snapshot) -> tuple[Queue, dict[Queue, int]]:
-    """The highest queue in which the ask may look for victims, and how urgent the ask is seen from
-    each queue on its path: offsets add up, a priority fence counts for its offset alone.
+def _fence(ask: Ask, snapshots: Snapshots) -> tuple[Queue, dict[Queue, int]]:
+    """The highest queue in which the ask may look for victims, and the ask's priority as seen from each
+    queue on its path: offsets add up, a priority fence replaces it by its offset.
 
-    A queue that has no room for the ask under its max is a fence too (2.21): nobody outside it could
-    give the ask that room.
+    A queue that has no room for the ask under its max is a fence too (2.21): evicting allocations
+    outside it would not make room inside.
     """
-    urgency: dict[Queue, int] = {}
-    now = ask.priority
+    priorities: dict[Queue, int] = {}
+    priority = ask.priority
     queue: Queue = ask.app.queue
     while True:
         properties = queue.properties
         fenced = properties.priority_policy == "fence"
-        now = properties.priority_offset if fenced else now + properties.priority_offset
-        urgency[queue] = now
+        offset = properties.priority_offset
+        priority = offset if fenced else priority + offset
+        priorities[queue] = priority
         if queue.parent is None or properties.preemption_policy == "fence":
-            return queue, urgency
-        if snapshot.of(queue).full_for(ask.vector):
-            return queue, urgency
+            return queue, priorities
+        if snapshots.of(queue).full_for(ask.vector):
+            return queue, priorities
         queue = queue.parent
 
 
 def _leaves(
-    queue: Queue, own: Queue, path: dict[Queue, int], urgency: int, *, open_to_all: bool = False
+    queue: Queue, own: Queue, path: dict[Queue, int], priority: int, *, any_priority: bool = False
 ) -> Iterator[tuple[LeafQueue, int | None]]:
-    """The other leaves below a queue, each with how urgent the ask is seen from there.
+    """The leaves below a queue except the ask's own, each with the ask's priority as seen from there.
 
-    ``None``: inside a priority fence that is no higher than the ask every priority may be pushed out.
+    ``None``: the leaf is inside a priority fence that is no higher than the ask, so that allocations of
+    any priority may be evicted.
     """
     if queue is own:
         return
     if isinstance(queue, LeafQueue):
-        yield queue, None if open_to_all else urgency
+        yield queue, None if any_priority else priority
         return
     for _, child in sorted(queue.children.items()):
-        below, everybody = urgency, open_to_all
+        below, whatever = priority, any_priority
         if child in path:
             below = path[child]
         elif child.properties.priority_policy == "fence":
-            if child.properties.priority_offset > urgency:
+            if child.properties.priority_offset > priority:
                 continue
-            everybody = True
+            whatever = True
         else:
-            below = urgency - child.properties.priority_offset
-        yield from _leaves(child, own, path, below, open_to_all=everybody)
+            below = priority - child.properties.priority_offset
+        yield from _leaves(child, own, path, below, any_priority=whatever)

@@ -1,38 +1,31 @@
-"""Victims are asked back: the one place where allocations are chosen to go (2.8), and the one where
-an ask is told that nobody can go for it."""
+"""What preemption decides: allocations to evict, as data (2.8).
+
+``scheduling.releasing`` carries it out.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
-from quadriga.core.model import accounting
-from quadriga.core.scheduling import gang
-from quadriga.fsm import allocation as life
-
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.node import Node
     from quadriga.core.model.queue import Queue
-    from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["found_nobody", "take"]
+__all__ = ["Eviction"]
 
 
-def take(kernel: Kernel, victims: Iterable[Allocation], text: str, cause: Ask | Queue) -> None:
-    """Ask the resource manager for the victims back. Nothing is free before it confirms (2.8).
+@dataclass(frozen=True, slots=True, eq=False)
+class Eviction:
+    """Allocations that are asked back from the resource manager, in this order.
 
-    ``cause``: the ask that they make room for, or the queue whose quota they exceed.
+    ``cause`` is the ask that they make room for, or the queue whose max they exceed. ``message`` goes
+    out with each release. ``node`` is to be reserved for the ask, if there is one.
     """
-    for victim in victims:
-        if (log := victim.node.partition.rm.events) is not None:
-            producers.preempted(log, victim, cause)
-        gang.release(kernel, victim, life.PREEMPTION, text)
-        accounting.preempt(victim)
 
-
-def found_nobody(kernel: Kernel, ask: Ask, why: str) -> None:
-    """Preemption was tried for the ask, and this is why it was of no use."""
-    ask.preempt_outcome = why
+    victims: tuple[Allocation, ...]
+    cause: Ask | Queue
+    message: str
+    node: Node | None = None

@@ -1,24 +1,23 @@
-"""Preemption for what is guaranteed: an ask whose queue is below its guarantee, and would not be
-above it with the ask, takes from queues that are above theirs (5.9).
+"""Preemption for guarantees: an ask whose queue is below its guarantee, and stays within it with the
+ask, evicts allocations of queues that are above theirs (5.9).
 
-Either everything is found (a node, victims there, and others if a queue on the path would still be
-above its bound), or nothing happens. What is taken stays allocated until the resource manager
-confirms; the node is reserved for the ask meanwhile.
+An attempt is complete or does nothing: it needs a node, victims on that node, and victims elsewhere if
+a queue on the ask's path would still be above its bound. The victims stay allocated until the resource
+manager confirms; the node is reserved for the ask meanwhile.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.model.failed_preemptions import FailedPreemption
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.preemption.candidates import candidates_for
-from quadriga.core.preemption.eviction import found_nobody, take
-from quadriga.core.preemption.failed_preemptions import Vain
+from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.preemption.on_nodes import Search, best_offer
-from quadriga.core.preemption.queue_snapshot import Snapshot
-from quadriga.core.preemption.shortfall import Relief
-from quadriga.core.scheduling import reservation
+from quadriga.core.preemption.queue_snapshot import Snapshots
+from quadriga.core.preemption.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -28,19 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["attempt"]
 
+#: why an attempt failed, as ``explain`` says it
 NO_GUARANTEE: Final = "nothing is guaranteed to its queue or any above"
 ABOVE: Final = "its queue would be above its guarantee"
 AT_MAX: Final = "its queue would be above its max"
-NOBODY: Final = "nobody outside its queue is above the guarantee and may be preempted"
+NO_CANDIDATES: Final = "nobody outside its queue is above the guarantee and may be preempted"
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"
 NO_NODE: Final = "on no node would it have room"
 NOT_WITHIN: Final = "its queue would not be within its guarantee"
 
 
-def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> bool:
-    """Try to make room for the ask whose turn it is. Whether somebody has to go for it.
+def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> Eviction | None:
+    """What to evict for the ask, which is due. A failure is remembered.
 
-    ``nodes_tried``: no node has room for it; otherwise only a quota has none, and a node may.
+    ``nodes_tried``: no node has room for the ask; otherwise only a quota has none, and a node may.
     """
     if kernel.measure is None:
         found = _plan(kernel, ask, nodes_tried)
@@ -48,88 +48,86 @@ def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> bool:
         with kernel.measure("preemption"):
             found = _plan(kernel, ask, nodes_tried)
     if isinstance(found, str):
-        found_nobody(kernel, ask, found)
-        _remember(kernel, ask, found)
-        return False
+        ask.preempt_outcome = found
+        _remember_failure(kernel, ask, found)
+        return None
     offer, more = found
     ask.preempted = True
     ask.preempt_outcome = f"preempted, to run on node {offer.node.node_id}"
-    preemption_queue.tried(kernel, ask)
+    preemption_queue.retry_later(kernel, ask)
     text = f"preempting allocations to free up resources to run ask: {ask.ask_key}"
-    take(kernel, [c.allocation for c in (*offer.chosen, *more)], text, ask)
-    if ask.reservations < ask.pending and offer.node.reservation is None:
-        reservation.make(kernel, ask, offer.node)
-    return True
+    victims = tuple([candidate.allocation for candidate in (*offer.chosen, *more)])
+    return Eviction(victims, ask, text, offer.node)
 
 
-def _remember(kernel: Kernel, ask: Ask, why: str) -> None:
-    """Alike asks of its leaf would not find anybody either, until something changes for them."""
+def _remember_failure(kernel: Kernel, ask: Ask, why: str) -> None:
+    """Asks of the same shape in the leaf would fail as well, until something has changed."""
     group, leaf, partition = ask.group, ask.app.queue, ask.app.partition
     assert group is not None
     assert isinstance(leaf, LeafQueue)
     if leaf.priority is not None and leaf.priority > group.priority:
-        for app in leaf.apps.values():  # somebody more urgent may fare better
+        for app in leaf.apps.values():  # an ask of a higher priority may succeed
             for other in app.groups.values():
                 if other.shape is group.shape and other.priority > group.priority:
-                    preemption_queue.tried(kernel, ask)
+                    preemption_queue.retry_later(kernel, ask)
                     return
-    vain = Vain(leaf, group.shape, group.priority, kernel.now, why)
+    failed = FailedPreemption(leaf, group.shape, group.priority, kernel.now, why)
     if why == NO_GUARANTEE:
-        partition.vain.until_configured(vain)
+        partition.failed_preemptions.add(failed)
     elif why in (ABOVE, AT_MAX):
-        partition.vain.until_returned(vain)
+        partition.failed_preemptions.add_until_returned(failed)
     else:
-        partition.vain.until_any_change(vain, partition.version)
+        partition.failed_preemptions.add_until_change(failed, partition.version)
 
 
 def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Candidate]] | str:
     """The node with its victims, and the victims elsewhere; or why there are none."""
     group = ask.group
     assert group is not None
-    snapshot = Snapshot()
-    path = snapshot.path(ask.app.queue)
+    snapshots = Snapshots()
+    path = snapshots.path(ask.app.queue)
     if not path[0].guaranteed:
         return NO_GUARANTEE
-    # its queue's own, which no victim can change
+    # what its own queue lacks, no victim elsewhere can free
     if path[0].full_for(ask.vector):
         return AT_MAX
     if any(path[0].excess(ask.vector)):
         return ABOVE
-    found = candidates_for(ask, snapshot)
+    found = candidates_for(ask, snapshots)
     if not found:
-        return NOBODY
-    everybody = Relief(path, ask.vector)
-    everybody.take_all(found)
-    if not everybody.enough:
+        return NO_CANDIDATES
+    with_all = Shortfall(path, ask.vector)
+    with_all.evict_all(found)
+    if not with_all.covered:
         return TOO_LITTLE
     offer = best_offer(kernel, ask, Search(ask, group.shape, found, nodes_tried=nodes_tried))
     if offer is None:
         return NO_NODE
-    more = _more(Relief(path, ask.vector), offer, found)
+    more = _more(Shortfall(path, ask.vector), offer, found)
     if more is None or not (offer.chosen or more):
         return NOT_WITHIN
     return offer, more
 
 
-def _more(relief: Relief, offer: Offer, found: list[Candidate]) -> list[Candidate] | None:
+def _more(shortfall: Shortfall, offer: Offer, found: list[Candidate]) -> list[Candidate] | None:
     """The victims needed beside those on the node, until every queue above the ask is within its
     bound; ``None`` if they do not suffice (5.9, step 6)."""
     chosen = set(offer.chosen)
     for candidate in offer.chosen:
-        relief.take(candidate)
+        shortfall.evict(candidate)
     more: list[Candidate] = []
-    shortfall = relief.shortfall
-    if any(shortfall):
+    amounts = shortfall.amounts
+    if any(amounts):
         for candidate in sorted(found, key=lambda each: each.willing_first):
-            if candidate in chosen or not relief.keeps_guarantee(candidate):
+            if candidate in chosen or not shortfall.keeps_guarantee(candidate):
                 continue
-            relief.take(candidate)
-            rest = relief.shortfall
-            if rest == shortfall:
-                relief.take(candidate, -1)
+            shortfall.evict(candidate)
+            rest = shortfall.amounts
+            if rest == amounts:
+                shortfall.keep(candidate)
                 continue
             more.append(candidate)
-            shortfall = rest
-            if not any(shortfall):
+            amounts = rest
+            if not any(amounts):
                 break
-    return None if any(shortfall) else more
+    return None if any(amounts) else more

@@ -1,4 +1,4 @@
-"""Which allocations would have to go on one node, and which node it is to be (5.9, steps 4, 5)."""
+"""The choice of a node and of the victims on it (5.9, steps 4 and 5)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.queue_snapshot import Standing
+    from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["Offer", "Search", "best_offer"]
 
-#: so many nodes are asked about before the answers are looked at
+#: number of nodes that the resource manager is asked about before its answers are compared
 _BATCH: Final = 10
+#: parts of an offer's score: it has an originator, or an allocation that opted out, among its
+#: victims, or the predicates refuse it
 _ORIGINATOR: Final = 1 << 33
 _OPTED_OUT: Final = 1 << 34
 _FAILED: Final = 1 << 35
-#: a better answer than this is not looked for
+#: an offer below this score ends the search
 _GOOD: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Offer:
-    """The node would have room without the first ``index + 1`` of ``victims``; -1 is without any."""
+    """The node has room without the first ``index + 1`` of ``victims``; -1: it has room already."""
 
     node: Node
     index: int
@@ -42,7 +44,7 @@ class Offer:
 
     @property
     def gangs(self) -> int:
-        """How many whole gangs would lose a member."""
+        """How many complete gangs would lose a member."""
         return len({c.allocation.ask.app for c in self.chosen if c.breaks_gang})
 
     @property
@@ -51,10 +53,10 @@ class Offer:
 
 
 class Search:
-    """The nodes on which an ask may have room, with who is there and may go.
+    """The nodes that may get room for the ask, with the candidates on each.
 
-    Nodes that drain, or that somebody else has reserved, have nothing to offer; neither have those
-    with room enough, where all nodes have just been tried.
+    Nodes that drain, or that are reserved for another ask, are left out; so are nodes with enough room
+    if all nodes have just been tried.
     """
 
     def __init__(
@@ -70,18 +72,18 @@ class Search:
         self._here = [(n, by_node[n]) for n in usable if not shape.fits(n.available)]
         self._with_room: list[Node] = []
         if not nodes_tried:
-            able = (node for _, node in sorted(nodes.items()) if _may_use(node, ask))
-            self._with_room = [node for node in able if shape.fits(node.available)]
+            usable_all = (node for _, node in sorted(nodes.items()) if _may_use(node, ask))
+            self._with_room = [node for node in usable_all if shape.fits(node.available)]
 
     def all(self) -> list[Offer]:
-        """Every offer, the best first."""
+        """All offers, the best first."""
         offered = (_offer(node, self._shape, here) for node, here in self._here)
         found = [offer for offer in offered if offer is not None]
         found += [Offer(node, -1, ()) for node in self._with_room]
         return sorted(found, key=lambda offer: offer.order)
 
     def best(self) -> Offer | None:
-        """The first of them, without a look at nodes that cannot be better."""
+        """The best offer; nodes that cannot beat it are skipped."""
         if self._with_room:
             return Offer(self._with_room[0], -1, ())
         best: Offer | None = None
@@ -89,7 +91,7 @@ class Search:
             if (
                 best is not None
                 and not best.gangs
-                and _least(node, self._shape, here) >= best.index
+                and _lowest_index(node, self._shape, here) >= best.index
             ):
                 continue
             offer = _offer(node, self._shape, here)
@@ -98,8 +100,8 @@ class Search:
         return best
 
 
-def _least(node: Node, shape: Shape, here: list[Candidate]) -> int:
-    """The smallest index that the node's offer could have: if everybody held as much as the largest."""
+def _lowest_index(node: Node, shape: Shape, here: list[Candidate]) -> int:
+    """A lower bound of the index of the node's offer: as if every candidate were as large as the largest."""
     least = 0
     for at, value in shape.need:
         short = value - node.available[at]
@@ -118,27 +120,27 @@ def _may_use(node: Node, ask: Ask) -> bool:
 
 
 def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
-    """Two passes: the first puts those behind that would not make the node's room come closer to
-    what is asked for, the second keeps all that their queues can spare in this order."""
+    """Order the candidates in two passes. The first moves candidates to the end that hold nothing of
+    what the node lacks; the second keeps, in this order, those that their queues can spare."""
     here = sorted(here, key=lambda candidate: candidate.willing_first)
-    free, taken = list(node.available), _Taken()
+    free, evicted = list(node.available), _Evicted()
     head: list[Candidate] = []
     tail: list[Candidate] = []
     for candidate in here:
-        if not taken.take(candidate):
+        if not evicted.add(candidate):
             continue
         vector = candidate.allocation.vector
         if any(free[at] < value and at < len(vector) and vector[at] for at, value in shape.need):
             add_to(free, vector)
             head.append(candidate)
         else:
-            taken.put_back(candidate)
+            evicted.remove(candidate)
             tail.append(candidate)
-    free, taken = list(node.available), _Taken()
+    free, evicted = list(node.available), _Evicted()
     victims: list[Candidate] = []
     index = -1
     for candidate in head + tail:
-        if taken.take(candidate):
+        if evicted.add(candidate):
             add_to(free, candidate.allocation.vector)
             victims.append(candidate)
             if index < 0 and shape.fits(free):
@@ -146,39 +148,40 @@ def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
     return Offer(node, index, tuple(victims)) if index >= 0 else None
 
 
-class _Taken:
-    """What is taken from each leaf queue, as long as that keeps its guarantee."""
+class _Evicted:
+    """The amounts evicted from each leaf queue."""
 
-    __slots__ = ("_books",)
+    __slots__ = ("_by_leaf",)
 
     def __init__(self) -> None:
-        self._books: dict[Standing, list[int]] = {}
+        self._by_leaf: dict[QueueSnapshot, list[int]] = {}
 
-    def take(self, candidate: Candidate) -> bool:
-        standing = candidate.standing
-        assert standing is not None
-        book = self._books.setdefault(standing, [0] * len(standing.bound))
-        add_to(book, candidate.allocation.vector)
-        if standing.keeps_guarantee(book):
+    def add(self, candidate: Candidate) -> bool:
+        """Add the candidate unless its queue would fall below its guarantee; return whether it was."""
+        leaf = candidate.leaf
+        assert leaf is not None
+        amounts = self._by_leaf.setdefault(leaf, [0] * len(leaf.bound))
+        add_to(amounts, candidate.allocation.vector)
+        if leaf.keeps_guarantee(amounts):
             return True
-        self.put_back(candidate)
+        self.remove(candidate)
         return False
 
-    def put_back(self, candidate: Candidate) -> None:
-        standing = candidate.standing
-        assert standing is not None
-        add_to(self._books[standing], candidate.allocation.vector, -1)
+    def remove(self, candidate: Candidate) -> None:
+        leaf = candidate.leaf
+        assert leaf is not None
+        add_to(self._by_leaf[leaf], candidate.allocation.vector, -1)
 
 
 # -- the choice ------------------------------------------------------------------------------------
 
 
 def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
-    """The offer to take: the fewest victims, then the fewest gangs broken, then the node's id.
+    """The offer with the fewest victims, then the fewest gangs broken, then the first node id.
 
-    Where the resource manager has predicates it is asked, ten nodes at a time: whether the pod fits
-    the node once some of the victims are gone, and how many of them (I37). Without an answer of its
-    own to that the shortest list is enough (X24).
+    A resource manager with predicates is asked, ten nodes at a time, whether the pod fits the node
+    without some of the victims, and without how many (I37). One that has predicates but no preemption
+    predicates is not asked: the shortest list of victims is used (X24).
     """
     rm_id = ask.app.partition.rm.rm_id
     if rm_id not in kernel.predicates and rm_id not in kernel.preemption_predicates:
@@ -188,7 +191,7 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     lowest = (_FAILED, 0)
     for start in range(0, len(checks), _BATCH):
         answers = [_answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
-        if UNANSWERED in answers:  # all of them have been asked for
+        if UNANSWERED in answers:  # every question of the batch is on its way now
             raise Unanswered
         for answer in answers:
             if isinstance(answer, Offer) and (_score(answer), answer.gangs) < lowest:
@@ -199,8 +202,8 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
 
 
 def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
-    """The offer as the resource manager sees it; ``None`` if the pod would not fit, `UNANSWERED` if
-    it has not said so yet."""
+    """The offer as the resource manager changes it; ``None`` if the pod would not fit, `UNANSWERED`
+    while its answer is missing."""
     if not offer.victims:
         predicate = kernel.predicates.get(rm_id)
         said = predicate and predicate(ask.ask_key, offer.node.node_id, True)
@@ -218,8 +221,8 @@ def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str |
 
 
 def _score(offer: Offer) -> int:
-    """Low is good: the number of victims, and above all that none of them is an originator or has
-    opted out."""
+    """Lower is better: the number of victims, plus a penalty for an originator and for an allocation
+    that has opted out."""
     score = 0
     for candidate in offer.chosen:
         ask = candidate.allocation.ask

@@ -1,8 +1,9 @@
-"""Where queues stand between what is guaranteed to them and what they use (5.9).
+"""The usage of queues compared with what is guaranteed to them (5.9).
 
 A queue is protected up to its bound: for each type the smallest amount guaranteed to it or to a queue
-above, and never more than the smallest quota on its path. A type that nobody guarantees is bounded by
-quotas alone, at last by what the nodes have. Used is what is allocated and not being asked back.
+above, and never more than the smallest quota on its path. A type without a guarantee is bounded by
+quotas alone, root's quota being the sum of all nodes. Usage excludes allocations that are being
+preempted already.
 """
 
 from __future__ import annotations
@@ -16,23 +17,27 @@ if TYPE_CHECKING:
 
     from quadriga.core.model.queue import Queue
 
-__all__ = ["Snapshot", "Standing"]
+__all__ = ["QueueSnapshot", "Snapshots"]
 
 
 def _least(upper: dict[int, int], own: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """The smaller amount where both have one, else the one there is (MinPermissive, 5)."""
+    """The smaller amount where both have one, else the one that there is (MinPermissive, 5)."""
     both = dict(upper)
-    for place, amount in own:
-        both[place] = min(amount, both.get(place, amount))
+    for index, amount in own:
+        both[index] = min(amount, both.get(index, amount))
     return both
 
 
-class Standing:
-    """One queue: what protects it, and what it would use if the victims chosen so far were gone."""
+class QueueSnapshot:
+    """One queue: its bound, and its usage when the snapshot was made.
+
+    ``guaranteed`` and ``most`` are the smallest guarantee and quota on its path, ``defined`` the
+    smaller of both, by index of the type. ``bound`` and ``used`` have every type.
+    """
 
     __slots__ = ("bound", "defined", "guaranteed", "most", "queue", "used")
 
-    def __init__(self, queue: Queue, upper: Standing | None) -> None:
+    def __init__(self, queue: Queue, upper: QueueSnapshot | None) -> None:
         self.queue = queue
         own = queue.guaranteed_by_type.items()
         self.guaranteed: dict[int, int] = _least(upper.guaranteed if upper else {}, own)
@@ -44,51 +49,51 @@ class Standing:
         ]
 
     def excess(self, more: Vector = ()) -> list[int]:
-        """By how much it would be above its bound, by type, with so much more in use."""
+        """How much it would be above its bound, by type, with ``more`` in use."""
         over = [max(0, used - bound) for used, bound in zip(self.used, self.bound, strict=True)]
-        for place, amount in enumerate(more):
-            over[place] = max(0, self.used[place] + amount - self.bound[place])
+        for index, amount in enumerate(more):
+            over[index] = max(0, self.used[index] + amount - self.bound[index])
         return over
 
-    def keeps_guarantee(self, taken: list[int]) -> bool:
-        """Whether it is at or above what is guaranteed to it with so much less in use: above its
-        bound for some type, or nowhere below its guarantee."""
-        rest = list(map(int.__sub__, self.used, taken))
+    def keeps_guarantee(self, evicted: list[int]) -> bool:
+        """Whether the queue still has its guarantee without the evicted amounts: it is above its bound
+        for some type, or below its guarantee for none."""
+        rest = list(map(int.__sub__, self.used, evicted))
         if any(map(int.__gt__, rest, self.bound)):
             return True
-        return all(rest[place] >= amount for place, amount in self.guaranteed.items())
+        return all(rest[index] >= amount for index, amount in self.guaranteed.items())
 
     def full_for(self, vector: Vector) -> bool:
-        """Whether with so much more allocated it would exceed its own quota or one above it, at last
-        what the nodes have, for any type that one of them names (2.21)."""
+        """Whether the queue would exceed a quota on its path with this vector allocated as well, for
+        any type that a quota names (2.21)."""
         allocated, asked = self.queue.allocated, len(vector)
         return any(
-            allocated[place] + (vector[place] if place < asked else 0) > most
-            for place, most in self.most.items()
+            allocated[index] + (vector[index] if index < asked else 0) > most
+            for index, most in self.most.items()
         )
 
     @property
     def protected(self) -> bool:
-        """Whether nothing of it may be taken: it is nowhere above its bound."""
+        """Whether nothing may be evicted from the queue: it is above its bound for no type."""
         allocated = self.queue.allocated
-        return all(allocated[place] <= max(0, most) for place, most in self.defined.items())
+        return all(allocated[index] <= max(0, most) for index, most in self.defined.items())
 
 
-class Snapshot:
-    """The standings of the queues that somebody asked about."""
+class Snapshots:
+    """The snapshots made during one attempt, each when it was first needed."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_by_queue",)
 
     def __init__(self) -> None:
-        self._known: dict[Queue, Standing] = {}
+        self._by_queue: dict[Queue, QueueSnapshot] = {}
 
-    def of(self, queue: Queue) -> Standing:
-        known = self._known.get(queue)
+    def of(self, queue: Queue) -> QueueSnapshot:
+        known = self._by_queue.get(queue)
         if known is None:
             upper = self.of(queue.parent) if queue.parent is not None else None
-            known = self._known[queue] = Standing(queue, upper)
+            known = self._by_queue[queue] = QueueSnapshot(queue, upper)
         return known
 
-    def path(self, leaf: Queue) -> list[Standing]:
-        """The leaf's standing, its parent's, and so on up to root."""
+    def path(self, leaf: Queue) -> list[QueueSnapshot]:
+        """The snapshots of the leaf, its parent, and so on up to root."""
         return [self.of(queue) for queue in leaf.lineage]

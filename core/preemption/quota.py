@@ -1,13 +1,13 @@
-"""Preemption for quotas: a managed queue that has used more than its max for some time gives back
-what is above it (2.8, 2.21).
+"""Preemption for quotas: a managed queue that has been above its max for some time is brought back to
+it (2.8, 2.21).
 
-A queue gets above its max when the max is lowered, or when something enters its books that no quota
-was asked for: allocations that ran before, that the resource manager placed itself, or that grew.
+A queue gets above its max when the max is lowered, or through allocations that no quota was checked
+for: recovered ones, ones that the resource manager placed itself, and ones that grew.
 
-Queues further up go first. What is to be given back is shared out from the queue downwards, by what
-each queue below uses above its guarantee, and rounded half to even; each leaf then gives back until
-it has done its part. Nobody falls below what is guaranteed, so a queue may stay above its max; it is
-looked at again after the same time.
+Parents are enforced before their children. The excess is divided among the queues below in proportion
+to what each uses above its guarantee, rounded half to even; then each leaf evicts until it has freed
+its part. No queue falls below its guarantee, so a queue may stay above its max; it is checked again
+after the same delay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.events import producers
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
-from quadriga.core.preemption.eviction import take
+from quadriga.core.preemption.eviction import Eviction
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -33,7 +33,7 @@ Amounts = dict[int, int]
 
 
 def watch_quotas(kernel: Kernel, partition: Partition) -> None:
-    """Quotas, delays or whether they are enforced may have changed: see who uses too much now."""
+    """Start or stop the delays of queues after a change of quotas, delays or their enforcement."""
     for queue in partition.queues():  # parents first, so their timers fire first
         if not _enforced(queue) or not excess_of(queue):
             if queue.quota_timer is not None:
@@ -41,21 +41,21 @@ def watch_quotas(kernel: Kernel, partition: Partition) -> None:
                 queue.quota_timer = None
         elif queue.quota_timer is None:
             _arm(kernel, queue, kernel.now)
-        elif queue.quota_timer.when != _due(kernel, queue):  # the delay is another (2.21)
+        elif queue.quota_timer.when != _due(kernel, queue):  # the delay has changed (2.21)
             queue.quota_timer.cancel()
             _arm(kernel, queue, queue.above_max_since)
 
 
 def watch_growth(kernel: Kernel, leaf: Queue) -> None:
-    """The leaf got something without a look at the quotas: those above their max now have their
-    whole delay from now on, unless it runs already (2.21)."""
+    """The leaf got resources without a check of quotas: start the delay of the queues on its path that
+    are above their max, unless it runs already (2.21)."""
     for queue in reversed(leaf.lineage):  # parents first, so their timers fire first
         if queue.quota_timer is None and _enforced(queue) and excess_of(queue):
             _arm(kernel, queue, kernel.now)
 
 
 def _enforced(queue: Queue) -> bool:
-    """Whether it has to give back what it uses above its max."""
+    """Whether the queue's max is enforced by preemption."""
     return (
         queue.managed
         and queue.properties.quota_preemption_delay > 0
@@ -64,19 +64,19 @@ def _enforced(queue: Queue) -> bool:
 
 
 def _arm(kernel: Kernel, queue: Queue, since: int) -> None:
-    """Its delay runs, from the instant ``since`` on."""
+    """Start the queue's delay, counted from the instant ``since`` (ns)."""
     queue.above_max_since = since
     left = _due(kernel, queue) - kernel.now
     queue.quota_timer = kernel.timers.start(kernel.now, left, "queue.quota", queue)
 
 
 def _due(kernel: Kernel, queue: Queue) -> int:
-    """When its delay is over: at once where a shorter delay would have been over already."""
+    """The end of the queue's delay (ns), now if that has passed already."""
     return max(kernel.now, queue.above_max_since + queue.properties.quota_preemption_delay)
 
 
 class _Run:
-    """One enforcement of one queue's max: what it has to give back, who could go and who goes."""
+    """One enforcement of one queue's max: its excess, the candidates and the victims."""
 
     __slots__ = ("candidates", "excess", "queue", "victims")
 
@@ -91,55 +91,59 @@ class _Run:
         """What the victims hold, by type."""
         sums: Amounts = {}
         for victim in self.victims:
-            for place, amount in enumerate(victim.vector):
+            for index, amount in enumerate(victim.vector):
                 if amount:
-                    sums[place] = sums.get(place, 0) + amount
+                    sums[index] = sums.get(index, 0) + amount
         return sums
 
 
-def enforce(kernel: Kernel, queue: Queue) -> None:
-    """The queue had time enough: ask back what it uses above its max."""
+def enforce(kernel: Kernel, queue: Queue) -> Iterator[Eviction]:
+    """The queue's delay is over: bring it back to its max.
+
+    The caller carries out each eviction before it asks for the next one, which depends on what the
+    queue still uses.
+    """
     queue.quota_timer = None
     if queue.partition.queue(queue.path) is not queue:
-        return  # it is gone
+        return  # it was removed
     run = _Run(queue)
     if run.excess:
         for leaf, part in _shared_out(queue, run.excess).items():
-            _give_back(kernel, run, leaf, part)
+            yield from _evict_from(run, leaf, part)
         for below in queue.walk():  # what rounding has left
             if isinstance(below, LeafQueue):
-                _give_back(kernel, run, below, excess_of(queue))
+                yield from _evict_from(run, below, excess_of(queue))
         log = queue.partition.rm.events
         if log is not None and (run.candidates or not queue.leaf):
-            could_go, go = len(run.candidates), len(run.victims)
-            producers.quota_enforced(log, queue, run.excess, run.claimed, could_go, go)
+            candidates, victims = len(run.candidates), len(run.victims)
+            producers.quota_enforced(log, queue, run.excess, run.claimed, candidates, victims)
     watch_quotas(kernel, queue.partition)
 
 
 def excess_of(queue: Queue) -> Amounts:
-    """What the queue uses above its own max and has not been asked for yet, by type."""
-    if queue.parent is None:  # root's is what the nodes have
+    """What the queue uses above its own max, without what is being preempted already, by type."""
+    if queue.parent is None:  # root's max is the sum of the nodes
         return {}
     found = {}
-    for place, most in queue.limits:
-        over = queue.allocated[place] - queue.preempting[place] - most
+    for index, most in queue.limits:
+        over = queue.allocated[index] - queue.preempting[index] - most
         if over > 0:
-            found[place] = over
+            found[index] = over
     return found
 
 
 def _shared_out(queue: Queue, excess: Amounts) -> dict[LeafQueue, Amounts]:
-    """The part of each leaf below, or of the queue itself if it is one."""
+    """Divide the excess among the leaves below the queue, or return all of it for a leaf."""
     if isinstance(queue, LeafQueue):
         return {queue: excess} if excess else {}
     spare = {child: _spare(child) for _, child in sorted(queue.children.items())}
     parts: dict[LeafQueue, Amounts] = {}
     for child, amounts in spare.items():
         part = {}
-        for place, over in excess.items():
-            whole = sum(each[place] for each in spare.values())
-            if whole and (mine := part_of(over, amounts[place], whole)):
-                part[place] = min(mine, amounts[place])
+        for index, over in excess.items():
+            whole = sum(each[index] for each in spare.values())
+            if whole and (mine := part_of(over, amounts[index], whole)):
+                part[index] = min(mine, amounts[index])
         parts.update(_shared_out(child, part))
     return parts
 
@@ -148,8 +152,8 @@ def _spare(queue: Queue) -> list[int]:
     """What the queue uses above its guarantee, by type."""
     guaranteed = queue.guaranteed_by_type
     return [
-        max(0, used - going - guaranteed.get(place, 0))
-        for place, (used, going) in enumerate(zip(queue.allocated, queue.preempting, strict=True))
+        max(0, used - going - guaranteed.get(index, 0))
+        for index, (used, going) in enumerate(zip(queue.allocated, queue.preempting, strict=True))
     ]
 
 
@@ -161,8 +165,8 @@ def part_of(amount: int, share: int, whole: int) -> int:
     return part
 
 
-def _give_back(kernel: Kernel, run: _Run, leaf: LeafQueue, part: Amounts) -> None:
-    """Ask back from the leaf until it has done its part, or the queue is within its max."""
+def _evict_from(run: _Run, leaf: LeafQueue, part: Amounts) -> Iterator[Eviction]:
+    """Evict from the leaf until it has freed its part or the queue is within its max."""
     queue, left = run.queue, dict(part)
     found = sorted(_candidates(leaf), key=by_kind)
     for candidate in found:
@@ -171,20 +175,20 @@ def _give_back(kernel: Kernel, run: _Run, leaf: LeafQueue, part: Amounts) -> Non
     text = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for candidate in found:
         excess = excess_of(queue)
-        left = {place: amount for place, amount in left.items() if amount > 0 and place in excess}
+        left = {index: amount for index, amount in left.items() if amount > 0 and index in excess}
         if not left:
             return
         vector = candidate.allocation.vector
         if _holds_any(candidate.allocation, left) and _keeps_guarantees(leaf, vector):
             run.victims.append(candidate.allocation)
-            take(kernel, [candidate.allocation], text, queue)
-            for place in left:
-                left[place] -= vector[place] if place < len(vector) else 0
+            yield Eviction((candidate.allocation,), queue, text)
+            for index in left:
+                left[index] -= vector[index] if index < len(vector) else 0
 
 
 def _holds_any(allocation: Allocation, amounts: Amounts) -> bool:
     vector = allocation.vector
-    return any(place < len(vector) and vector[place] > 0 for place in amounts)
+    return any(index < len(vector) and vector[index] > 0 for index in amounts)
 
 
 def _candidates(leaf: LeafQueue) -> Iterator[Candidate]:
@@ -193,10 +197,10 @@ def _candidates(leaf: LeafQueue) -> Iterator[Candidate]:
 
 
 def _keeps_guarantees(leaf: LeafQueue, vector: tuple[int, ...]) -> bool:
-    """Whether no queue falls below its guarantee, for any type, with so much less in use."""
+    """Whether no queue on the leaf's path falls below its guarantee without this vector."""
     return all(
-        queue.allocated[place] - queue.preempting[place] - vector[place] >= amount
+        queue.allocated[index] - queue.preempting[index] - vector[index] >= amount
         for queue in leaf.lineage
-        for place, amount in queue.guaranteed_by_type.items()
-        if place < len(vector) and vector[place]
+        for index, amount in queue.guaranteed_by_type.items()
+        if index < len(vector) and vector[index]
     )

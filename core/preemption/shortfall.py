@@ -1,6 +1,6 @@
-"""Whether an ask's queue would be within its guarantee, with the ask in it and the victims gone (5.9).
+"""How much must be evicted until an ask's queue is within its guarantee, the ask included (5.9).
 
-What counts is every queue from the ask's up to root: none may use more than its bound.
+Every queue from the ask's leaf up to root counts: none may use more than its bound.
 """
 
 from __future__ import annotations
@@ -10,93 +10,103 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from quadriga.core.model.resources import Vector
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.queue_snapshot import Standing
+    from quadriga.core.preemption.queue_snapshot import QueueSnapshot
 
-__all__ = ["Relief", "add_to"]
-
-
-def add_to(book: list[int], vector: Vector, sign: int = 1) -> None:
-    """Add (or take away) in place."""
-    for place, amount in enumerate(vector):
-        book[place] += sign * amount
+__all__ = ["Shortfall", "add_to"]
 
 
-class Relief:
-    """The excess on the ask's path, and what the victims taken so far do about it.
+def add_to(amounts: list[int], vector: Vector, sign: int = 1) -> None:
+    """Add the vector (``sign`` -1: subtract it) in place."""
+    for index, amount in enumerate(vector):
+        amounts[index] += sign * amount
 
-    ``taken`` is by the victims' leaf queues. A victim helps if some type is above its bound, by the
-    largest excess of any queue on the path, and less so without the victim.
+
+class Shortfall:
+    """By how much the queues on the ask's path exceed their bounds without the victims chosen so far.
+
+    ``vector`` is what is asked for. A victim lowers the excess of the queues that it shares with the
+    ask's path.
     """
 
-    __slots__ = ("_path", "_relieved", "_shared", "_vector", "taken")
+    __slots__ = ("_evicted", "_path", "_relieved", "_shared", "_vector")
 
-    def __init__(self, path: list[Standing], vector: Vector) -> None:
+    def __init__(self, path: list[QueueSnapshot], vector: Vector) -> None:
         self._path = path
         self._vector = vector
-        self._relieved = [[0] * len(standing.bound) for standing in path]
-        self._shared: dict[Standing, list[int]] = {}
-        self.taken: dict[Standing, list[int]] = {}
+        #: what the victims free in each queue of the path
+        self._relieved = [[0] * len(snapshot.bound) for snapshot in path]
+        #: indexes in the path of the queues above a victim's leaf, by that leaf
+        self._shared: dict[QueueSnapshot, list[int]] = {}
+        #: what is evicted from each leaf
+        self._evicted: dict[QueueSnapshot, list[int]] = {}
 
-    def take(self, candidate: Candidate, sign: int = 1) -> None:
-        """The candidate goes (or stays after all)."""
-        standing = candidate.standing
-        assert standing is not None
+    def evict(self, candidate: Candidate) -> None:
+        """The candidate becomes a victim."""
+        self._add(candidate, 1)
+
+    def keep(self, candidate: Candidate) -> None:
+        """The candidate is no victim after all."""
+        self._add(candidate, -1)
+
+    def _add(self, candidate: Candidate, sign: int) -> None:
+        leaf = candidate.leaf
+        assert leaf is not None
         vector = candidate.allocation.vector
-        add_to(self._book(standing), vector, sign)
-        for at in self._above(standing):
+        add_to(self._evicted_from(leaf), vector, sign)
+        for at in self._above(leaf):
             add_to(self._relieved[at], vector, sign)
 
-    def take_all(self, candidates: list[Candidate]) -> None:
-        """All of them go."""
-        totals: dict[Standing, list[int]] = {}
+    def evict_all(self, candidates: list[Candidate]) -> None:
+        """All candidates become victims."""
+        totals: dict[QueueSnapshot, list[int]] = {}
         for candidate in candidates:
-            standing = candidate.standing
-            assert standing is not None
-            total = totals.get(standing)
+            leaf = candidate.leaf
+            assert leaf is not None
+            total = totals.get(leaf)
             if total is None:
-                total = totals[standing] = [0] * len(standing.bound)
+                total = totals[leaf] = [0] * len(leaf.bound)
             add_to(total, candidate.allocation.vector)
-        for standing, total in totals.items():
-            add_to(self._book(standing), tuple(total))
-            for at in self._above(standing):
+        for leaf, total in totals.items():
+            add_to(self._evicted_from(leaf), tuple(total))
+            for at in self._above(leaf):
                 add_to(self._relieved[at], tuple(total))
 
     def keeps_guarantee(self, candidate: Candidate) -> bool:
-        """Whether the candidate's queue stays at or above its guarantee without it (5.9, step 4)."""
-        standing = candidate.standing
-        assert standing is not None
-        book = list(self._book(standing))
-        add_to(book, candidate.allocation.vector)
-        return standing.keeps_guarantee(book)
+        """Whether the candidate's leaf still has its guarantee without it (5.9, step 4)."""
+        leaf = candidate.leaf
+        assert leaf is not None
+        evicted = list(self._evicted_from(leaf))
+        add_to(evicted, candidate.allocation.vector)
+        return leaf.keeps_guarantee(evicted)
 
     @property
-    def shortfall(self) -> list[int]:
+    def amounts(self) -> list[int]:
         """The largest excess of any queue on the path, by type."""
         most = [0] * len(self._path[0].bound)
-        for standing, relieved in zip(self._path, self._relieved, strict=True):
-            for place, bound in enumerate(standing.bound):
-                asked = self._vector[place] if place < len(self._vector) else 0
-                over = standing.used[place] + asked - relieved[place] - bound
-                if over > most[place]:
-                    most[place] = over
+        for snapshot, relieved in zip(self._path, self._relieved, strict=True):
+            for index, bound in enumerate(snapshot.bound):
+                asked = self._vector[index] if index < len(self._vector) else 0
+                over = snapshot.used[index] + asked - relieved[index] - bound
+                if over > most[index]:
+                    most[index] = over
         return most
 
     @property
-    def enough(self) -> bool:
+    def covered(self) -> bool:
         """Whether every queue on the path is within its bound."""
-        return not any(self.shortfall)
+        return not any(self.amounts)
 
-    def _book(self, standing: Standing) -> list[int]:
-        book = self.taken.get(standing)
-        if book is None:
-            book = self.taken[standing] = [0] * len(standing.bound)
-        return book
+    def _evicted_from(self, leaf: QueueSnapshot) -> list[int]:
+        evicted = self._evicted.get(leaf)
+        if evicted is None:
+            evicted = self._evicted[leaf] = [0] * len(leaf.bound)
+        return evicted
 
-    def _above(self, standing: Standing) -> list[int]:
-        """The places in the path of the queues that are above the victim's."""
-        shared = self._shared.get(standing)
+    def _above(self, leaf: QueueSnapshot) -> list[int]:
+        """The indexes in the path of the queues above a victim's leaf."""
+        shared = self._shared.get(leaf)
         if shared is None:
-            lineage = standing.queue.lineage
+            lineage = leaf.queue.lineage
             shared = [at for at, each in enumerate(self._path) if each.queue in lineage]
-            self._shared[standing] = shared
+            self._shared[leaf] = shared
         return shared

@@ -1,23 +1,23 @@
-"""What can be said of an ask and preemption: whether it was tried, why not, what it waits for."""
+"""What ``explain`` says about an ask and preemption: whether it was tried, why it failed, what it waits
+for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.preemption.failed_preemptions import RETRY
-from quadriga.core.preemption.queue_snapshot import Snapshot
+from quadriga.core.preemption.queue_snapshot import Snapshots
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
-    from quadriga.core.preemption.failed_preemptions import Vain
+    from quadriga.core.model.failed_preemptions import FailedPreemption
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["story_of"]
 
 
 def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
-    """Whether preemption may still help or is none of its business, the reason, and a remedy."""
+    """Whether preemption does not stand in the ask's way, the reason, and a remedy (or an empty text)."""
     if ask.preempted:
         return True, f"{ask.preempt_outcome}: waits for the confirmations", ""
     if ask.required_node:
@@ -27,7 +27,7 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     if not ask.terms.allow_preempt_other:
         return True, "its preemption policy does not let it preempt others", ""
     queue = ask.app.queue
-    path = Snapshot().path(queue)
+    path = Snapshots().path(queue)
     text = ask.app.partition.registry.text
     if not path[0].guaranteed:
         return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
@@ -42,20 +42,20 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     if due > kernel.now:
         again = f"may preempt in {(due - kernel.now) / SECOND:g} s"
         return True, f"{ask.preempt_outcome}; {again}" if ask.preempt_outcome else again, ""
-    known = _vain(ask)
-    if known is not None:
-        due = known.since + RETRY
+    failed = _failure(ask)
+    if failed is not None:
+        due = failed.retry_at
         again = f" in {(due - kernel.now) / SECOND:g} s" if due > kernel.now else ""
-        return False, f"{known.why}; tries again{again} if something has changed", ""
+        return False, f"{failed.why}; tries again{again} if something has changed", ""
     return True, "may preempt in the next round", ""
 
 
-def _vain(ask: Ask) -> Vain | None:
-    """What is known of vain attempts of asks like it."""
+def _failure(ask: Ask) -> FailedPreemption | None:
+    """The failed attempt of an ask of the same shape in its leaf."""
     group = ask.group
     if group is None:
         return None
-    return ask.app.partition.vain.known.get((ask.app.queue, group.shape))
+    return ask.app.partition.failed_preemptions.by_shape.get((ask.app.queue, group.shape))
 
 
 def _on_required_node(ask: Ask) -> tuple[bool, str, str]:

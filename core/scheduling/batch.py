@@ -84,7 +84,7 @@ def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
     return bool(
         partition.state == queue_life.STOPPED
         or not partition.nodes
-        or partition.vain.known
+        or partition.failed_preemptions.by_shape
         or partition.woken
         or partition.rm.rm_id in kernel.predicates
     )

@@ -18,6 +18,7 @@ from quadriga.core.runtime.remote_predicates import Crowded, Unanswered, awaited
 from quadriga.core.scheduling import backoff, gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.next_ask import descend, leave_out, node_for, out_of_quota
+from quadriga.core.scheduling.releasing import evict
 from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
 from quadriga.fsm import queue as queue_life
@@ -32,15 +33,15 @@ __all__ = ["decide"]
 
 
 def decide(kernel: Kernel, partition: Partition) -> bool:
-    """Make one decision: an allocation, a replacement, a reservation, or to ask others to make room.
+    """Make one decision: an allocation, a replacement, a reservation, or a preemption.
 
-    Whether the round was spent: on one of these, or on as many vain attempts to preempt as a round
-    may make. The Go core reports nothing of a round that only reserves or preempts (5.2).
+    Return True if the round made a decision or used up its preemption attempts. The Go core reports
+    nothing of a round that only reserves or preempts (5.2).
     """
     if partition.state == queue_life.STOPPED or not partition.nodes:
         return False
-    if partition.vain.known:
-        failed_preemptions.reopen(partition, kernel.now)
+    if partition.failed_preemptions.by_shape:
+        failed_preemptions.retry_due(partition, kernel.now)
     crowded = False
     try:
         spent = (
@@ -55,14 +56,14 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
             bring_back()
         partition.left_out.clear()
     if spent:
-        if partition.attempts:
-            partition.attempts.clear()
+        if partition.preemption_attempts:
+            partition.preemption_attempts.clear()
         return True
     if partition.backs_off:
         backoff.look_back(kernel, partition)
-    if partition.attempts:
-        over = max(partition.attempts.values()) > preemption_queue.ATTEMPTS
-        partition.attempts.clear()
+    if partition.preemption_attempts:
+        over = max(partition.preemption_attempts.values()) > preemption_queue.ATTEMPTS
+        partition.preemption_attempts.clear()
         if over:
             return True
     if not crowded:
@@ -125,8 +126,8 @@ def _serve_late(
         if late is None:
             reservation.wait_to_reserve(kernel, group)
             return False
-    if wanted & shape.preempt and group.turns is not None:
-        due = group.turns.due(group, kernel.now)
+    if wanted & shape.preempt and group.preemption_queue is not None:
+        due = group.preemption_queue.first_due(group, kernel.now)
         if due is None:
             preemption_queue.refresh(kernel, group)
             return False
@@ -191,20 +192,28 @@ def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = 
 
 
 def _preempt(kernel: Kernel, partition: Partition, ask: Ask, *, nodes_tried: bool) -> bool:
-    """Try to make room for the ask; only so often in one leaf and round (2.8)."""
+    """Try to make room for the ask; the attempts in one leaf and round are limited (2.8)."""
     leaf = ask.app.queue
     assert ask.group is not None
-    if (leaf, ask.group.shape) in partition.vain.known:  # predicates brought us here
+    failed = partition.failed_preemptions.by_shape
+    if (leaf, ask.group.shape) in failed:  # the ask is here because predicates refused it
         return False
-    tries = partition.attempts[leaf] = partition.attempts.get(leaf, 0) + 1
+    tries = partition.preemption_attempts[leaf] = partition.preemption_attempts.get(leaf, 0) + 1
     if tries > preemption_queue.ATTEMPTS:
         leave_out(partition, leaf, partition.shapes.preempt)
         return False
     try:
-        return attempt(kernel, ask, nodes_tried=nodes_tried)
-    except Unanswered:  # it has its turn again when the answer is there
+        eviction = attempt(kernel, ask, nodes_tried=nodes_tried)
+    except Unanswered:  # the ask tries again when the answer is there
         partition.set_aside(ask)
         return False
+    if eviction is None:
+        return False
+    evict(kernel, eviction)
+    node = eviction.node
+    if node is not None and ask.reservations < ask.pending and node.reservation is None:
+        reservation.make(kernel, ask, node)
+    return True
 
 
 # -- replacement -----------------------------------------------------------------------------------

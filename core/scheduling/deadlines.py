@@ -12,6 +12,7 @@ from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import backoff, gang, queue_tree, reservation, scale_up, skipped
+from quadriga.core.scheduling.releasing import evict, release
 from quadriga.fsm import APPLICATION, LIFECYCLES
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from quadriga.core.events import EventLog
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.queue import Queue
 
 __all__ = ["ring"]
 
@@ -88,7 +90,7 @@ def _gang_idle(kernel: Kernel, app: Application) -> None:
 
 def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
     """X17: an allocation ran for as long as its ask allowed."""
-    gang.release(kernel, allocation, allocation_life.TIMEOUT, "allocation execution timeout")
+    release(kernel, allocation, allocation_life.TIMEOUT, "allocation execution timeout")
 
 
 def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
@@ -97,8 +99,8 @@ def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
 
 
 def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
-    if group.turns is not None:
-        group.turns.timer = None
+    if group.preemption_queue is not None:
+        group.preemption_queue.timer = None
         preemption_queue.refresh(kernel, group)
 
 
@@ -109,7 +111,13 @@ def _reservation_preempt(kernel: Kernel, kept: Reservation) -> None:
 
 
 def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
-    partition.vain.timer = None  # the next round looks at them
+    partition.failed_preemptions.timer = None  # the next round retries
+
+
+def _queue_quota(kernel: Kernel, queue: Queue) -> None:
+    """The queue has been above its max for as long as it may."""
+    for eviction in quota.enforce(kernel, queue):
+        evict(kernel, eviction)
 
 
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
@@ -141,7 +149,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "group.reserve":           _group_reserve,
     "group.preempt":           _group_preempt,
     "reservation.preempt":     _reservation_preempt,
-    "queue.quota":             quota.enforce,
+    "queue.quota":             _queue_quota,
     "events.push":             _events_push,
     "partition.inspect":       _partition_inspect,
     "partition.skipped":       _partition_skipped,

@@ -19,6 +19,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.scheduling import ending, gang, limits, queue_tree
 from quadriga.core.scheduling.ending import drop_ask
+from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import Effect
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
@@ -73,12 +74,12 @@ def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePla
     if effect.completes:
         app.completing = True
     for placeholder in list(app.placeholders.values()):
-        gang.release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
+        release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
 
 
 def release_allocations(kernel: Kernel, app: Application, effect: fx.ReleaseAllocations) -> None:
     for allocation in [*app.allocations.values(), *app.placeholders.values()]:
-        gang.release(kernel, allocation, allocation_life.TIMEOUT, effect.message)
+        release(kernel, allocation, allocation_life.TIMEOUT, effect.message)
 
 
 def started_running(kernel: Kernel, app: Application, effect: fx.StartedRunning) -> None:

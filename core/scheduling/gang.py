@@ -14,8 +14,7 @@ from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.resources import Vector, plus
 from quadriga.core.model.task_group import TaskGroup
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.fsm import ALLOCATION, APPLICATION
-from quadriga.fsm import allocation as life
+from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as app_life
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ __all__ = [
     "only_gathers",
     "placeholder_gone",
     "placeholder_landed",
-    "release",
     "timed_out",
     "waited_too_long",
     "watch_idle",
@@ -203,24 +201,6 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         app.placeholder_timer = None
     accounting.owe(app)
     app.partition.offer_replacements(app)
-
-
-# -- giving allocations back -----------------------------------------------------------------------
-
-
-def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
-    """Ask the resource manager for an allocation back. One that is on its way back stays so (R5)."""
-    if allocation.state != life.ALLOCATED:
-        return
-    allocation.reason = reason
-    allocation.message = text
-    if allocation.ask.placeholder:
-        app = allocation.ask.app
-        group = app.task_groups[allocation.ask.task_group]
-        group.take(allocation)
-        if not group.available:
-            app.partition.offer_replacements(app)
-    kernel.fire(ALLOCATION, allocation, life.RELEASE)
 
 
 # -- timeouts --------------------------------------------------------------------------------------

@@ -25,7 +25,8 @@ from quadriga.core.model.shapes import Shape
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import Crowded, awaited, look_ahead
 from quadriga.core.scheduling import reservation
-from quadriga.core.scheduling.gang import placeholder_gone, release
+from quadriga.core.scheduling.gang import placeholder_gone
+from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life

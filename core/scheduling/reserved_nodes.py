@@ -17,6 +17,7 @@ from quadriga.core.preemption.required_node import preempt_on_required_node
 from quadriga.core.scheduling import gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.next_ask import node_for, out_of_quota
+from quadriga.core.scheduling.releasing import evict
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -93,7 +94,9 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     if group.placeholder and not app.gang_started and not gang.may_start(app):
         return False
     if not fits:
-        preempt_on_required_node(kernel, each)
+        eviction = preempt_on_required_node(kernel, each)
+        if eviction is not None:
+            evict(kernel, eviction)
         return False
     if not each.node.open and not ask.required_node:
         return False

@@ -9,7 +9,8 @@ import pytest
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
-from quadriga.core.preemption.eviction import take
+from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.scheduling.releasing import evict
 from quadriga.si import (
     AddApplicationRequest,
     ApplicationRequest,
@@ -108,7 +109,7 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
     script.advance(8)
     app = script.scheduler.application("a")
     victim = app.allocations["k-0"]
-    take(script.scheduler._kernel, [victim], "for another", victim.ask)
+    evict(script.scheduler._kernel, Eviction((victim,), victim.ask, "for another"))
     script.advance(1)
     script.release("a", "k-0", TerminationType.PREEMPTED_BY_SCHEDULER)
     assert usage.live(app, script.now).preempted == {"m5": {"vcore": 9000}}

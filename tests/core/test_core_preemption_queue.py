@@ -1,4 +1,4 @@
-"""When preemption is tried, again, and no longer (5.9, 2.8); and what a restart makes of it (I7)."""
+"""When preemption is tried, tried again, and given up (5.9, 2.8); and preemption after a restart (I7)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 
 
 def of_all_sizes(script: Script) -> None:
-    """Twenty-five asks, no two alike."""
+    """Twenty-five asks, each of another size."""
     for size in range(25):
         ask(script, "high", f"h{size:02}", vcore=1 + size)
     script.advance(1)
@@ -24,10 +24,10 @@ def test_2_8_ten_attempts_in_a_leaf_and_round() -> None:
     """Only those count that fail: the others end the round."""
     script = filled(size=2)  # low is not above its guarantee
     of_all_sizes(script)
-    known = script.scheduler.partition().vain.known
+    failures = script.scheduler.partition().failed_preemptions.by_shape
     for expected in (10, 20, 25):
         script.schedule(1)
-        assert len(known) == expected
+        assert len(failures) == expected
     assert not script.scheduler.unfinished
 
 
@@ -35,10 +35,10 @@ def test_2_8_an_unlimited_call_goes_on_until_all_have_tried() -> None:
     script = filled(size=2)
     of_all_sizes(script)
     script.schedule()
-    assert len(script.scheduler.partition().vain.known) == 25
+    assert len(script.scheduler.partition().failed_preemptions.by_shape) == 25
 
 
-# -- in vain ---------------------------------------------------------------------------------------
+# -- failed preemptions ----------------------------------------------------------------------------
 
 
 def deadlines(script: Script, seconds: float) -> list[float]:
@@ -53,13 +53,13 @@ def deadlines(script: Script, seconds: float) -> list[float]:
     return found
 
 
-def test_5_9_asks_that_look_alike_share_a_vain_attempt() -> None:
+def test_5_9_asks_of_one_shape_share_a_failed_attempt() -> None:
     script = filled(size=2)
     ask(script, "high", *(f"h{n}" for n in range(100)), vcore=1)
     script.advance(1)
     script.schedule()
-    (vain,) = script.scheduler.partition().vain.known.values()
-    assert (vain.leaf.path, vain.since) == ("root.high", 10**9)
+    (failed,) = script.scheduler.partition().failed_preemptions.by_shape.values()
+    assert (failed.leaf.path, failed.since) == ("root.high", 10**9)
 
 
 def test_5_9_nothing_is_tried_again_while_nothing_changes() -> None:
@@ -85,7 +85,7 @@ def test_5_9_after_a_change_the_driver_is_told_to_come_back() -> None:
 
 
 def test_5_9_a_queue_above_its_guarantee_waits_for_its_own() -> None:
-    """Whatever becomes free elsewhere: it has to get something back itself."""
+    """What becomes free elsewhere does not help: the queue itself must get resources back."""
     script = filled(size=8)
     ask(script, "high", "h", "more", vcore=4)
     script.advance(1)
@@ -94,19 +94,19 @@ def test_5_9_a_queue_above_its_guarantee_waits_for_its_own() -> None:
     assert news(script.schedule()) == ["high/h-0 on n1"]
     script.advance(20)
     script.schedule()
-    (vain,) = script.scheduler.partition().vain.known.values()
-    assert "above its guarantee" in vain.why
+    (failed,) = script.scheduler.partition().failed_preemptions.by_shape.values()
+    assert "above its guarantee" in failed.why
     script.release("low", "n1-0-0")
     script.schedule()
     script.advance(100)
     script.schedule()
-    assert vain in script.scheduler.partition().vain.known.values()
+    assert failed in script.scheduler.partition().failed_preemptions.by_shape.values()
     script.release("high", "h-0")
     script.schedule()
-    assert vain not in script.scheduler.partition().vain.known.values()
+    assert failed not in script.scheduler.partition().failed_preemptions.by_shape.values()
 
 
-def test_5_9_a_more_urgent_ask_tries_all_the_same() -> None:
+def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:
     script = Script(TWO_QUEUES)
     script.app("low", "root.low")
     script.app("high", "root.high")

@@ -1,0 +1,44 @@
+"""Allocations are asked back from the resource manager.
+
+Their resources stay in use until the resource manager confirms the release.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.model import accounting
+from quadriga.fsm import ALLOCATION
+from quadriga.fsm import allocation as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.preemption.eviction import Eviction
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["evict", "release"]
+
+
+def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
+    """Ask for one allocation back, unless that has been done already (R5)."""
+    if allocation.state != life.ALLOCATED:
+        return
+    allocation.reason = reason
+    allocation.message = text
+    if allocation.ask.placeholder:
+        app = allocation.ask.app
+        group = app.task_groups[allocation.ask.task_group]
+        group.take(allocation)
+        if not group.available:
+            app.partition.offer_replacements(app)
+    kernel.fire(ALLOCATION, allocation, life.RELEASE)
+
+
+def evict(kernel: Kernel, eviction: Eviction) -> None:
+    """Ask for the victims of a preemption back (2.8)."""
+    for victim in eviction.victims:
+        if (log := victim.node.partition.rm.events) is not None:
+            producers.preempted(log, victim, eviction.cause)
+        release(kernel, victim, life.PREEMPTION, eviction.message)
+        accounting.preempt(victim)
