@@ -65,14 +65,14 @@ def _table(lifecycle: Lifecycle) -> str:
 
 
 def _row(rows: list[Row]) -> tuple[str, str, str, str, str, str]:
-    from quadriga.diagrams.wording import called, effects
+    from quadriga.diagrams.wording import effects, function_name
 
     first = rows[0]
     return (
         first.trigger,
         ", ".join(row.source for row in rows),
         "stays" if first.target is None else first.target,
-        called(first.guard) if first.guard else "",
+        function_name(first.guard) if first.guard else "",
         effects(first),
         first.why,
     )

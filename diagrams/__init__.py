@@ -1,8 +1,8 @@
-"""What the lifecycles and the message flows look like.
+"""Diagrams of lifecycles and of message flows.
 
-``render`` draws a lifecycle, plain or with a test run's coverage, ``render_path`` one entity's way
-through it, ``sequence`` a message flow, and ``write_gallery`` all lifecycles. Text formats are
-written here, deterministically; images are drawn by graphviz.
+``render`` draws a lifecycle, plain or with the coverage of a test run. ``render_path`` draws the path
+of one entity through its lifecycle, ``sequence`` a message flow, and ``write_gallery`` every
+lifecycle. The text formats are written here and are deterministic; graphviz draws the images.
 """
 
 from quadriga.diagrams.errors import DiagramError

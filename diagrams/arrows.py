@@ -1,8 +1,9 @@
-"""A table as the arrows of a picture.
+"""The rows of a table as the arrows of a diagram.
 
-Labels are what makes a state diagram unreadable, so rows share arrows. All rows between the same
-two states become one arrow with a line for each. A row written once for many sources is drawn as it
-is written: its sources meet in a junction, and what it causes is said once, behind it.
+Too many labels make a state diagram unreadable, so rows share arrows. All rows between the same two
+states become one arrow, whose label has a line for each row. A row that the table writes once for
+many sources is drawn that way: the arrows of its sources meet in a junction, and one arrow with the
+effects leads on from there.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from quadriga.fsm import Lifecycle, Row
 
 __all__ = ["Arrow", "Junction", "arrows", "junctions", "staying"]
 
-#: from so many sources on a row gets a junction
-JOINED = 4
+#: A row with at least this many sources is drawn with a junction.
+LEAST_JOINED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """One written line of the table with many sources; its rows differ in their source alone."""
+    """One line of the table with many sources; its rows differ only in the source."""
 
     line: int
     target: str
@@ -38,32 +39,33 @@ class Junction:
 
 
 def junctions(lifecycle: Lifecycle) -> tuple[Junction, ...]:
+    """The lines of the table that are drawn with a junction."""
     lines: dict[int, list[Row]] = {}
     for row in lifecycle.rows:
         lines.setdefault(row.line, []).append(row)
     return tuple(
         Junction(line, rows[0].target, tuple(rows))
         for line, rows in lines.items()
-        if rows[0].target is not None and len(rows) >= JOINED
+        if rows[0].target is not None and len(rows) >= LEAST_JOINED
     )
 
 
 def arrows(
     lifecycle: Lifecycle, joined: Iterable[Junction] = (), paint: Paint | None = None
 ) -> tuple[Arrow, ...]:
-    """The arrows for all rows that go somewhere, save those in a junction, in the table's order.
+    """The arrows of all rows with a target, in the table's order, without those of ``joined``.
 
     Rows of different tones do not share an arrow.
     """
-    elsewhere = {junction.line for junction in joined}
+    drawn_apart = {junction.line for junction in joined}
     shared: dict[tuple[str, str, Hashable], list[Row]] = {}
     for row in lifecycle.rows:
-        if row.target is not None and row.line not in elsewhere:
+        if row.target is not None and row.line not in drawn_apart:
             mark = paint.row(row) if paint else Mark()
             shared.setdefault((row.source, row.target, mark.tone), []).append(row)
-    return tuple(Arrow(s, t, tuple(rows)) for (s, t, _), rows in shared.items())
+    return tuple(Arrow(source, target, tuple(rows)) for (source, target, _), rows in shared.items())
 
 
 def staying(lifecycle: Lifecycle, state: str) -> tuple[Row, ...]:
-    """The rows that are legal in a state and leave it; they are listed inside it."""
+    """The rows that are legal in a state and do not change it; the diagram lists them in its box."""
     return tuple(row for row in lifecycle.rows_from(state) if row.target is None)

@@ -1,4 +1,4 @@
-"""What can go wrong with a diagram."""
+"""The error that all functions of this package raise."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ __all__ = ["DiagramError"]
 
 
 class DiagramError(Exception):
-    """A diagram that cannot be drawn, and why, in one line."""
+    """A diagram cannot be drawn; the message gives the reason in one line."""

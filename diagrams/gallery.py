@@ -1,6 +1,6 @@
 """All diagrams of the scheduler's lifecycles in one folder, with a page that shows them.
 
-``python -m quadriga.diagrams docs/gallery`` writes the committed one again.
+``python -m quadriga.diagrams docs/gallery`` writes the committed gallery again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def write_gallery(
     formats: Sequence[str] = GALLERY_FORMATS,
     lifecycles: Iterable[Lifecycle] = tuple(LIFECYCLES.values()),
 ) -> list[Path]:
-    """Write ``<lifecycle>.<suffix>`` for each, and ``README.md``; return what was written.
+    """Write ``<lifecycle>.<suffix>`` for each format, and ``README.md``; return the paths.
 
     Everything is rendered before the first file is written. Raises ``DiagramError`` as ``render``
-    does, and where two lifecycles of one name would overwrite each other.
+    does, and for two lifecycles of the same name, whose files would overwrite each other.
     """
     shown = tuple(lifecycles)
     names = [lifecycle.name for lifecycle in shown]
@@ -46,7 +46,7 @@ def write_gallery(
 
 
 def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLERY_FORMATS) -> str:
-    """The page that shows the images and links the other files."""
+    """A Markdown page that shows the images and links to the other files."""
     lines = [
         "# Lifecycles",
         "",

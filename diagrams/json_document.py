@@ -1,18 +1,18 @@
-"""A lifecycle as JSON, complete and with the names as the code spells them, for other programs."""
+"""A lifecycle as JSON for other programs: complete, with the names that the code uses."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from quadriga.diagrams.wording import called
+from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Unbounded, Within
 
 __all__ = ["json_document"]
 
 
 def json_document(lifecycle: Lifecycle) -> str:
-    """The lifecycle as a JSON document. Times are in ns; a row whose target is null stays."""
+    """The lifecycle as a JSON document. Times are in ns; a null target means that the state stays."""
     document = {
         "name": lifecycle.name,
         "initial": lifecycle.initial,
@@ -26,8 +26,8 @@ def json_document(lifecycle: Lifecycle) -> str:
                 "trigger": row.trigger,
                 "source": row.source,
                 "target": row.target,
-                "guard": called(row.guard) if row.guard else None,
-                "emit": [called(emitter) for emitter in row.emit],
+                "guard": function_name(row.guard) if row.guard else None,
+                "emit": [function_name(emitter) for emitter in row.emit],
                 "why": row.why,
             }
             for row in lifecycle.rows
@@ -37,7 +37,7 @@ def json_document(lifecycle: Lifecycle) -> str:
 
 
 def _lasts(lifecycle: Lifecycle, state: str) -> dict[str, Any] | None:
-    """The state's time limit; null for a final state."""
+    """The time limit of the state; null for a final state."""
     lasts = lifecycle.lasts.get(state)
     if isinstance(lasts, Unbounded):
         return {"unbounded": lasts.ends}

@@ -1,4 +1,4 @@
-"""Where the pages of the web server draw the states and edges of a lifecycle.
+"""The coordinates with which the pages of the web server draw the lifecycles.
 
 graphviz computes the coordinates when a table changes, and the result is committed:
 ``python -m quadriga.diagrams --layouts web/pages/data/layouts.json``. The pages draw from that file,

@@ -1,11 +1,11 @@
-"""The table as a Markdown page: states, rows as they are written, and what the guards mean."""
+"""The table as a Markdown page: the states, the rows, and the meaning of the guards."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from quadriga.diagrams.wording import called, limit, one_line, readable
+from quadriga.diagrams.wording import function_name, limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
 
 __all__ = ["escape", "markdown"]
@@ -32,8 +32,8 @@ def markdown(lifecycle: Lifecycle) -> str:
                 escape(rows[0].trigger),
                 ", ".join(escape(row.source) for row in rows),
                 "*stays*" if rows[0].target is None else escape(rows[0].target),
-                _code(called(rows[0].guard)) if rows[0].guard else "",
-                ", ".join(_code(called(emitter)) for emitter in rows[0].emit),
+                _code(function_name(rows[0].guard)) if rows[0].guard else "",
+                ", ".join(_code(function_name(emitter)) for emitter in rows[0].emit),
                 escape(rows[0].why),
             )
             for line, rows in written.items()
@@ -41,13 +41,13 @@ def markdown(lifecycle: Lifecycle) -> str:
     )
     guards = {id(row.guard): row.guard for row in lifecycle.rows if row.guard}
     if guards:
-        meanings = [(_code(called(g)), escape(_meaning(g))) for g in guards.values()]
+        meanings = [(_code(function_name(g)), escape(_meaning(g))) for g in guards.values()]
         lines += _table(("Guard", "Meaning"), meanings)
     return "\n".join(lines[:-1]) + "\n"
 
 
 def escape(text: str) -> str:
-    """Markdown's marks with a backslash; line breaks would end a table's row."""
+    """Text with a backslash before each mark of Markdown, in one line: a row ends at a line break."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", one_line(text))
 
 
@@ -60,7 +60,7 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 def _kind(lifecycle: Lifecycle, state: str) -> str:
     kinds = {"initial": state == lifecycle.initial, "final": state in lifecycle.final}
-    return ", ".join(kind for kind, true in kinds.items() if true)
+    return ", ".join(kind for kind, applies in kinds.items() if applies)
 
 
 def _lasts(lifecycle: Lifecycle, state: str) -> str:
@@ -68,10 +68,10 @@ def _lasts(lifecycle: Lifecycle, state: str) -> str:
 
 
 def _code(name: str) -> str:
-    # nothing can be escaped in a code span; a bar would end the cell and a backtick the span
+    # A code span has no escapes: a bar would end the cell, and a backtick the span.
     return f"`{name}`" if re.fullmatch(r"[\w.<>]+", name) else escape(name)
 
 
 def _meaning(guard: object) -> str:
-    """The first line of its docstring."""
+    """The first line of the guard's docstring."""
     return next(iter((getattr(guard, "__doc__", None) or "").strip().splitlines()), "")

@@ -1,7 +1,7 @@
 """Mermaid's ``stateDiagram-v2``, which GitHub and many wikis draw in place.
 
-The limits of a state and what stays in it are lines of its description. Mermaid cannot colour
-arrows, so a path is told by numbers and by the classes of the states.
+The description of a state has its time limit and the rows that do not change it. Mermaid cannot
+colour arrows, so numbers on the arrows and classes of the states show a path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def mermaid(lifecycle: Lifecycle, paint: Paint | None = None) -> str:
     lines = ["stateDiagram-v2"]
     for state in lifecycle.states:
         name = ids[state]
-        # the first description is the title, also where it only repeats the identifier
+        # Mermaid takes the first description for the title, so it is written even if it only repeats
+        # the identifier.
         described = [readable(state), paint.state(state).note, limit(lifecycle, state)]
         lines += [f"    {name} : {escape(text)}" for text in described if text]
         for row in staying(lifecycle, state):
@@ -44,7 +45,7 @@ def mermaid(lifecycle: Lifecycle, paint: Paint | None = None) -> str:
 
 
 def escape(text: str) -> str:
-    """Mermaid's own entities for what would end a label or start something else."""
+    """Text with Mermaid's entities in place of the characters that would end or change a label."""
     return re.sub(
         r"[^\w \-.,/()\[\]'+=×!?]", lambda found: f"#{ord(found.group())};", one_line(text)
     )
@@ -56,14 +57,14 @@ def _line(row: Row, mark: Mark) -> str:
 
 
 def _classes(lifecycle: Lifecycle, ids: dict[str, str], paint: Paint) -> list[str]:
-    looks = {
+    styles = {
         Tone.WALKED: "walked fill:#d6e6ff,stroke:#0b57d0",
         Tone.CURRENT: "current fill:#ffe9a8,stroke:#0b57d0,stroke-width:3px,font-weight:bold",
     }
     lines = []
-    for tone, look in looks.items():
-        members = [ids[s] for s in lifecycle.states if paint.state(s).tone is tone]
+    for tone, style in styles.items():
+        members = [ids[state] for state in lifecycle.states if paint.state(state).tone is tone]
         if members:
-            lines.append(f"    classDef {look}")
+            lines.append(f"    classDef {style}")
             lines.append(f"    class {','.join(members)} {tone.value}")
     return lines

@@ -1,7 +1,7 @@
-"""What is painted over a lifecycle: the coverage of a test run, or the path of one entity.
+"""Marks on a lifecycle's diagram: the coverage of a test run, or the path of one entity.
 
-A format that can paint asks the ``Paint`` for the mark of each row and each state, and draws what
-has none as usual.
+A ``Paint`` has the marks of rows and states. A format that can show them draws rows and states
+without a mark as usual.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from quadriga.fsm import Lifecycle, Row
 
 __all__ = ["Mark", "Paint", "Step", "Tone", "coverage_paint", "path_paint"]
 
-#: one transition of an entity: time in ns, trigger, source and target (a row that stays: equal)
+#: One transition of an entity: time in ns, trigger, source and target. Source and target are equal if
+#: the row does not change the state.
 Step = tuple[int, str, str, str]
 
 
 class Tone(Enum):
-    """How something is drawn."""
+    """How a row or a state is drawn."""
 
     PLAIN = "plain"
-    COVERED = "covered"  # a row some test took
-    MISSED = "missed"  # a row no test took
-    WALKED = "walked"  # a row the entity took, or a state it was in
+    COVERED = "covered"  # a row that some test took
+    MISSED = "missed"  # a row that no test took
+    WALKED = "walked"  # a row that the entity took, or a state that it was in
     CURRENT = "current"  # the state the entity is in
     FAINT = "faint"  # not on the entity's path
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A tone and a few words: ``12×``, ``1, 3``, ``30 s``."""
+    """A tone and a short note: ``12×``, ``1, 3``, ``30 s``."""
 
     tone: Tone = Tone.PLAIN
     note: str = ""
@@ -42,7 +43,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Paint:
-    """Marks by row (its line and source) and by state; an empty one is a plain diagram."""
+    """Marks by row (its line and source) and by state; without any the diagram is plain."""
 
     rows: Mapping[tuple[int, str], Mark] = field(default_factory=dict)
     states: Mapping[str, Mark] = field(default_factory=dict)
@@ -55,11 +56,11 @@ class Paint:
 
 
 def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
-    """The marks for what the pytest plugin wrote: ``{name: {"rows": [{..., "count": n}]}}``.
+    """The marks for a coverage file of the pytest plugin: ``{name: {"rows": [{..., "count": n}]}}``.
 
     A row that the file does not mention counts as never taken. Raises ``DiagramError`` for a file
-    that does not know the lifecycle, or knows rows that the table no longer has: a stale file would
-    paint the wrong rows.
+    without the lifecycle, and for one with rows that the table does not have: an old file would mark
+    the wrong rows.
     """
     try:
         records = coverage[lifecycle.name]["rows"]
@@ -93,10 +94,10 @@ def path_paint(
 ) -> Paint:
     """The marks for an entity's transitions up to ``now`` (ns).
 
-    ``born`` is when it entered the first state; without it the time there is not known. Where two
-    guarded alternatives lead from one state to the same other one, the steps do not say which was
-    taken, and both carry the number. Raises ``DiagramError`` for a step that the table does not
-    allow, does not continue the one before, or goes back in time.
+    ``born`` (ns) is the time when the entity entered its first state; without it the time in that
+    state is unknown. If two guarded alternatives lead to the same state, the steps do not tell which
+    one was taken, and both have the number. Raises ``DiagramError`` for a step that the table does
+    not allow, that does not start where the last one ended, or that goes back in time.
     """
     here = steps[0][2] if steps else lifecycle.initial
     if here not in lifecycle.states:
@@ -114,11 +115,11 @@ def path_paint(
             raise DiagramError(f"{step} starts elsewhere than {here}, where the last one ended")
         for row in taken:
             numbers.setdefault((row.line, row.source), []).append(number)
-        _spend(spent, here, since, time, step)
+        _add_time(spent, here, since, time, step)
         since, here = time, target
         if target != source:
             visits[target] = visits.get(target, 0) + 1
-    _spend(spent, here, since, now, "now")
+    _add_time(spent, here, since, now, "now")
 
     def note(state: str) -> str:
         time = elapsed(spent[state]) if state in spent else ""
@@ -128,19 +129,23 @@ def path_paint(
     faint = Mark(Tone.FAINT)
     return Paint(
         {
-            (r.line, r.source): Mark(Tone.WALKED, ", ".join(map(str, numbers[r.line, r.source])))
-            if (r.line, r.source) in numbers
+            (row.line, row.source): Mark(
+                Tone.WALKED, ", ".join(map(str, numbers[row.line, row.source]))
+            )
+            if (row.line, row.source) in numbers
             else faint
-            for r in lifecycle.rows
+            for row in lifecycle.rows
         },
         {
-            s: Mark(Tone.CURRENT if s == here else Tone.WALKED, note(s)) if s in visits else faint
-            for s in lifecycle.states
+            state: Mark(Tone.CURRENT if state == here else Tone.WALKED, note(state))
+            if state in visits
+            else faint
+            for state in lifecycle.states
         },
     )
 
 
-def _spend(spent: dict[str, int], state: str, since: int | None, until: int, what: str) -> None:
+def _add_time(spent: dict[str, int], state: str, since: int | None, until: int, what: str) -> None:
     if since is None:
         return
     if until < since:

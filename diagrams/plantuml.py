@@ -14,7 +14,7 @@ _RESERVED = frozenset(
     {"as", "end", "enduml", "hide", "note", "scale", "skinparam", "startuml", "state", "title"}
 )
 
-# PlantUML styles text between doubled marks, and takes angle brackets for tags
+# PlantUML styles text between double marks and reads angle brackets as tags.
 _MARKS = re.compile(r"""[<>~"\\|#{}%&^=@*]|\[\[|]]|//|__|--|\.\.""")
 
 
@@ -38,5 +38,5 @@ def plantuml(lifecycle: Lifecycle) -> str:
 
 
 def escape(text: str) -> str:
-    """Code points for what PlantUML would take for markup."""
+    """Text with code points in place of the characters that PlantUML would read as markup."""
     return _MARKS.sub(lambda m: "".join(f"<U+{ord(c):04X}>" for c in m.group()), one_line(text))

@@ -1,11 +1,12 @@
-"""SCXML, the W3C's state machine notation, for tools that read one.
+"""SCXML, the state machine notation of the W3C, for tools that read it.
 
-A row that stays is a transition without a target, which SCXML defines as just that: the state is
-neither left nor entered. A time limit that fires a trigger is a delayed ``send``, cancelled when
-the state is left.
+A row that does not change the state is a transition without a target: in SCXML such a transition
+neither leaves nor enters the state. A time limit that fires a trigger is a delayed ``send``, which is
+cancelled when the state is left.
 
-The null data model evaluates nothing but ``In(...)``: ``cond`` names the guard for the interpreter
-to bind. Effects, reasons and limits that SCXML has no word for are in a namespace of ours.
+The null data model evaluates only ``In(...)``, so ``cond`` is the name of the guard, for the
+interpreter to bind. Effects, reasons and other limits have no element in SCXML and are written in the
+namespace ``urn:quadriga:lifecycle``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import quoteattr
 
-from quadriga.diagrams.wording import called, identifiers
+from quadriga.diagrams.wording import function_name, identifiers
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.table import SECOND
 
@@ -72,7 +73,7 @@ def _state(lifecycle: Lifecycle, state: str, ids: dict[str, str]) -> list[str]:
 def _transition(row: Row, ids: dict[str, str]) -> list[str]:
     attributes = {"event": row.trigger}
     if row.guard is not None:
-        attributes["cond"] = called(row.guard)
+        attributes["cond"] = function_name(row.guard)
     if row.target is not None:
         attributes["target"] = ids[row.target]
     if row.why:
@@ -80,12 +81,12 @@ def _transition(row: Row, ids: dict[str, str]) -> list[str]:
     opening = f"    <transition{_attributes(**attributes)}"
     if not row.emit:
         return [f"{opening}/>"]
-    emits = [f"      <quadriga:emit{_attributes(name=called(e))}/>" for e in row.emit]
+    emits = [f"      <quadriga:emit{_attributes(name=function_name(e))}/>" for e in row.emit]
     return [f"{opening}>", *emits, "    </transition>"]
 
 
 def _attributes(**values: str) -> str:
-    # XML cannot write control characters at all, not even as references
+    # XML has no way to write control characters, not even as references
     return "".join(
         f" {name}={quoteattr(_UNWRITABLE.sub(_MISSING, value))}" for name, value in values.items()
     )

@@ -1,7 +1,7 @@
-"""Sequence diagrams of message flows: who told whom what, and when.
+"""Sequence diagrams of message flows: sender, receiver and time of each message.
 
-Time is shown where it passes, counted from the first message: a virtual clock makes whole flows
-happen at one instant, and the waiting between them is what a reader looks for.
+The time counts from the first message and is shown only where it changes. With a virtual clock many
+messages have the same time, and the diagram should show the waits between them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from quadriga.diagrams import mermaid, plantuml
 from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.mermaid import escape as escape_mermaid
+from quadriga.diagrams.plantuml import escape as escape_plantuml
 from quadriga.diagrams.wording import elapsed, one_line
 
 __all__ = ["SEQUENCE_FORMATS", "Message", "sequence"]
@@ -19,7 +20,7 @@ __all__ = ["SEQUENCE_FORMATS", "Message", "sequence"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. ``note`` is said at the receiver; sender and receiver may be the same."""
+    """One message. ``note`` stands at the receiver; sender and receiver may be the same."""
 
     time_ns: int
     sender: str
@@ -31,8 +32,8 @@ class Message:
 def sequence(events: Iterable[Message], format: str = "mermaid") -> str:
     """The messages, in their order, as ``mermaid``, ``plantuml`` or plain ``text``.
 
-    Participants stand in the order in which they first appear. Raises ``DiagramError`` for an
-    unknown format, and where time goes backwards.
+    Participants stand in the order of their first message. Raises ``DiagramError`` for an unknown
+    format, and for a message that is earlier than the one before it.
     """
     messages = tuple(events)
     for before, message in pairwise(messages):
@@ -48,7 +49,7 @@ def _participants(messages: tuple[Message, ...]) -> tuple[str, ...]:
 
 
 def _moments(messages: tuple[Message, ...]) -> list[tuple[str, Message]]:
-    """Each message with the time to be shown before it, or nothing where none has passed."""
+    """Each message with the time to show before it; an empty text if the time has not changed."""
     moments, before = [], None
     for message in messages:
         passed = message.time_ns != before
@@ -64,14 +65,14 @@ def _mermaid(messages: tuple[Message, ...]) -> list[str]:
     names = _participants(messages)
     ids = {name: f"p{number}" for number, name in enumerate(names)}
     lines = ["sequenceDiagram"]
-    lines += [f"    participant {ids[name]} as {mermaid.escape(name)}" for name in names]
+    lines += [f"    participant {ids[name]} as {escape_mermaid(name)}" for name in names]
     across = ",".join(dict.fromkeys(ids[name] for name in (names[0], names[-1]))) if names else ""
     for time, m in _moments(messages):
         if time and m is not messages[0]:
             lines.append(f"    Note over {across}: after {time}")
-        lines.append(f"    {ids[m.sender]}->>{ids[m.receiver]}: {mermaid.escape(m.label) or ' '}")
+        lines.append(f"    {ids[m.sender]}->>{ids[m.receiver]}: {escape_mermaid(m.label) or ' '}")
         if m.note:
-            lines.append(f"    Note right of {ids[m.receiver]}: {mermaid.escape(m.note)}")
+            lines.append(f"    Note right of {ids[m.receiver]}: {escape_mermaid(m.note)}")
     return lines
 
 
@@ -79,14 +80,14 @@ def _plantuml(messages: tuple[Message, ...]) -> list[str]:
     names = _participants(messages)
     ids = {name: f"p{number}" for number, name in enumerate(names)}
     lines = ["@startuml"]
-    lines += [f'participant "{plantuml.escape(n)}" as {ids[n]}' for n in names]
+    lines += [f'participant "{escape_plantuml(name)}" as {ids[name]}' for name in names]
     for time, m in _moments(messages):
         if time and m is not messages[0]:
             lines.append(f"== after {time} ==")
-        words = plantuml.escape(m.label)
+        words = escape_plantuml(m.label)
         lines.append(f"{ids[m.sender]} -> {ids[m.receiver]} : {words}")
         if m.note:
-            lines.append(f"note right of {ids[m.receiver]} : {plantuml.escape(m.note)}")
+            lines.append(f"note right of {ids[m.receiver]} : {escape_plantuml(m.note)}")
     return [*lines, "@enduml"]
 
 
@@ -94,18 +95,18 @@ def _plantuml(messages: tuple[Message, ...]) -> list[str]:
 
 
 def _text(messages: tuple[Message, ...]) -> list[str]:
-    """Lifelines as columns: golden files and terminals read this one."""
+    """Lifelines as columns, for golden files and terminals."""
     moments = _moments(messages)
     names = [one_line(name) for name in _participants(messages)]
-    place = {name: number for number, name in enumerate(_participants(messages))}
+    index = {name: number for number, name in enumerate(_participants(messages))}
     left = max([4, *(len(time) for time, _ in moments)]) + 2
-    columns = _columns(messages, names, place, left + (len(names[0]) // 2 if names else 0))
+    columns = _columns(messages, names, index, left + (len(names[0]) // 2 if names else 0))
     head = "time"
     for name, column in zip(names, columns, strict=True):
         head = head.ljust(column - len(name) // 2) + name
     lines = [head.rstrip()]
     for time, m in moments:
-        here, there = columns[place[m.sender]], columns[place[m.receiver]]
+        here, there = columns[index[m.sender]], columns[index[m.receiver]]
         canvas = list(time.ljust((columns[-1] if columns else 0) + 1))
         for column in columns:
             canvas[column] = "|"
@@ -122,14 +123,14 @@ def _text(messages: tuple[Message, ...]) -> list[str]:
 
 
 def _columns(
-    messages: tuple[Message, ...], names: list[str], place: Mapping[str, int], first: int
+    messages: tuple[Message, ...], names: list[str], index: Mapping[str, int], first: int
 ) -> list[int]:
-    """Where the lifelines stand: far enough apart for the names and for every label between."""
+    """The columns of the lifelines, far enough apart for the names and for the labels between."""
     columns = [first] if names else []
     for number in range(1, len(names)):
         at = columns[-1] + (len(names[number - 1]) + len(names[number])) // 2 + 3
         for m in messages:
-            low, high = sorted((place[m.sender], place[m.receiver]))
+            low, high = sorted((index[m.sender], index[m.receiver]))
             if low < high == number:
                 at = max(at, columns[low] + len(one_line(m.label)) + 8)
             elif low == high == number - 1:

@@ -1,4 +1,4 @@
-"""One lifecycle in any format: plain, with a test run's coverage, or with one entity's path."""
+"""One lifecycle in any format: plain, with the coverage of a test run, or with an entity's path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quadriga.fsm import Lifecycle
 
 __all__ = ["FORMATS", "IMAGES", "render", "render_path"]
 
-#: every format of a state diagram with the suffix of its files
+#: The formats of a state diagram, each with the suffix of its files.
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
         "dot": ".dot",
@@ -33,7 +33,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "pdf": ".pdf",
     }
 )
-#: those that need graphviz and come as bytes
+#: The formats that graphviz draws and that are bytes.
 IMAGES = ("svg", "png", "pdf")
 
 _PLAIN: Mapping[str, Callable[[Lifecycle], str]] = {
@@ -49,14 +49,14 @@ def render(
 ) -> str | bytes:
     """The state diagram of a lifecycle: text, or bytes for the formats in ``IMAGES``.
 
-    ``coverage`` is what the pytest plugin wrote, loaded from its JSON; in DOT and the images, rows
-    that were taken come out green with their count, and rows that were not, red and dashed.
-    Raises ``DiagramError`` for an unknown format, for coverage that does not fit, and where an
-    image needs what is not installed.
+    ``coverage`` is the JSON file of the pytest plugin, loaded. In DOT and the images, rows that a
+    test took are green with their count, and the other rows are red and dashed. Raises
+    ``DiagramError`` for an unknown format, for coverage that does not fit the table, and for an
+    image if graphviz is not installed.
     """
     if coverage is None:
         return _draw(lifecycle, format, None)
-    _only(format, "coverage", ("dot", *IMAGES))
+    _require_format(format, "coverage", ("dot", *IMAGES))
     return _draw(lifecycle, format, coverage_paint(lifecycle, coverage))
 
 
@@ -68,14 +68,14 @@ def render_path(
     *,
     born: int | None = None,
 ) -> str | bytes:
-    """The state diagram with the path of one entity: where it was, for how long, where it is.
+    """The state diagram with one entity's path: its states, the time in each, its current state.
 
-    ``steps`` are its transitions ``(time in ns, trigger, source, target)`` in order, a row that
-    stays with its source as its target; ``now`` (ns) ends the time in the present state, and
-    ``born`` (ns), where known, begins that in the first. In DOT, Mermaid and the images. Raises
-    ``DiagramError`` for steps that the table does not allow.
+    ``steps`` are the transitions ``(time in ns, trigger, source, target)`` in order; source and
+    target are equal if the state did not change. The time in the current state ends at ``now`` (ns),
+    and that in the first state begins at ``born`` (ns), if it is given. The formats are DOT, Mermaid
+    and the images. Raises ``DiagramError`` for steps that the table does not allow.
     """
-    _only(format, "a path", ("dot", "mermaid", *IMAGES))
+    _require_format(format, "a path", ("dot", "mermaid", *IMAGES))
     return _draw(lifecycle, format, path_paint(lifecycle, steps, now, born))
 
 
@@ -91,6 +91,6 @@ def _draw(lifecycle: Lifecycle, format: str, paint: Paint | None) -> str | bytes
     raise DiagramError(f"unknown format {format!r}; there are {', '.join(FORMATS)}")
 
 
-def _only(format: str, what: str, able: tuple[str, ...]) -> None:
-    if format in FORMATS and format not in able:
-        raise DiagramError(f"{format} cannot show {what}; these can: {', '.join(able)}")
+def _require_format(format: str, what: str, allowed: tuple[str, ...]) -> None:
+    if format in FORMATS and format not in allowed:
+        raise DiagramError(f"{format} cannot show {what}; these can: {', '.join(allowed)}")

@@ -1,7 +1,7 @@
-"""How names, times and limits of a table read on a diagram.
+"""The text of names, times and limits on a diagram.
 
-Pictures say ``run [in stateaware queue] / update``; formats that programs read keep the names as
-the code spells them. Every format escapes for itself what comes from here.
+Diagrams for people write ``run [in stateaware queue] / update``; formats for programs keep the names
+that the code uses. The texts are not escaped: every format does that itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quadriga.fsm import Lifecycle, Row, Within
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 __all__ = [
-    "called",
+    "function_name",
     "duration",
     "effects",
     "elapsed",
@@ -30,21 +30,21 @@ _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "Â
 
 
 def readable(name: str) -> str:
-    """A name for people: spaces for underscores, and something to see where it is empty."""
+    """A name for people: spaces in place of underscores, and ``?`` if it is empty."""
     return one_line(name.replace("_", " ")) or "?"
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks and without characters that no format can write."""
+    """Text in one line, with a replacement for characters that cannot be printed."""
     words = " ".join(text.split())
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
 
 
-def called(function: object) -> str:
-    """The name of a guard or an emitter as the code spells it.
+def function_name(function: object) -> str:
+    """The name of a guard or an emitter in the code.
 
-    Partials go by what they wrap and other objects by their class: their ``repr`` has an address in
-    it, and a diagram must come out the same every time.
+    A partial has the name of its function, and any other object that of its class. The ``repr`` of
+    an object contains an address, and a diagram must be the same every time.
     """
     while isinstance(function, partial):
         function = function.func
@@ -54,7 +54,7 @@ def called(function: object) -> str:
 def trigger(row: Row) -> str:
     """``run [in stateaware queue]``"""
     return (
-        f"{readable(row.trigger)} [{readable(called(row.guard))}]"
+        f"{readable(row.trigger)} [{readable(function_name(row.guard))}]"
         if row.guard
         else (readable(row.trigger))
     )
@@ -62,7 +62,7 @@ def trigger(row: Row) -> str:
 
 def effects(row: Row) -> str:
     """``give back everything, update``, or nothing."""
-    return ", ".join(readable(called(emitter)) for emitter in row.emit)
+    return ", ".join(readable(function_name(emitter)) for emitter in row.emit)
 
 
 def label(row: Row) -> str:
@@ -71,13 +71,13 @@ def label(row: Row) -> str:
 
 
 def duration(ns: int) -> str:
-    """A declared time, exactly, in the largest unit of which it is several: ``60 s``."""
+    """A declared time, exactly, in the largest unit that gives a whole number above 1: ``60 s``."""
     size, unit = next((s, u) for s, u in _UNITS if ns % s == 0 and (ns // s > 1 or s == 1))
     return f"{ns // size} {unit}"
 
 
 def elapsed(ns: int) -> str:
-    """A measured time, to three digits or to the second: ``12.3 s``, ``1 h 7 min 10 s``."""
+    """A measured time, with three digits or to the second: ``12.3 s``, ``1 h 7 min 10 s``."""
     if ns >= MINUTE:
         minutes, seconds = divmod(round(ns / SECOND), 60)
         hours, minutes = divmod(minutes, 60)
@@ -89,7 +89,7 @@ def elapsed(ns: int) -> str:
 
 
 def limit(lifecycle: Lifecycle, state: str) -> str:
-    """How long a state may last: ``30 s then complete``, ``unbounded: run``, or nothing (final)."""
+    """How long a state may last: ``30 s then complete``, ``unbounded: run``; empty if it is final."""
     lasts = lifecycle.lasts.get(state)
     if lasts is None:
         return ""
@@ -102,9 +102,9 @@ def limit(lifecycle: Lifecycle, state: str) -> str:
 
 
 def identifiers(states: Iterable[str], reserved: Collection[str] = ()) -> dict[str, str]:
-    """A plain ASCII identifier for each state: its own name where it is one, else ``s<number>``.
+    """A plain ASCII identifier for each state: its name if that is an identifier, else ``s<number>``.
 
-    ``reserved`` are a language's key words, in lower case.
+    ``reserved`` are the keywords of the language, in lower case.
     """
     names = tuple(states)
     plain = {
