@@ -266,7 +266,8 @@ class Scheduler:
         rm = self._rms.get(rm_id)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):
             state = rm.state if rm is not None else "not known"
-            raise RequestError(trigger, "rmID", f"resource manager {rm_id!r} is {state} (I6)")
+            text = f"resource manager {rm_id!r} is {state}: {trigger} is not possible (I6)"
+            raise RequestError(trigger, "rmID", text)
         kernel.cause = trigger
         kernel.fire(RESOURCE_MANAGER, rm, trigger)
         kernel.settle()

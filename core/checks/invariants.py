@@ -123,7 +123,7 @@ def _reserving(leaf: LeafQueue) -> Iterator[str]:
             if group.reserved != sum(ask.reservations for ask in group.asks.values()):
                 yield f"V3 a group of {app.app_id} counts {group.reserved} reservations"
     if any(app.queue is not leaf for app in leaf.reserving):
-        yield f"V3 leaf {leaf.path}: somebody who has gone has a node reserved"
+        yield f"V3 leaf {leaf.path}: an application that is gone has a node reserved"
 
 
 def _accounts(partition: Partition, size: int) -> Iterator[str]:
@@ -159,9 +159,9 @@ def _accounts(partition: Partition, size: int) -> Iterator[str]:
 def ledger_violations(ledger: Ledger) -> Iterator[str]:
     """V7: whether a ledger keeps anybody waiting for nothing."""
     if any(ledger.has_room(shape) for shape in ledger.short_of):
-        yield f"V7 {ledger}: somebody waits for room that there is"
+        yield f"V7 {ledger}: an application waits for room that is free"
     if ledger.shut and ledger.admits():
-        yield f"V7 {ledger}: somebody waits for a place that there is"
+        yield f"V7 {ledger}: an application waits for a slot that is free"
 
 
 def _counted(app: Application) -> Iterator[str]:

@@ -289,7 +289,10 @@ def release_asks(
     dropped: list[Ask] = []
     for release in releases:
         if release.terminationType in BY_SCHEDULER:
-            kernel.note(f"confirmation of ask release {release.allocationKey!r} dropped (X8)")
+            kernel.note(
+                f"confirmation of ask release {release.allocationKey!r} ignored: an ask ends when its "
+                "release is sent (X8)"
+            )
             continue
         asks = _named(rm, release)
         if not asks:
