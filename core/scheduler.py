@@ -261,7 +261,7 @@ class Scheduler:
         """The resource manager leaves: its state is dropped at once."""
         return self._connection(rm_id, life.SHUTDOWN, now)
 
-    def _connection(self, rm_id: str, trigger: str, now: Time) -> list[Output]:
+    def _connection(self, rm_id: str, trigger: life.Trigger, now: Time) -> list[Output]:
         kernel = self._advance_to(now)
         rm = self._rms.get(rm_id)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):

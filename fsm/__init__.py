@@ -29,7 +29,7 @@ from quadriga.fsm.table import (
 )
 
 #: the scheduler's lifecycles by name
-LIFECYCLES = {
+LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
     for lifecycle in (APPLICATION, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)
 }

@@ -11,7 +11,7 @@ minute and then at growing intervals (S4).
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import RequestRelease, StartTimer
 from quadriga.fsm.lifecycle import Lifecycle
@@ -27,6 +27,14 @@ from quadriga.fsm.table import (
     unbounded,
     within,
 )
+
+# fmt: off
+State = Literal[
+    "Planned", "Allocated", "Releasing", "Discarded", "Completed", "Preempted", "Expired",
+    "Replaced",
+]
+Trigger = Literal["allocate", "discard", "complete", "release", "confirm"]
+# fmt: on
 
 PLANNED: Final = "Planned"
 ALLOCATED: Final = "Allocated"
@@ -52,17 +60,17 @@ REPLACEMENT: Final = "replacement"
 RUN_LIMIT: Final = "run_limit"
 
 #: states in which it holds resources of its application
-HELD: Final = frozenset({ALLOCATED, RELEASING})
+HELD: Final[frozenset[State]] = frozenset({ALLOCATED, RELEASING})
 #: states in which the scheduler may ask for it back; not twice (R5, V6)
-RELEASABLE: Final = frozenset({ALLOCATED})
+RELEASABLE: Final[frozenset[State]] = frozenset({ALLOCATED})
 #: states in which the resource manager may change its size in place (2.20)
-RESIZABLE: Final = frozenset({ALLOCATED})
+RESIZABLE: Final[frozenset[State]] = frozenset({ALLOCATED})
 
 
 class AllocationFacts(Protocol):
     """What the guards look at."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -107,7 +115,7 @@ def run_limit(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-ALLOCATION = Lifecycle(
+ALLOCATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "allocation",
     initial=PLANNED,
     final=(DISCARDED, COMPLETED, PREEMPTED, EXPIRED, REPLACED),

@@ -23,7 +23,7 @@ kill or a timeout of one that is dying.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import (
     Fire,
@@ -51,6 +51,17 @@ from quadriga.fsm.table import (
     unbounded,
     within,
 )
+
+# fmt: off
+State = Literal[
+    "New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing", "Completed",
+    "Killed", "Rejected", "Expired",
+]
+Trigger = Literal[
+    "reject", "ask", "run", "wait", "complete", "placeholder_timeout", "resumed", "kill",
+    "killed", "expire",
+]
+# fmt: on
 
 NEW: Final = "New"
 ACCEPTED: Final = "Accepted"
@@ -80,33 +91,33 @@ RUN_LIMIT: Final = "run_limit"
 GANG_WAIT: Final = "gang_wait"
 
 #: states in which an application counts against maxapplications as running (V5)
-COUNTED: Final = frozenset({STARTING, RUNNING})
+COUNTED: Final[frozenset[State]] = frozenset({STARTING, RUNNING})
 #: states in which a gang still gathers its placeholders
-BEFORE_RUNNING: Final = frozenset({NEW, ACCEPTED})
+BEFORE_RUNNING: Final[frozenset[State]] = frozenset({NEW, ACCEPTED})
 #: states in which it holds placeholders and waits for the rest of them
-GATHERS: Final = frozenset({ACCEPTED})
+GATHERS: Final[frozenset[State]] = frozenset({ACCEPTED})
 #: states of which a stateaware queue serves one application at a time (2.9)
-STATEAWARE_TURN: Final = frozenset({ACCEPTED, STARTING})
+STATEAWARE_TURN: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING})
 #: states in which its asks are served; in Waiting there are none
-SERVED: Final = frozenset({ACCEPTED, STARTING, RUNNING})
+SERVED: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING, RUNNING})
 #: states in which a real allocation means that it runs
-RUNS_ON_ALLOCATION: Final = SERVED | {WAITING}
+RUNS_ON_ALLOCATION: Final[frozenset[State]] = SERVED | {WAITING}
 #: states in which a placeholder timeout only gives leftovers back (X38)
-GIVES_BACK_ON_TIMEOUT: Final = COUNTED | {WAITING}
+GIVES_BACK_ON_TIMEOUT: Final[frozenset[State]] = COUNTED | {WAITING}
 #: states in which no placeholder is wanted any more
-GIVES_BACK: Final = frozenset({RESUMING})
+GIVES_BACK: Final[frozenset[State]] = frozenset({RESUMING})
 #: states after its end, in which it holds nothing (V8)
-ENDED: Final = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+ENDED: Final[frozenset[State]] = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
 #: states of those that were never in a queue
-TURNED_AWAY: Final = frozenset({REJECTED})
+TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 #: states in which it has nothing left to do, whatever placeholders are left over
-IDLE: Final = ENDED | {WAITING}
+IDLE: Final[frozenset[State]] = ENDED | {WAITING}
 
 
 class ApplicationFacts(Protocol):
     """What the guards and emitters look at."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -254,16 +265,16 @@ def forget(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 # -- the table -----------------------------------------------------------------------------------
 
-_LIVING = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
+_LIVING: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
 _STARTS = (run_limit, started_running, update)
 _KILLS = (give_back_everything, stopped_running, update, check_killed)
-_ASKED = (ACCEPTED, STARTING, RUNNING, RESUMING)
-_BUSY = (ACCEPTED, STARTING, RUNNING)
-_RUNS = (STARTING, RUNNING, WAITING)
-_GOES = (RESUMING, KILLING)
+_ASKED: Final = (ACCEPTED, STARTING, RUNNING, RESUMING)
+_BUSY: Final = (ACCEPTED, STARTING, RUNNING)
+_RUNS: Final = (STARTING, RUNNING, WAITING)
+_GOES: Final = (RESUMING, KILLING)
 
 # fmt: off
-APPLICATION = Lifecycle(
+APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "application",
     initial=NEW,
     final=(EXPIRED,),

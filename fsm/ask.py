@@ -10,10 +10,13 @@ recorded with the transition, not in the state.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import MINUTE, STAYS, Info, ignored, row, unbounded, within
+
+State = Literal["Initial", "Pending", "Parked", "Allocated", "Rejected"]
+Trigger = Literal["submit", "reject", "allocate", "park", "unpark", "update"]
 
 INITIAL: Final = "Initial"
 PENDING: Final = "Pending"
@@ -32,7 +35,7 @@ UPDATE: Final = "update"
 class AskFacts(Protocol):
     """What the guards look at."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -46,7 +49,7 @@ def repeats_remain(ask: AskFacts, info: Info) -> bool:
 
 
 # fmt: off
-ASK = Lifecycle(
+ASK: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "ask",
     initial=INITIAL,
     final=(ALLOCATED, REJECTED),

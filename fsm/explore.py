@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Row
+from quadriga.fsm.table import Row, State, Trigger
 
 __all__ = ["path_to", "reachable", "tour"]
 
-Path = tuple[Row, ...]
+Path = tuple[Row[State, Trigger], ...]
 
 
-def path_to(lifecycle: Lifecycle, state: str, start: str | None = None) -> Path:
+def path_to(
+    lifecycle: Lifecycle[State, Trigger], state: State, start: State | None = None
+) -> Path[State, Trigger]:
     """The shortest way to ``state`` from ``start`` (the initial state), as the rows to take.
 
     Empty where it is there already. Raises ``ValueError`` for a state that the lifecycle does not
@@ -30,7 +32,9 @@ def path_to(lifecycle: Lifecycle, state: str, start: str | None = None) -> Path:
     raise ValueError(f"{lifecycle.name} cannot get from {here} to {state}")
 
 
-def reachable(lifecycle: Lifecycle, start: str | None = None) -> tuple[str, ...]:
+def reachable(
+    lifecycle: Lifecycle[State, Trigger], start: State | None = None
+) -> tuple[State, ...]:
     """The states that can follow ``start`` (the initial state), itself first, the nearest next.
 
     Raises ``ValueError`` for a state that the lifecycle does not have.
@@ -38,15 +42,15 @@ def reachable(lifecycle: Lifecycle, start: str | None = None) -> tuple[str, ...]
     return tuple(state for state, _ in _ways(lifecycle, _known(lifecycle, start)))
 
 
-def tour(lifecycle: Lifecycle) -> tuple[Path, ...]:
+def tour(lifecycle: Lifecycle[State, Trigger]) -> tuple[Path[State, Trigger], ...]:
     """Walks from the initial state that together take every row, those that stay included.
 
     Each walk goes on to the nearest row that was not taken yet, and ends where there is none ahead.
     """
     missing = dict.fromkeys(lifecycle.rows)
-    walks: list[Path] = []
+    walks: list[Path[State, Trigger]] = []
     while missing:
-        walk: Path = ()
+        walk: Path[State, Trigger] = ()
         here = lifecycle.initial
         while ahead := _nearest(lifecycle, here, missing):
             walk += ahead
@@ -57,7 +61,9 @@ def tour(lifecycle: Lifecycle) -> tuple[Path, ...]:
     return tuple(walks)
 
 
-def _nearest(lifecycle: Lifecycle, here: str, missing: dict[Row, None]) -> Path:
+def _nearest(
+    lifecycle: Lifecycle[State, Trigger], here: State, missing: dict[Row[State, Trigger], None]
+) -> Path[State, Trigger]:
     """The way to and over the next missing row; first what leaves the entity where it is."""
     for state, path in _ways(lifecycle, here):
         candidates = [row for row in missing if row.source == state]
@@ -68,9 +74,11 @@ def _nearest(lifecycle: Lifecycle, here: str, missing: dict[Row, None]) -> Path:
     return ()
 
 
-def _ways(lifecycle: Lifecycle, start: str) -> Iterator[tuple[str, Path]]:
+def _ways(
+    lifecycle: Lifecycle[State, Trigger], start: State
+) -> Iterator[tuple[State, Path[State, Trigger]]]:
     """Every state ahead with a shortest way to it, nearest first."""
-    ways: dict[str, Path] = {start: ()}
+    ways: dict[State, Path[State, Trigger]] = {start: ()}
     queue = [start]
     for state in queue:
         yield state, ways[state]
@@ -80,11 +88,11 @@ def _ways(lifecycle: Lifecycle, start: str) -> Iterator[tuple[str, Path]]:
                 queue.append(_end(row))
 
 
-def _end(row: Row) -> str:
+def _end(row: Row[State, Trigger]) -> State:
     return row.source if row.target is None else row.target
 
 
-def _known(lifecycle: Lifecycle, state: str | None) -> str:
+def _known(lifecycle: Lifecycle[State, Trigger], state: State | None) -> State:
     if state is None:
         return lifecycle.initial
     if state not in lifecycle.states:

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from transitions import EventData, Machine
 
-from quadriga.fsm.errors import InvalidTransition
+from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.firing import Cell, Step, emit
 from quadriga.fsm.machine import (
     Asking,
@@ -38,6 +38,8 @@ from quadriga.fsm.table import (
     Info,
     Limit,
     Row,
+    State,
+    Trigger,
     Within,
 )
 from quadriga.fsm.validation import validate
@@ -45,21 +47,27 @@ from quadriga.fsm.validation import validate
 __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
 
-class Lifecycle:
+Value = TypeVar("Value")
+
+
+class Lifecycle(Generic[State, Trigger]):
     """A named table of rows with its states, their time limits and its shared machine.
 
     ``rows`` are what ``row`` and ``ignored`` return. ``lasts`` names every state that is not final
     and says how long it may last. Raises ``DefinitionError`` naming the row at fault.
+
+    Declared as ``Lifecycle[State, Trigger]`` with a ``Literal`` of all names for each of the two, a
+    misspelled name and one of another lifecycle are type errors, in the table and where it is used.
     """
 
     def __init__(
         self,
         name: str,
         *,
-        initial: str,
-        final: Iterable[str],
-        lasts: Mapping[str, Limit],
-        rows: Iterable[tuple[Row, ...]],
+        initial: State,
+        final: Iterable[State],
+        lasts: Mapping[State, Limit],
+        rows: Iterable[tuple[Row[State, Trigger], ...]],
         stock: bool = False,
     ) -> None:
         self.name = name
@@ -89,7 +97,7 @@ class Lifecycle:
 
     # -- firing ------------------------------------------------------------------------------
 
-    def fire(self, entity: Entity, trigger: str, /, **info: Any) -> tuple[Effect, ...]:
+    def fire(self, entity: Entity[State], trigger: Trigger, /, **info: Any) -> tuple[Effect, ...]:
         """Apply a trigger: change ``entity.state`` and return the effects in the table's order.
 
         Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
@@ -97,9 +105,9 @@ class Lifecycle:
         """
         return self.take(entity, trigger, info).effects
 
-    def take(self, entity: Entity, trigger: str, info: Info) -> Step:
-        """``fire`` for those who fire often: what the caller adds is one mapping already, and all
-        that is known of the transition is returned."""
+    def take(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
+        """Low-overhead ``fire`` for hot paths: takes the information as one mapping, and returns
+        all that is known of the transition."""
         try:
             cell = self._cells[trigger][entity.state]
         except KeyError:
@@ -120,10 +128,12 @@ class Lifecycle:
             else:  # validate() lets no table through whose alternatives can all fail
                 raise AssertionError(f"{cell} are guarded, all of them")
         if step.moves:
-            entity.state = step.target
+            entity.state = step.target  # type: ignore[assignment]  # one of the table's
         return step
 
-    def choose(self, entity: Entity, trigger: str, info: Mapping[str, Any]) -> Row:
+    def choose(
+        self, entity: Entity[State], trigger: Trigger, info: Mapping[str, Any]
+    ) -> Row[State, Trigger]:
         """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
         for candidate in self.rows:
             if candidate.trigger == trigger and candidate.source == entity.state:
@@ -155,7 +165,7 @@ class Lifecycle:
                 for source in event.transitions:
                     event.fill(source, tuple(self._observers.values()))
 
-    def _take_stock(self, entity: Entity, trigger: str, info: Info) -> Step:
+    def _take_stock(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
         event = self.machine.events.get(trigger)
         # asked first, because a guard or an emitter may raise a MachineError of its own
         source = entity.state
@@ -169,25 +179,39 @@ class Lifecycle:
 
     # -- reading the table -------------------------------------------------------------------
 
-    def triggers(self, state: str | None = None) -> tuple[str, ...]:
+    def triggers(self, state: State | None = None) -> tuple[Trigger, ...]:
         """Every trigger, or those that are legal in a state, in the order of the table."""
         named = (r.trigger for r in self.rows if state is None or r.source == state)
         return tuple(dict.fromkeys(named))
 
-    def allows(self, state: str, trigger: str) -> bool:
+    def allows(self, state: State, trigger: Trigger) -> bool:
         """Whether the trigger is legal in the state."""
         return (state, trigger) in self._legal
 
-    def idles(self, state: str, trigger: str) -> bool:
+    def idles(self, state: State, trigger: Trigger) -> bool:
         """Whether nothing at all follows from the trigger in this state (an ``ignored`` row), so that
         there is no need to fire it."""
         return (state, trigger) in self._idle
 
-    def rows_from(self, state: str, trigger: str | None = None) -> tuple[Row, ...]:
+    def rows_from(
+        self, state: State, trigger: Trigger | None = None
+    ) -> tuple[Row[State, Trigger], ...]:
         """The rows that leave a state (or stay in it), for one trigger or all."""
         return tuple(
             r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
         )
+
+    def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
+        """A copy of a table keyed by states, which has every state of the lifecycle and no other.
+
+        Raises ``DefinitionError`` naming the table (``what``) and the states at fault.
+        """
+        missing = [state for state in self.states if state not in by_state]
+        unknown = [state for state in by_state if state not in self.states]
+        for problem, states in (("lacks", missing), ("has unknown", unknown)):
+            if states:
+                raise DefinitionError(f"{self.name}: {what} {problem} {', '.join(states)}")
+        return dict(by_state)
 
     def __repr__(self) -> str:
         return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"

@@ -7,7 +7,7 @@ in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ from transitions.core import Event, Transition
 
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.firing import Cell, Step, emit
-from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Info, Row, Within, name_of
+from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Info, Row, name_of
 
 __all__ = [
     "Asking",
@@ -42,7 +42,7 @@ class Owner(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def timed(self) -> Mapping[str, Within]: ...
+    def timed(self) -> Container[str]: ...
 
     def take(self, entity: Any, trigger: Any, info: Info, /) -> Step: ...
 

@@ -8,11 +8,14 @@ them, illegal actions are errors and are answered (X20).
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import CloseNode, EmptyNode, OpenNode
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Fired, Info, ignored, row, unbounded
+
+State = Literal["New", "Schedulable", "Draining", "Removed", "Rejected"]
+Trigger = Literal["accept", "reject", "drain", "schedule", "update", "decommission"]
 
 NEW: Final = "New"
 SCHEDULABLE: Final = "Schedulable"
@@ -21,7 +24,7 @@ REMOVED: Final = "Removed"
 REJECTED: Final = "Rejected"
 
 #: states of a node that no longer counts, nor what ran there
-GONE: Final = frozenset({REMOVED, REJECTED})
+GONE: Final[frozenset[State]] = frozenset({REMOVED, REJECTED})
 
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
@@ -34,7 +37,7 @@ DECOMMISSION: Final = "decommission"
 class NodeFacts(Protocol):
     """What the guards look at."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -58,7 +61,7 @@ def empty_node(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-NODE = Lifecycle(
+NODE: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "node",
     initial=NEW,
     final=(REJECTED, REMOVED),

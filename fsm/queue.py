@@ -8,11 +8,14 @@ A stopped queue keeps its applications and serves none of them.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 from quadriga.fsm.effects import Forget
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect, Entity, Fired, ignored, row, unbounded
+
+State = Literal["Active", "Draining", "Stopped", "Removed"]
+Trigger = Literal["remove", "stop", "start", "restore", "removed"]
 
 ACTIVE: Final = "Active"
 DRAINING: Final = "Draining"
@@ -26,7 +29,7 @@ RESTORE: Final = "restore"
 REMOVED_: Final = "removed"
 
 #: states in which new applications are taken (2.4, X33)
-ADMITS: Final = frozenset({ACTIVE})
+ADMITS: Final[frozenset[State]] = frozenset({ACTIVE})
 
 
 def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:
@@ -34,7 +37,7 @@ def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-QUEUE = Lifecycle(
+QUEUE: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "queue",
     initial=ACTIVE,
     final=(REMOVED,),

@@ -7,11 +7,14 @@ meanwhile; after a time without it its state is dropped. A voluntary shutdown dr
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import DropState
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import SECOND, Effect, Fired, row, unbounded, within
+
+State = Literal["Init", "Running", "Paused", "Stopped"]
+Trigger = Literal["register", "disconnect", "reconnect", "timeout", "shutdown"]
 
 INIT: Final = "Init"
 RUNNING: Final = "Running"
@@ -28,7 +31,7 @@ SHUTDOWN: Final = "shutdown"
 class ResourceManagerFacts(Protocol):
     """What the emitters look at."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -39,7 +42,7 @@ def drop_state(rm: ResourceManagerFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-RESOURCE_MANAGER = Lifecycle(
+RESOURCE_MANAGER: Final[Lifecycle[State, Trigger]] = Lifecycle(
     "resource_manager",
     initial=INIT,
     final=(),

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
 
 from quadriga.fsm.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from typing_extensions import (
+        TypeVar,
+    )  # one may have a default; so in Python itself from 3.13 on
+else:
+    from typing import TypeVar
+
 
 __all__ = [
     "HOUR",
@@ -27,6 +35,8 @@ __all__ = [
     "Info",
     "Limit",
     "Row",
+    "State",
+    "Trigger",
     "Unbounded",
     "Within",
     "ignored",
@@ -39,11 +49,20 @@ SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
+# The states and the triggers of a lifecycle, each a ``Literal`` of all their names. A ``Lifecycle``
+# of which no more is said is one of any states and triggers.
+if TYPE_CHECKING:
+    State = TypeVar("State", bound=str, default=Any)
+    Trigger = TypeVar("Trigger", bound=str, default=Any)
+else:
+    State = TypeVar("State", bound=str)
+    Trigger = TypeVar("Trigger", bound=str)
 
-class Entity(Protocol):
+
+class Entity(Protocol[State]):
     """What can live a lifecycle: a plain ``state`` string and a ``key`` to name it in errors."""
 
-    state: str
+    state: State
 
     @property
     def key(self) -> str: ...
@@ -85,16 +104,16 @@ STAYS: Final = None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Row(Generic[State, Trigger]):
     """One line of a table, for one source state (``row`` writes several at once).
 
     ``target`` is ``None`` for a row that stays. ``line`` is the number of the written row, from 0,
     so that an error, a diagram and a coverage report can point at it.
     """
 
-    trigger: str
-    source: str
-    target: str | None
+    trigger: Trigger
+    source: State
+    target: State | None
     guard: Guard | None = None
     emit: tuple[Emitter, ...] = ()
     why: str = ""
@@ -111,23 +130,25 @@ class Row:
 
 
 def row(
-    trigger: str,
-    source: str | tuple[str, ...],
-    target: str | None,
+    trigger: Trigger,
+    source: State | tuple[State, ...],
+    target: State | None,
     *,
     when: Guard | None = None,
     emit: Emitter | tuple[Emitter, ...] = (),
     why: str = "",
-) -> tuple[Row, ...]:
+) -> tuple[Row[State, Trigger], ...]:
     """One written line of a table: a row for each of its source states."""
-    sources = (source,) if isinstance(source, str) else source
+    sources: tuple[State, ...] = (source,) if isinstance(source, str) else source
     if not sources:
         raise DefinitionError(f"row {trigger!r} to {target!r} has no source state")
     emitters = emit if isinstance(emit, tuple) else (emit,)
     return tuple(Row(trigger, each, target, when, emitters, why) for each in sources)
 
 
-def ignored(trigger: str, source: str | tuple[str, ...], why: str) -> tuple[Row, ...]:
+def ignored(
+    trigger: Trigger, source: State | tuple[State, ...], why: str
+) -> tuple[Row[State, Trigger], ...]:
     """A trigger that is legal here and does nothing, with the reason why that is right."""
     return row(trigger, source, STAYS, why=why)
 

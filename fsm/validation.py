@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.table import Limit, Row, Unbounded, Within
+from quadriga.fsm.table import Limit, Row, State, Unbounded, Within
 
 __all__ = ["validate"]
 
@@ -14,7 +14,7 @@ def validate(
     name: str,
     initial: str,
     final: tuple[str, ...],
-    lasts: Mapping[str, Limit],
+    lasts: Mapping[State, Limit],
     rows: tuple[Row, ...],
 ) -> None:
     """Raise ``DefinitionError`` for the first thing that makes the table wrong."""
@@ -22,7 +22,7 @@ def validate(
     def wrong(what: str) -> DefinitionError:
         return DefinitionError(f"{name}: {what}")
 
-    states = {*lasts, *final}
+    states: set[str] = {*lasts, *final}
     if both := sorted(set(lasts) & set(final)):
         raise wrong(f"final state {both[0]} cannot have a time limit")
     if initial not in states:

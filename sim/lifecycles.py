@@ -18,29 +18,60 @@ begin anew, as they do where the scheduler or the resource manager starts again 
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 from quadriga.fsm import Lifecycle, ignored, row, unbounded
 
 __all__ = ["LIFECYCLES", "SHIM_APPLICATION", "SHIM_TASK"]
 
 # -- application -------------------------------------------------------------------------------
 
-NEW, SUBMITTED, ACCEPTED, RESERVING = "New", "Submitted", "Accepted", "Reserving"
-RESUMING, RUNNING, COMPLETED = "Resuming", "Running", "Completed"
-REJECTED, FAILING, FAILED = "Rejected", "Failing", "Failed"
-KILLING, KILLED = "Killing", "Killed"
+# fmt: off
+ApplicationState = Literal[
+    "New", "Submitted", "Accepted", "Reserving", "Resuming", "Running", "Rejected", "Failing",
+    "Killing", "Completed", "Failed", "Killed",
+]
+ApplicationTrigger = Literal[
+    "submit", "accept", "reject", "try_reserve", "update_reservation", "run", "resume",
+    "task_completed", "release_allocation", "release_ask", "complete", "fail", "kill", "die",
+    "restart",
+]
+# fmt: on
 
-SUBMIT, ACCEPT, REJECT, RUN = "submit", "accept", "reject", "run"
-TRY_RESERVE, UPDATE_RESERVATION = "try_reserve", "update_reservation"
-RESUME, TASK_COMPLETED = "resume", "task_completed"
-RELEASE_ALLOCATION, RELEASE_ASK = "release_allocation", "release_ask"
-COMPLETE, FAIL, KILL, DIE = "complete", "fail", "kill", "die"
-RESTART = "restart"
+NEW: Final = "New"
+SUBMITTED: Final = "Submitted"
+ACCEPTED: Final = "Accepted"
+RESERVING: Final = "Reserving"
+RESUMING: Final = "Resuming"
+RUNNING: Final = "Running"
+COMPLETED: Final = "Completed"
+REJECTED: Final = "Rejected"
+FAILING: Final = "Failing"
+FAILED: Final = "Failed"
+KILLING: Final = "Killing"
+KILLED: Final = "Killed"
 
-_GIVING = (RUNNING, FAILING, RESUMING)
-_SERVED = (ACCEPTED, RESERVING, RESUMING, RUNNING)
+SUBMIT: Final = "submit"
+ACCEPT: Final = "accept"
+REJECT: Final = "reject"
+RUN: Final = "run"
+TRY_RESERVE: Final = "try_reserve"
+UPDATE_RESERVATION: Final = "update_reservation"
+RESUME: Final = "resume"
+TASK_COMPLETED: Final = "task_completed"
+RELEASE_ALLOCATION: Final = "release_allocation"
+RELEASE_ASK: Final = "release_ask"
+COMPLETE: Final = "complete"
+FAIL: Final = "fail"
+KILL: Final = "kill"
+DIE: Final = "die"
+RESTART: Final = "restart"
+
+_GIVING: Final = (RUNNING, FAILING, RESUMING)
+_SERVED: Final = (ACCEPTED, RESERVING, RESUMING, RUNNING)
 
 # fmt: off
-SHIM_APPLICATION = Lifecycle(
+SHIM_APPLICATION: Final[Lifecycle[ApplicationState, ApplicationTrigger]] = Lifecycle(
     "shim-application",
     initial=NEW,
     final=(COMPLETED, FAILED, KILLED),
@@ -83,22 +114,38 @@ SHIM_APPLICATION = Lifecycle(
 
 # -- task --------------------------------------------------------------------------------------
 
-PENDING, SCHEDULING, ALLOCATED, BOUND = "Pending", "Scheduling", "Allocated", "Bound"
+# fmt: off
+TaskState = Literal[
+    "New", "Pending", "Scheduling", "Allocated", "Bound", "Killing", "Killed", "Rejected",
+    "Failed", "Completed",
+]
+TaskTrigger = Literal[
+    "init", "submit", "allocate", "bind", "kill", "die", "reject", "fail", "forget", "complete",
+]
+# fmt: on
 
-INIT, ALLOCATE, BIND, FORGET = "init", "allocate", "bind", "forget"
+PENDING: Final = "Pending"
+SCHEDULING: Final = "Scheduling"
+ALLOCATED: Final = "Allocated"
+BOUND: Final = "Bound"
+
+INIT: Final = "init"
+ALLOCATE: Final = "allocate"
+BIND: Final = "bind"
+FORGET: Final = "forget"
 
 #: states in which a pod waits for a place that it has asked for
-WAITS = frozenset({PENDING, SCHEDULING})
+WAITS: Final[frozenset[TaskState]] = frozenset({PENDING, SCHEDULING})
 #: states in which a pod takes up room on its node
-ON_NODE = frozenset({ALLOCATED, BOUND, KILLING})
+ON_NODE: Final[frozenset[TaskState]] = frozenset({ALLOCATED, BOUND, KILLING})
 #: states in which a pod needs no place, or not any more
-PLACED = ON_NODE | {KILLED, COMPLETED}
+PLACED: Final[frozenset[TaskState]] = ON_NODE | {KILLED, COMPLETED}
 
-_UNPLACED = (NEW, PENDING, SCHEDULING)
-_ASKED = (PENDING, SCHEDULING, ALLOCATED, BOUND)
+_UNPLACED: Final = (NEW, PENDING, SCHEDULING)
+_ASKED: Final = (PENDING, SCHEDULING, ALLOCATED, BOUND)
 
 # fmt: off
-SHIM_TASK = Lifecycle(
+SHIM_TASK: Final[Lifecycle[TaskState, TaskTrigger]] = Lifecycle(
     "shim-task",
     initial=NEW,
     final=(COMPLETED,),
@@ -130,4 +177,6 @@ SHIM_TASK = Lifecycle(
 # fmt: on
 
 #: the simulated resource manager's lifecycles by name
-LIFECYCLES = {lifecycle.name: lifecycle for lifecycle in (SHIM_APPLICATION, SHIM_TASK)}
+LIFECYCLES: dict[str, Lifecycle] = {
+    lifecycle.name: lifecycle for lifecycle in (SHIM_APPLICATION, SHIM_TASK)
+}

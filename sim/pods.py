@@ -6,7 +6,6 @@ from typing import Any
 
 from quadriga.si import TerminationType
 from quadriga.sim import lifecycles as life
-from quadriga.sim.lifecycles import NEW
 from quadriga.sim.workload.model import Job, Resources
 
 __all__ = ["Pod", "Run"]
@@ -23,7 +22,7 @@ class Pod:
     __slots__ = ("group", "holds", "key", "kind", "node", "placeholder", "run", "state", "uuid")
 
     def __init__(self, run: Run, key: str, group: int, placeholder: bool) -> None:
-        self.state = NEW
+        self.state: life.TaskState = life.NEW
         self.run = run
         self.key = key
         self.group = group
@@ -65,7 +64,7 @@ class Run:
     )
 
     def __init__(self, job: Job, key: str, lives: int = 1) -> None:
-        self.state = NEW
+        self.state: life.ApplicationState = life.NEW
         self.job = job
         self.key = key
         self.lives = lives  # how often it has been submitted

@@ -85,7 +85,7 @@ class NodeRoute:
     """What an ``ActionFromRM`` does: the trigger that it fires at the node."""
 
     action: NodeInfo.ActionFromRM
-    trigger: str
+    trigger: node.Trigger
     response: str
 
 

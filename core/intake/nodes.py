@@ -104,7 +104,7 @@ def _ready(node: Node) -> bool:
     return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
 
 
-def trigger(kernel: Kernel, node: Node, name: str) -> None:
+def trigger(kernel: Kernel, node: Node, name: life.Trigger) -> None:
     """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` where illegal (X20)."""
     if not NODE.allows(node.state, name):
         raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")

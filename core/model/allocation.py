@@ -54,7 +54,7 @@ class Allocation:
         self.uuid = uuid
         self.node = node
         self.created = now
-        self.state = life.PLANNED
+        self.state: life.State = life.PLANNED
         self.entries = 0
         #: why the scheduler wants it back, and the text that goes with the release
         self.reason: str | None = None

@@ -105,7 +105,7 @@ class Application(Level):
         self.seq = seq
         self.submitted = now
         self.finished = 0
-        self.state = life.NEW
+        self.state: life.State = life.NEW
         self.entries = 0
         self.user = ""
         self.groups_of_user: tuple[str, ...] = ()

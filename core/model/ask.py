@@ -82,7 +82,7 @@ class Ask:
         self.vector = vector
         self.seq = seq
         self.created = now
-        self.state = life.INITIAL
+        self.state: life.State = life.INITIAL
         self.entries = 0
         self.pending = 1
         self.priority = 0

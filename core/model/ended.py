@@ -75,7 +75,7 @@ class EndedApplication:
         self.seq = seq
         self.submitted = submitted
         self.finished = 0
-        self.state: str = life.NEW
+        self.state: life.State = life.NEW
         self.entries = 0
         self.user = shortened(user)
         self.rejected_message = ""

@@ -55,7 +55,7 @@ class Node:
         self.node_id = node_id
         self.partition = partition
         self.attributes = attributes
-        self.state = life.NEW
+        self.state: life.State = life.NEW
         self.entries = 0
         self.total = total
         self.occupied: Book = [0] * len(total)

@@ -97,7 +97,7 @@ class Partition:
         self.name = config.name
         #: as configured at present
         self.config = config
-        self.state = life.ACTIVE
+        self.state: life.State = life.ACTIVE
         self.entries = 0
         #: when it entered its state (ns)
         self.changed = 0

@@ -99,7 +99,7 @@ class Queue(Level):
         #: itself, its parent, and so on up to root
         self.lineage: tuple[Queue, ...] = (self, *parent.lineage) if parent else (self,)
         self.children: dict[str, Queue] = {}
-        self.state = life.ACTIVE
+        self.state: life.State = life.ACTIVE
         self.entries = 0
         #: it is, or was, in the configuration; placement made it otherwise (2.9)
         self.managed = True

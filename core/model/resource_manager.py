@@ -44,7 +44,7 @@ class ResourceManager:
 
     def __init__(self, rm_id: str) -> None:
         self.rm_id = rm_id
-        self.state = life.INIT
+        self.state: life.State = life.INIT
         self.entries = 0
         self.version = ""
         self.policy_group = ""

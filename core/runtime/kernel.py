@@ -21,10 +21,10 @@ from quadriga.core.runtime.journal import Journal, Taken
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
-from quadriga.fsm import Effect, InvalidTransition, Lifecycle
+from quadriga.fsm import Effect, Entity, InvalidTransition, Lifecycle
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.firing import Step
-from quadriga.fsm.table import MINUTE, SECOND, Info
+from quadriga.fsm.table import MINUTE, SECOND, Info, State, Trigger
 
 if TYPE_CHECKING:
     from quadriga.core.model.usage import ApplicationSummary
@@ -133,7 +133,13 @@ class Kernel:
         """Remember something odd that needed no answer, such as a release of nothing known."""
         self.notes.append((self.now, shortened(text)))
 
-    def fire(self, lifecycle: Lifecycle, entity: Any, trigger: str, **info: Any) -> None:
+    def fire(
+        self,
+        lifecycle: Lifecycle[State, Trigger],
+        entity: Entity[State],
+        trigger: Trigger,
+        **info: Any,
+    ) -> None:
         """Apply a trigger and execute its effects. Raises ``InvalidTransition`` with the entity's
         story in its notes: that is a bug."""
         step = self._take(lifecycle, entity, trigger, info)
@@ -143,7 +149,18 @@ class Kernel:
         if not step.quiet or lifecycle.name in self.entered:
             self._follow(lifecycle, entity, step, info)
 
-    def fire_all(self, lifecycle: Lifecycle, entities: Iterable[Any], trigger: str) -> list[Taken]:
+    def fire_later(
+        self, lifecycle: Lifecycle[State, Trigger], entity: Entity[State], trigger: Trigger
+    ) -> None:
+        """Fire after the present step (``settle``)."""
+        self.queue.append((lifecycle, entity, trigger))
+
+    def fire_all(
+        self,
+        lifecycle: Lifecycle[State, Trigger],
+        entities: Iterable[Entity[State]],
+        trigger: Trigger,
+    ) -> list[Taken]:
         """As ``fire`` at many entities of a kind, but for the journal: what it is to record of each is
         returned, for ``Journal.add_all``."""
         taken: list[Taken] = []

@@ -6,7 +6,7 @@ group counts, and then the application looks at what is left of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import producers
 from quadriga.core.model import accounting, usage
@@ -68,7 +68,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
 def end_allocation(
     kernel: Kernel,
     allocation: Allocation,
-    trigger: str,
+    trigger: allocation_life.Trigger,
     kind: TerminationType = TerminationType.STOPPED_BY_RM,
 ) -> None:
     """The allocation is over: out of all books. A replacement of it is planned anew (X18).
@@ -165,7 +165,7 @@ def after_removal(kernel: Kernel, app: Application, mattered: bool) -> None:
 
 
 #: the triggers that end an application which the resource manager removes, by its state (X31)
-_REMOVAL = {
+_REMOVAL: Final[dict[life.State, tuple[life.Trigger, ...]]] = {
     life.NEW: (life.KILL,),
     life.ACCEPTED: (life.WAIT, life.COMPLETE),
     life.STARTING: (life.WAIT, life.COMPLETE),
@@ -241,7 +241,7 @@ def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) 
         kind, most, most_bytes = "ended", options.keep_ended, options.keep_ended_bytes
     for oldest in shelf.take_over(most, most_bytes):
         kernel.tally.forgotten[kind] += 1
-        kernel.queue.append((APPLICATION, oldest, life.EXPIRE))
+        kernel.fire_later(APPLICATION, oldest, life.EXPIRE)
 
 
 def forget(ended: EndedApplication) -> None:

@@ -36,7 +36,7 @@ STATE_BOUNDS: Final = _bounds(0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14400, 86
 WAIT_BOUNDS: Final = _bounds(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
 
 #: states in which everybody arrives at an instant that is written down with them
-_BEGAN: Final = {
+_BEGAN: Final[dict[tuple[str, str], str]] = {
     ("ask", ask_life.PENDING): "created",
     ("allocation", allocation_life.ALLOCATED): "created",
     ("application", app_life.NEW): "submitted",

@@ -1,0 +1,47 @@
+"""The names of states and triggers: as types, and as keys of tables."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import get_args
+
+import pytest
+
+from quadriga.fsm import LIFECYCLES, QUEUE, DefinitionError, Lifecycle
+from quadriga.sim import lifecycles as simulated
+
+TYPES = {
+    **{
+        table: (module.State, module.Trigger)
+        for name, table in LIFECYCLES.items()
+        for module in [import_module(f"quadriga.fsm.{name}")]
+    },
+    simulated.SHIM_APPLICATION: (simulated.ApplicationState, simulated.ApplicationTrigger),
+    simulated.SHIM_TASK: (simulated.TaskState, simulated.TaskTrigger),
+}
+
+
+@pytest.mark.parametrize("table", TYPES, ids=lambda each: each.name)
+def test_the_types_name_every_state_and_trigger_of_the_table(table: Lifecycle) -> None:
+    states, triggers = TYPES[table]
+    assert sorted(get_args(states)) == sorted(table.states)
+    assert sorted(get_args(triggers)) == sorted(table.triggers())
+
+
+def test_a_table_with_every_state_is_total() -> None:
+    colours = {"Removed": 4, "Active": 1, "Draining": 2, "Stopped": 3}
+    found = QUEUE.total("colours", colours)
+    assert found == colours
+    assert list(found) == list(colours)
+    assert found is not colours
+
+
+def test_a_table_that_lacks_a_state_names_it() -> None:
+    with pytest.raises(DefinitionError, match=r"^queue: colours lacks Draining, Removed$"):
+        QUEUE.total("colours", {"Active": 1, "Stopped": 3})
+
+
+def test_a_table_with_a_state_of_another_lifecycle_names_it() -> None:
+    colours = dict.fromkeys([*QUEUE.states, "Parked"], 1)
+    with pytest.raises(DefinitionError, match=r"^queue: colours has unknown Parked$"):
+        QUEUE.total("colours", colours)  # type: ignore[arg-type]
