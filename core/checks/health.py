@@ -1,17 +1,18 @@
-"""Whether the scheduler's books agree with one another: the eleven checks of YuniKorn (2.12).
+"""Health: eleven checks of whether the scheduler's accounts agree with each other, as YuniKorn has them
+(2.12).
 
-Every check is made anew from the live model, none of the running totals that it compares is used on
-both sides. What is legal is not reported: a real allocation that waits for a placeholder elsewhere
-stands on its node and in no queue (X18). A node whose capacity was lowered below its use (V2) is
-reported, as in YuniKorn, for somebody should look at it.
+Each check computes both sides that it compares anew from the live entities. Legal states pass: a real
+allocation that waits for a placeholder on another node is counted on its node and in no queue (X18). A
+node whose capacity was lowered below its use (V2) fails, as in YuniKorn, because an operator should
+look at it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
-from quadriga.core.checks.failures import FailureLog
+from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
 from quadriga.core.model.resources import Book, Vector, add, subtract
 from quadriga.fsm import allocation as allocation_life
@@ -19,21 +20,31 @@ from quadriga.fsm import allocation as allocation_life
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
-    from quadriga.core.views.objects import CheckObject, HealthObject
 
-__all__ = ["CHECK_EVERY", "check_health", "check_interval"]
+__all__ = ["CHECK_EVERY", "CheckObject", "HealthObject", "check_health", "check_interval"]
 
-#: ns between two checks, where nothing else is configured (2.10)
+#: ns between two rounds of checks, where nothing else is configured (2.10)
 CHECK_EVERY: Final = 30 * 1_000_000_000
 
-_ERRORS, _FAILED = "Scheduling errors", "Failed nodes"
-_NEGATIVE, _CONSISTENT = "Negative resources", "Consistency of data"
-_RESERVED = "Reservation check"
-_NODE_ORPHANS, _APP_ORPHANS = "Orphan allocation on node check", "Orphan allocation on app check"
+
+# The result of one check, and those of all; without docstrings, which the REST schema would quote.
+
+
+class CheckObject(TypedDict):
+    Name: str
+    Succeeded: bool
+    Description: str
+    DiagnosisMessage: str
+
+
+class HealthObject(TypedDict):
+    Healthy: bool
+    HealthChecks: list[CheckObject]
 
 
 def check_interval(extra: Mapping[str, str]) -> int:
-    """How often an extraConfig wants the checks, in ns; 0: never (2.2.3, ``health.checkInterval``).
+    """The interval (ns) between two rounds of checks in an extraConfig; 0: never (2.2.3,
+    ``health.checkInterval``).
 
     A value that is no duration leaves the default.
     """
@@ -50,113 +61,54 @@ def check_health(
     now: int = 0,
     since: int | None = None,
 ) -> HealthObject:
-    """All checks, in YuniKorn's order. ``failures`` are the bugs of ours that the driver survived
-    (``SchedulerService.failure_log``); the first check fails for those that are recent at ``now``
-    (ns), or came after ``since``, the time of the check before."""
+    """Run all checks, in YuniKorn's order.
+
+    ``failures`` are the errors that the driver survived (``SchedulerService.failure_log``). The first
+    check fails for those that are recent at ``now`` (ns) or came after ``since``, the time of the
+    previous round.
+    """
     partitions = list(partitions)
     failures = failures or FailureLog()
-    errors = failures.recent(now, since)
     nodes = [node for partition in partitions for _, node in sorted(partition.nodes.items())]
-    failed = [f"{p.key}/{name}" for p in partitions for name in sorted(p.failed_nodes)]
-    checks = [
-        _check(
-            _ERRORS,
-            "Check for scheduling error entries in metrics",
-            not errors,
-            failures.diagnosis(errors),
-        ),
-        _check(
-            _FAILED,
-            "Check for failed nodes entries in metrics",
-            not failed,
-            f"nodes that could not be taken up: {_listed(failed)}",
-        ),
-        _listing(
-            _NEGATIVE,
-            "Check for negative resources in the partitions",
-            "partitions with negative resources",
-            (text for p in partitions for text in _negative_in_partition(p)),
-        ),
-        _listing(
-            _NEGATIVE,
-            "Check for negative resources in the nodes",
-            "nodes with negative resources",
-            (text for node in nodes for text in _negative_on_node(node)),
-        ),
-        _listing(
-            _CONSISTENT,
-            "Check if a partition's allocated resource <= total resource of the partition",
-            "partitions whose queues and nodes do not hold the same",
-            (text for p in partitions for text in _allocated_differs(p)),
-        ),
-        _listing(
-            _CONSISTENT,
-            "Check if total partition resource == sum of the node resources from the partition",
-            "partitions whose total is not the sum of their nodes",
-            (text for p in partitions for text in _total_differs(p)),
-        ),
-        _listing(
-            _CONSISTENT,
-            "Check if node total resource = allocated resource + occupied resource "
-            "+ available resource",
-            "nodes whose parts are not their total",
-            (text for node in nodes for text in _parts_differ(node)),
-        ),
-        _listing(
-            _CONSISTENT,
-            "Check if node capacity >= allocated resources on the node",
-            "nodes with more allocated than they have",
-            (text for node in nodes for text in _overfull(node)),
-        ),
-        _check(
-            _RESERVED,
-            "Check the reservation nr compared to the number of nodes",
-            True,
-            "; ".join(
-                f"{p.key}: {len(p.reservations)} reservations, {len(p.nodes)} nodes"
-                for p in partitions
-            )
-            or "no partitions",
-        ),
-        _listing(
-            _NODE_ORPHANS,
-            "Check if there are orphan allocations on the nodes",
-            "allocations on nodes that no application knows",
-            (text for node in nodes for text in _unknown_to_applications(node)),
-        ),
-        _listing(
-            _APP_ORPHANS,
-            "Check if there are orphan allocations on the applications",
-            "allocations of applications that no node knows",
-            (text for p in partitions for text in _unknown_to_nodes(p)),
-        ),
-    ]
+    state = _State(partitions, nodes, failures, failures.recent(now, since))
+    checks = [_run(check, state) for check in CHECKS]
     return {"Healthy": all(each["Succeeded"] for each in checks), "HealthChecks": checks}
-
-
-def _check(name: str, description: str, succeeded: bool, diagnosis: str) -> CheckObject:
-    return {
-        "Name": name,
-        "Succeeded": succeeded,
-        "Description": description,
-        "DiagnosisMessage": diagnosis,
-    }
-
-
-def _listing(name: str, description: str, about: str, found: Iterable[str]) -> CheckObject:
-    """A check that succeeds when nothing is found."""
-    offenders = list(found)
-    return _check(name, description, not offenders, f"{about}: {_listed(offenders)}")
-
-
-def _listed(texts: list[str]) -> str:
-    return "; ".join(texts) or "none"
 
 
 # -- the checks ------------------------------------------------------------------------------------
 
 
+class _State(NamedTuple):
+    """What the checks look at; ``errors`` are the recent ones of the failure log."""
+
+    partitions: list[Partition]
+    nodes: list[Node]
+    failures: FailureLog
+    errors: list[Failure]
+
+
+def _scheduling_errors(state: _State) -> tuple[bool, str]:
+    """Has an error occurred in the scheduler recently?"""
+    return not state.errors, state.failures.diagnosis(state.errors)
+
+
+def _failed_nodes(state: _State) -> tuple[bool, str]:
+    """Is a node missing because its allocations could not be recovered?"""
+    failed = [f"{p.key}/{name}" for p in state.partitions for name in sorted(p.failed_nodes)]
+    return not failed, f"nodes that could not be taken up: {_listed(failed)}"
+
+
+def _reservations(state: _State) -> tuple[bool, str]:
+    """How many nodes are reserved? Any number is fine."""
+    counts = [
+        f"{p.key}: {len(p.reservations)} reservations, {len(p.nodes)} nodes"
+        for p in state.partitions
+    ]
+    return True, "; ".join(counts) or "no partitions"
+
+
 def _negative_in_partition(partition: Partition) -> Iterator[str]:
+    """Is what a partition has, or has allocated, negative for some type?"""
     registry = partition.registry
     for what, book in (("allocated", partition.root.allocated), ("total", partition.capacity)):
         if any(value < 0 for value in book):
@@ -164,6 +116,7 @@ def _negative_in_partition(partition: Partition) -> Iterator[str]:
 
 
 def _negative_on_node(node: Node) -> Iterator[str]:
+    """Is some quantity of a node negative?"""
     parts = (
         ("capacity", node.total),
         ("allocated", node.allocated),
@@ -176,7 +129,7 @@ def _negative_on_node(node: Node) -> Iterator[str]:
 
 
 def _allocated_differs(partition: Partition) -> Iterator[str]:
-    """What the root queue holds, and with it the replacements under way, is what is on the nodes."""
+    """Do the root queue, together with the replacements in flight, and the nodes hold different amounts?"""
     planned = _sum(
         partition,
         (
@@ -186,7 +139,7 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
             if allocation.state == allocation_life.PLANNED
         ),
     )
-    for allocation in partition.stranded:  # the quota has it, and no node yet
+    for allocation in partition.stranded:  # charged to the quota, on no node yet
         subtract(planned, allocation.vector)
     held = list(planned)
     add(held, partition.root.allocated)
@@ -200,6 +153,7 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
 
 
 def _total_differs(partition: Partition) -> Iterator[str]:
+    """Is the capacity of a partition other than the sum of its nodes?"""
     nodes = _sum(partition, (node.total for node in partition.nodes.values()))
     if nodes != partition.capacity:
         text = partition.registry.text
@@ -207,6 +161,7 @@ def _total_differs(partition: Partition) -> Iterator[str]:
 
 
 def _parts_differ(node: Node) -> Iterator[str]:
+    """Is a node's capacity other than the sum of what is allocated, occupied and available?"""
     partition = node.partition
     parts = _sum(partition, (node.allocated, node.occupied, node.available))
     text = partition.registry.text
@@ -221,12 +176,14 @@ def _parts_differ(node: Node) -> Iterator[str]:
 
 
 def _overfull(node: Node) -> Iterator[str]:
+    """Is more allocated on a node than its capacity?"""
     if any(used > whole for used, whole in zip(node.allocated, node.total, strict=True)):
         text = node.partition.registry.text
         yield f"{_name(node)} has {text(node.total)}, allocated is {text(node.allocated)}"
 
 
 def _unknown_to_applications(node: Node) -> Iterator[str]:
+    """Does a node have an allocation that its application does not have?"""
     for allocation in node.allocations:
         ask = allocation.ask
         app = ask.app
@@ -240,6 +197,7 @@ def _unknown_to_applications(node: Node) -> Iterator[str]:
 
 
 def _unknown_to_nodes(partition: Partition) -> Iterator[str]:
+    """Does an application have an allocation that its node does not have?"""
     for _, app in sorted(partition.applications.items()):
         for allocation in (*app.allocations.values(), *app.placeholders.values()):
             node = allocation.node
@@ -257,3 +215,85 @@ def _sum(partition: Partition, vectors: Iterable[Vector | Book]) -> Book:
 
 def _name(node: Node) -> str:
     return f"{node.partition.key}/{node.node_id}"
+
+
+def _listed(texts: list[str]) -> str:
+    return "; ".join(texts) or "none"
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+class Check(NamedTuple):
+    """One check. ``result`` gives whether it succeeded, and what it saw, in words."""
+
+    name: str
+    description: str
+    result: Callable[[_State], tuple[bool, str]]
+
+
+def _in_partitions(
+    about: str, find: Callable[[Partition], Iterable[str]]
+) -> Callable[[_State], tuple[bool, str]]:
+    """A check that succeeds if it finds nothing in any partition."""
+
+    def result(state: _State) -> tuple[bool, str]:
+        found = [text for partition in state.partitions for text in find(partition)]
+        return not found, f"{about}: {_listed(found)}"
+
+    return result
+
+
+def _on_nodes(
+    about: str, find: Callable[[Node], Iterable[str]]
+) -> Callable[[_State], tuple[bool, str]]:
+    """A check that succeeds if it finds nothing on any node."""
+
+    def result(state: _State) -> tuple[bool, str]:
+        found = [text for node in state.nodes for text in find(node)]
+        return not found, f"{about}: {_listed(found)}"
+
+    return result
+
+
+# fmt: off
+#: names and descriptions are YuniKorn's; what a check asks is said by its function
+CHECKS: Final = (
+    Check("Scheduling errors", "Check for scheduling error entries in metrics",
+          _scheduling_errors),
+    Check("Failed nodes", "Check for failed nodes entries in metrics",
+          _failed_nodes),
+    Check("Negative resources", "Check for negative resources in the partitions",
+          _in_partitions("partitions with negative resources", _negative_in_partition)),
+    Check("Negative resources", "Check for negative resources in the nodes",
+          _on_nodes("nodes with negative resources", _negative_on_node)),
+    Check("Consistency of data",
+          "Check if a partition's allocated resource <= total resource of the partition",
+          _in_partitions("partitions whose queues and nodes do not hold the same", _allocated_differs)),
+    Check("Consistency of data",
+          "Check if total partition resource == sum of the node resources from the partition",
+          _in_partitions("partitions whose total is not the sum of their nodes", _total_differs)),
+    Check("Consistency of data",
+          "Check if node total resource = allocated resource + occupied resource + available resource",
+          _on_nodes("nodes whose parts are not their total", _parts_differ)),
+    Check("Consistency of data", "Check if node capacity >= allocated resources on the node",
+          _on_nodes("nodes with more allocated than they have", _overfull)),
+    Check("Reservation check", "Check the reservation nr compared to the number of nodes",
+          _reservations),
+    Check("Orphan allocation on node check", "Check if there are orphan allocations on the nodes",
+          _on_nodes("allocations on nodes that no application knows", _unknown_to_applications)),
+    Check("Orphan allocation on app check",
+          "Check if there are orphan allocations on the applications",
+          _in_partitions("allocations of applications that no node knows", _unknown_to_nodes)),
+)
+# fmt: on
+
+
+def _run(check: Check, state: _State) -> CheckObject:
+    succeeded, diagnosis = check.result(state)
+    return {
+        "Name": check.name,
+        "Succeeded": succeeded,
+        "Description": check.description,
+        "DiagnosisMessage": diagnosis,
+    }

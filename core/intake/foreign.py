@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["is_foreign", "leave_with", "occupy", "problem_of", "release", "take_up"]
+__all__ = ["is_foreign", "occupy", "problem_of", "release", "take_up"]
 
 #: how the release of a foreign allocation is answered
 _TEXT = "foreign allocation remove as per RM request"
@@ -94,12 +94,6 @@ def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> 
     _change(known.node, known.vector, ())
     if message.terminationType not in BY_SCHEDULER:  # others only confirm, and are not answered
         kernel.outbox.released_foreign(known, TerminationType.STOPPED_BY_RM, _TEXT)
-
-
-def leave_with(node: Node) -> None:
-    """The node is gone, and so is what others ran there."""
-    for key in node.foreign:
-        del node.partition.foreign[key]
 
 
 def occupy(node: Node, anonymous: Vector) -> None:

@@ -6,26 +6,21 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.events import producers
 from quadriga.core.intake import foreign, recovery
-from quadriga.core.intake.releases import tell_released
 from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import queue_tree, replacement, reservation
-from quadriga.core.scheduling.ending import Removed, end_allocation
 from quadriga.fsm import NODE
-from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import node as life
 from quadriga.fsm import queue as queue_life
-from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource, TerminationType
+from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource
 from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["create", "empty_node", "trigger", "update"]
+__all__ = ["create", "trigger", "update"]
 
 
 # -- actions ---------------------------------------------------------------------------------------
@@ -118,48 +113,3 @@ def _quantities(
         if quantity.value < 0:
             raise Refused(f"node {info.nodeID}: {field}[{name}] is negative ({quantity.value})")
     return partition.registry.read(resource)
-
-
-# -- removal ---------------------------------------------------------------------------------------
-
-
-def empty_node(kernel: Kernel, node: Node) -> None:
-    """The node is gone with all that ran on it (M7, 2.11).
-
-    A replacement that only loses the placeholder's node is complete; one that loses the node chosen
-    for the real allocation is planned anew.
-    """
-    partition = node.partition
-    rm = partition.rm
-    released: list[Allocation] = []
-    confirmed: list[Allocation] = []
-    removed = Removed()
-    unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
-    while node.reservation is not None:
-        reservation.cancel(partition, node.reservation)
-    for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
-        if allocation not in node.allocations:
-            continue
-        if allocation.state == allocation_life.PLANNED:
-            replacement.unplan(kernel, allocation, again=True)
-            continue
-        released.append(allocation)
-        if allocation.partner is not None and allocation.partner.node is not node:
-            confirmed.append(allocation)
-            continue
-        end_allocation(kernel, allocation, allocation_life.COMPLETE, unknown)
-        removed.allocation(allocation)
-    tell_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
-    for placeholder in confirmed:
-        partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
-        replacement.confirm_replacement(kernel, placeholder)
-        removed.allocation(placeholder)
-    kernel.tally.nodes_removed += 1
-    foreign.leave_with(node)
-    del partition.nodes[node.node_id]
-    partition.node_index.remove(node)
-    partition.capacity_changed(tuple(node.total), ())
-    if rm.events is not None:
-        producers.node_removed(rm.events, node)
-    removed.settle(kernel)
-    queue_tree.remove_partition_if_drained(kernel, partition)

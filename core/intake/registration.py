@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.config import (
     DEFAULT_CONFIGURATION,
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = [
-    "drop_state",
     "read_configuration",
     "register",
     "update_configuration",
@@ -158,26 +157,6 @@ def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
     rm.pause_timeout = parse_duration(pause) if pause else None
     rm.resend = parse_duration(resend) if resend else None
     rm.reservations = extra.get("scheduler.disableReservation", "false").lower() != "true"
-
-
-def is_dropped(entity: Any) -> bool:
-    """Whether it belongs to a partition that nobody has any more."""
-    entity = getattr(entity, "ask", entity)  # of an allocation
-    entity = getattr(entity, "app", entity)  # of an ask
-    partition = getattr(entity, "partition", entity)
-    return isinstance(partition, Partition) and partition.dropped
-
-
-def drop_state(kernel: Kernel, rm: ResourceManager) -> None:
-    """Forget everything of the resource manager (I6, I7). It reports its state again or is gone."""
-    for partition in rm.partitions.values():
-        partition.dropped = True
-    rm.partitions = {}
-    rm.serials = {}
-    rm.forget_ended()
-    kernel.timers.clear_out(is_dropped)
-    rm.configuration = ""
-    kernel.events.forget(rm)
 
 
 # -- configuration ---------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from quadriga.core.intake import foreign
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.core.scheduling import replacement
-from quadriga.core.scheduling.ending import Removed, drop_ask, end_allocation
+from quadriga.core.scheduling.ending import Removed, drop_ask, end_allocation, report_released
 from quadriga.fsm import allocation as life
-from quadriga.si import AllocationRelease, RequestError, TerminationType
+from quadriga.si import AllocationRelease, RequestError
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -19,13 +19,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["check_releases", "release_allocations", "tell_released"]
+__all__ = ["check_releases", "release_allocations"]
 
-#: looked up once: the enumeration's attributes are slow
-_STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
-
-_TEXT = "allocation remove as per RM request"
-_ASK_TEXT = "ask released as per RM request"
+_TEXT: Final = "allocation remove as per RM request"
 
 
 def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -> None:
@@ -94,30 +90,12 @@ def release_allocations(
             else:
                 end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)
             removed.allocation(allocation)
-    tell_released(kernel, rm, stopped, _TEXT, removed, taken_back)
+    report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
         if placeholder.state == life.RELEASING:
             replacement.confirm_replacement(kernel, placeholder)
             removed.allocation(placeholder)
     removed.settle(kernel)
-
-
-def tell_released(
-    kernel: Kernel,
-    rm: ResourceManager,
-    allocations: list[Allocation],
-    text: str,
-    removed: Removed,
-    asks: Iterable[Ask] = (),
-) -> None:
-    """Say that allocations are released, after ``asks`` that their keys have taken back, and let their
-    applications go on: which comes first is the resource manager's choice (X8)."""
-    if not rm.design_order:
-        removed.settle(kernel)
-    for ask in asks:
-        kernel.outbox.released_by_key(ask, _STOPPED_BY_RM, _ASK_TEXT)
-    for allocation in allocations:
-        kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
 
 
 def _application(rm: ResourceManager, release: AllocationRelease) -> Application | None:

@@ -7,8 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events import producers
-from quadriga.core.intake import registration
-from quadriga.core.intake.nodes import empty_node
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
@@ -19,6 +17,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.scheduling import ending, gang, limits, queue_tree
 from quadriga.core.scheduling.ending import drop_ask
+from quadriga.core.scheduling.node_removal import empty_node
 from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import Effect
 from quadriga.fsm import allocation as allocation_life
@@ -196,7 +195,23 @@ def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
 
 
 def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> None:
-    registration.drop_state(kernel, rm)
+    """Forget everything of the resource manager (I6, I7): it has left, or reports its state again."""
+    for partition in rm.partitions.values():
+        partition.dropped = True
+    rm.partitions = {}
+    rm.serials = {}
+    rm.forget_ended()
+    kernel.timers.clear_out(_is_dropped)
+    rm.configuration = ""
+    kernel.events.forget(rm)
+
+
+def _is_dropped(entity: Any) -> bool:
+    """Whether the entity belongs to a dropped partition."""
+    entity = getattr(entity, "ask", entity)  # of an allocation
+    entity = getattr(entity, "app", entity)  # of an ask
+    partition = getattr(entity, "partition", entity)
+    return isinstance(partition, Partition) and partition.dropped
 
 
 # fmt: off

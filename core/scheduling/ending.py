@@ -20,9 +20,12 @@ from quadriga.fsm import ask as ask_life
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = [
     "Removed",
@@ -32,8 +35,15 @@ __all__ = [
     "forget",
     "hand_over",
     "remove_application",
+    "report_released",
     "turn_away",
 ]
+
+
+#: looked up once: attributes of the enumeration are slow
+_STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
+
+_ASK_TEXT: Final = "ask released as per RM request"
 
 
 def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
@@ -122,6 +132,27 @@ class Removed:
         for app, mattered in apps.items():
             after_removal(kernel, app, mattered)
         kernel.settle()
+
+
+def report_released(
+    kernel: Kernel,
+    rm: ResourceManager,
+    allocations: list[Allocation],
+    text: str,
+    removed: Removed,
+    asks: Iterable[Ask] = (),
+) -> None:
+    """Report the release of allocations, and before it that of ``asks`` which their keys named.
+
+    A resource manager with another message order than the design's hears of the applications first
+    (X8): they are settled before the report.
+    """
+    if not rm.design_order:
+        removed.settle(kernel)
+    for ask in asks:
+        kernel.outbox.released_by_key(ask, _STOPPED_BY_RM, _ASK_TEXT)
+    for allocation in allocations:
+        kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
 
 
 def _serve_on(kernel: Kernel, app: Application, mattered: bool) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from quadriga.core.checks.health import CheckObject, HealthObject
+
 __all__ = [
     "AllocationObject",
     "ApplicationObject",
@@ -349,19 +351,7 @@ class PlacementObject(TypedDict):
     rules: list[RuleObject]
 
 
-# -- health, history -------------------------------------------------------------------------------
-
-
-class CheckObject(TypedDict):
-    Name: str
-    Succeeded: bool
-    Description: str
-    DiagnosisMessage: str
-
-
-class HealthObject(TypedDict):
-    Healthy: bool
-    HealthChecks: list[CheckObject]
+# -- history ------------------------------------------------------------------------------------------
 
 
 class ApplicationSample(TypedDict):

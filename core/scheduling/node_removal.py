@@ -1,0 +1,61 @@
+"""A node leaves the cluster with everything that runs on it (M7, 2.11)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.events import producers
+from quadriga.core.scheduling import queue_tree, replacement, reservation
+from quadriga.core.scheduling.ending import Removed, end_allocation, report_released
+from quadriga.fsm import allocation as allocation_life
+from quadriga.si import TerminationType
+
+if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.node import Node
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["empty_node"]
+
+
+def empty_node(kernel: Kernel, node: Node) -> None:
+    """End everything that runs on the node, and forget the node.
+
+    A replacement of which only the placeholder was on the node is complete; one whose real allocation
+    was planned there is planned again.
+    """
+    partition = node.partition
+    rm = partition.rm
+    released: list[Allocation] = []
+    confirmed: list[Allocation] = []
+    removed = Removed()
+    unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
+    while node.reservation is not None:
+        reservation.cancel(partition, node.reservation)
+    for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
+        if allocation not in node.allocations:
+            continue
+        if allocation.state == allocation_life.PLANNED:
+            replacement.unplan(kernel, allocation, again=True)
+            continue
+        released.append(allocation)
+        if allocation.partner is not None and allocation.partner.node is not node:
+            confirmed.append(allocation)
+            continue
+        end_allocation(kernel, allocation, allocation_life.COMPLETE, unknown)
+        removed.allocation(allocation)
+    report_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
+    for placeholder in confirmed:
+        partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
+        replacement.confirm_replacement(kernel, placeholder)
+        removed.allocation(placeholder)
+    kernel.tally.nodes_removed += 1
+    for key in node.foreign:
+        del partition.foreign[key]
+    del partition.nodes[node.node_id]
+    partition.node_index.remove(node)
+    partition.capacity_changed(tuple(node.total), ())
+    if rm.events is not None:
+        producers.node_removed(rm.events, node)
+    removed.settle(kernel)
+    queue_tree.remove_partition_if_drained(kernel, partition)
