@@ -1,4 +1,4 @@
-// The frame around every page: which one it is, its data every two seconds, pause, errors.
+// The frame around every page: it chooses the page, reads its data every two seconds, and shows errors.
 
 import { h, show } from "./dom.js";
 import { setClock, stopClock } from "./units.js";
@@ -11,25 +11,27 @@ import { node, nodes } from "./page-nodes.js";
 import { queue } from "./page-queue.js";
 
 const PAGES = { "": cluster, queue, applications, application, nodes, node, lifecycles, people, configuration, events };
-const BELONGS = { queue: "./", application: "applications", node: "nodes" };
-const PERIOD = 2000;
-const PATIENCE = 15000;
+// the list that a page of one object belongs to
+const PARENT = { queue: "./", application: "applications", node: "nodes" };
+const PERIOD = 2000; // milliseconds between two reads
+const PATIENCE = 15000; // milliseconds until a read without an answer fails
 
 const byId = (id) => document.getElementById(id);
 const content = byId("content");
 const path = location.pathname.split("/").pop();
 const page = PAGES[path] || cluster;
-const known = new Map(); // address of data: what came last
+const known = new Map(); // the latest data and its tag, by address
 let paused = false;
 let timer = 0;
 let round = 0;
-let misses = 0; // rounds in a row in which what the page is about was not there
-let over = false; // it has stopped asking, until somebody wants it to
-const ENOUGH = 3;
+let misses = 0; // rounds in a row in which the object of the page was not found
+let stopped = false; // the page does not read until the user asks for it
+const MISSES_TO_STOP = 3;
+const MOST_KNOWN = 40; // addresses in `known`
 
 const params = () => Object.fromEntries(new URLSearchParams(location.search));
 
-/** Ask for something else: the address says what is shown, so that it can be kept and sent. */
+/** Change the parameters. They are in the address of the page, so the user can keep and send it. */
 function set(changes) {
   const query = new URLSearchParams(location.search);
   for (const [name, value] of Object.entries(changes)) {
@@ -37,12 +39,12 @@ function set(changes) {
     else query.set(name, value);
   }
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
-  ask();
+  restart();
 }
 
-/** Begin anew, also after the page has stopped asking. */
-function ask() {
-  over = false;
+/** Read now, and go on reading if the page had stopped. */
+function restart() {
+  stopped = false;
   misses = 0;
   byId("pause").disabled = false;
   refresh();
@@ -66,13 +68,13 @@ async function read(name, asked) {
   if (answer.ok && last && tag && last.tag === tag) return last.data;
   const data = await answer.json();
   if (!answer.ok) throw Object.assign(new Error(data.error || data.message || answer.statusText), { status: answer.status, token });
-  if (known.size > 40) known.clear();
+  if (known.size > MOST_KNOWN) known.clear();
   known.set(address, { tag, data });
   return data;
 }
 
-/** What is optional may be gone by now, such as an ask that was allocated: then `otherwise` is asked. */
-async function one(name, asked) {
+/** Read the optional object, such as an ask. If it is gone, for example allocated, read `otherwise`. */
+async function readOptional(name, asked) {
   if (!asked.optional) return read(name, asked);
   for (const each of [asked.optional, asked.otherwise]) {
     try {
@@ -92,24 +94,24 @@ async function refresh() {
     const names = Object.keys(asked);
     const [first, ...rest] = await Promise.allSettled([
       page.alone ? null : read("overview", { partition: params().partition }),
-      ...names.map((name) => one(page.reads?.[name] || name, asked[name])),
+      ...names.map((name) => readOptional(page.reads?.[name] || name, asked[name])),
     ]);
     if (mine !== round) return;
     if (first.status === "rejected") throw first.reason;
     const overview = first.value;
-    // before a resource manager has registered nothing is there, and everything may come
+    // before a resource manager registers there is no data, and that is not an error
     const empty = overview && overview.partitions.length === 0;
     const wrong = rest.find((each) => each.status === "rejected");
     if (wrong && !empty) throw Object.assign(wrong.reason, { missing: wrong.reason.status === 404 });
     const found = rest.map((each) => each.value);
     misses = 0;
-    last = { overview, ...Object.fromEntries(names.map((name, place) => [name, found[place]])) };
+    last = { overview, ...Object.fromEntries(names.map((name, index) => [name, found[index]])) };
     byId("banner").hidden = true;
     status("live");
     partitions(overview);
-    const fresh = content.getAttribute("aria-busy") === "true";
+    const firstDraw = content.getAttribute("aria-busy") === "true";
     draw();
-    if (fresh) bringIntoSight();
+    if (firstDraw) scrollToCurrentState();
   } catch (error) {
     if (mine !== round) return;
     failed(error);
@@ -118,8 +120,8 @@ async function refresh() {
   schedule();
 }
 
-/** Of a picture that is wider than the window, the state that the entity is in. */
-function bringIntoSight() {
+/** Scroll a picture that is wider than the window to the current state. */
+function scrollToCurrentState() {
   for (const state of content.querySelectorAll(".picture .here")) {
     const frame = state.closest(".picture");
     const [box, around] = [state.getBoundingClientRect(), frame.getBoundingClientRect()];
@@ -127,12 +129,11 @@ function bringIntoSight() {
   }
 }
 
-let last = null;
-
+let last = null; // the data that the page shows
 function draw() {
   if (!last) return;
   if (last.overview && last.overview.partitions.length === 0 && !page.alone) {
-    show(content, h("p", { class: "empty" }, "No resource manager has registered yet. As soon as one does, its cluster is shown here."));
+    show(content, h("p", { class: "empty" }, "No resource manager has registered yet. Its cluster appears here as soon as one registers."));
     return;
   }
   show(content, page.draw(last, context));
@@ -143,37 +144,37 @@ function failed(error) {
   const banner = byId("banner");
   if (error.status === 401) {
     stop("no access");
-    sessionStorage.removeItem("token"); // a wrong one would only be sent again
+    sessionStorage.removeItem("token"); // a wrong token must not be sent again
     banner.hidden = false;
     show(banner, tokenForm(Boolean(error.token)));
-    if (!last) show(content, h("p", { class: "empty" }, "Nothing is shown without a token."));
+    if (!last) show(content, h("p", { class: "empty" }, "The page needs a token to show data."));
     byId("token").focus();
     return;
   }
   if (error.status === 404 || error.status === 400) {
     misses += 1;
-    if (error.status === 400 || (error.missing && misses >= ENOUGH)) stop("stopped");
+    if (error.status === 400 || (error.missing && misses >= MISSES_TO_STOP)) stop("stopped");
     else status("live");
     banner.hidden = true;
     const gone = last !== null || content.querySelector(".gone.was");
     last = null;
     show(content, h("div", { class: `empty gone ${gone ? "was" : ""}` }, h("h1", {}, page.title(params())), h("p", {}, `${error.message}.`),
-      h("p", {}, error.status === 400 ? "The address asks for what there cannot be."
+      h("p", {}, error.status === 400 ? "The address has a parameter that is not valid."
         : gone ? "It was here until now: it has ended, and the scheduler has forgotten it."
-          : "It may have ended and been forgotten, or the address is wrong."),
-      over ? h("p", {}, "This page does not ask for it any more. ", h("button", { type: "button", onclick: ask }, "Ask again")) : null,
-      h("p", {}, h("a", { href: BELONGS[path] || "./" }, "Back"))));
+          : "It may have ended, and the scheduler may have forgotten it, or the address is wrong."),
+      stopped ? h("p", {}, "The page has stopped asking for it. ", h("button", { type: "button", onclick: restart }, "Ask again")) : null,
+      h("p", {}, h("a", { href: PARENT[path] || "./" }, "Back"))));
     return;
   }
-  const text = error.status ? `The scheduler cannot answer: ${error.message}.` : "The scheduler is away: no answer.";
+  const text = error.status ? `The scheduler cannot answer: ${error.message}.` : "The scheduler is away: it does not answer.";
   status("away");
-  show(banner, [h("strong", {}, text), last ? " What is shown is the last that it said. Trying again every few seconds." : " Trying again every few seconds."]);
+  show(banner, [h("strong", {}, text), last ? " The page shows the latest known data and tries again every few seconds." : " The page tries again every few seconds."]);
   banner.hidden = false;
 }
 
-/** Nothing is asked for until somebody wants it (`ask`). */
+/** Stop reading until the user asks for it (`restart`). */
 function stop(text) {
-  over = true;
+  stopped = true;
   clearTimeout(timer);
   byId("pause").disabled = true;
   status(text);
@@ -184,17 +185,17 @@ function tokenForm(wrong) {
     event.preventDefault();
     sessionStorage.setItem("token", byId("token").value.trim());
     byId("token").value = "";
-    ask();
+    restart();
   } }, wrong ? h("strong", { id: "wrong" }, "This token is wrong.") : null,
-  h("label", { for: "token" }, "This scheduler shows its data to those with a token only. It is kept until the browser tab is closed."),
+  h("label", { for: "token" }, "This scheduler shows its data to users with a token only. The browser keeps the token until you close this tab."),
   h("input", { id: "token", type: "password", autocomplete: "off", required: true, "aria-describedby": wrong ? "wrong" : null, "aria-invalid": wrong ? "true" : null }), h("button", {}, "Show"));
 }
 
 function status(text) {
-  const place = byId("status");
-  place.className = `status ${text.replace(" ", "-")}`;
-  const said = paused && text === "live" ? "paused" : text;
-  if (place.textContent !== said) place.textContent = said;
+  const element = byId("status");
+  element.className = `status ${text.replace(" ", "-")}`;
+  const shown = paused && text === "live" ? "paused" : text;
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 function partitions(overview) {
@@ -210,7 +211,7 @@ function partitions(overview) {
 
 function schedule() {
   clearTimeout(timer);
-  if (!paused && !over && !document.hidden) timer = setTimeout(refresh, PERIOD);
+  if (!paused && !stopped && !document.hidden) timer = setTimeout(refresh, PERIOD);
 }
 
 function pause(wanted) {
@@ -227,9 +228,9 @@ byId("pause").addEventListener("click", () => pause(!paused));
 byId("partition").addEventListener("change", (event) => {
   location.assign(`./?${new URLSearchParams({ partition: event.target.value })}`);
 });
-document.addEventListener("visibilitychange", () => (document.hidden || paused || over ? clearTimeout(timer) : refresh()));
-window.addEventListener("popstate", ask);
-const here = BELONGS[path] || path || "./";
+document.addEventListener("visibilitychange", () => (document.hidden || paused || stopped ? clearTimeout(timer) : refresh()));
+window.addEventListener("popstate", restart);
+const here = PARENT[path] || path || "./";
 for (const link of document.querySelectorAll("nav a")) {
   const name = link.getAttribute("href");
   if (name === here) link.setAttribute("aria-current", "page");

@@ -1,11 +1,12 @@
-// Elements without HTML: everything that is inserted is a text, whatever it looks like.
+// Elements made without HTML: every inserted value is text, so it can never become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const DRAWN = new Set(["svg", "g", "path", "rect", "text", "tspan", "polygon", "title", "circle"]);
 
-/** An element. `props` are attributes; functions become listeners, `style` is a map of properties,
- * `key` tells an element from its siblings from one time to the next. One with a `version` is made of
- * what `made` gives, and only where the one that is shown is of another version. */
+/** A new element. `props` are attributes; functions become listeners, and `style` is a map of properties.
+ * `key` identifies the element among its siblings in later calls of `show`. The children of an element with
+ * a `version` come from the function `made`, which runs only if the element on the page has another
+ * version. */
 export function h(tag, props, ...children) {
   const element = DRAWN.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   element.listens = {};
@@ -29,26 +30,26 @@ function append(element, children) {
   }
 }
 
-/** Make the children of `place` what `fresh` are, and touch nothing that stays as it is: focus,
- * selection, scroll positions and opened details survive. */
-export function show(place, fresh) {
+/** Replace the children of `parent` by `fresh`. Children that have not changed stay the same elements, so
+ * that focus, selection, scroll positions and open details are kept. */
+export function show(parent, fresh) {
   const holder = document.createDocumentFragment();
   append(holder, [fresh]);
-  children(place, holder);
+  updateChildren(parent, holder);
 }
 
-function alike(old, fresh) {
+function sameElement(old, fresh) {
   return old.nodeType === fresh.nodeType && old.nodeName === fresh.nodeName && old.key === fresh.key;
 }
 
-function children(old, fresh) {
+function updateChildren(old, fresh) {
   const keyed = new Map();
   for (const child of old.childNodes) if (child.key !== undefined) keyed.set(child.key, child);
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
     let found = wanted.key !== undefined ? keyed.get(wanted.key) : undefined;
-    if (found === undefined && at !== null && wanted.key === undefined && alike(at, wanted)) found = at;
-    const known = found !== undefined && alike(found, wanted);
+    if (found === undefined && at !== null && wanted.key === undefined && sameElement(at, wanted)) found = at;
+    const known = found !== undefined && sameElement(found, wanted);
     const current = known && wanted.version !== undefined && found.version === wanted.version;
     if (!known) {
       make(wanted);
@@ -59,7 +60,7 @@ function children(old, fresh) {
     else old.insertBefore(found, at);
     if (current) continue;
     if (wanted.made) append(wanted, [wanted.made()]);
-    same(found, wanted);
+    update(found, wanted);
   }
   while (at !== null) {
     const next = at.nextSibling;
@@ -68,13 +69,14 @@ function children(old, fresh) {
   }
 }
 
-/** Whatever is not there yet in a new part of the page. */
+/** Make the children of a new element that have not been made yet. */
 function make(fresh) {
   if (fresh.made) append(fresh, [fresh.made()]);
   for (const child of fresh.childNodes) make(child);
 }
 
-function same(old, fresh) {
+/** Change an element on the page to the attributes, listeners and children of a new one. */
+function update(old, fresh) {
   if (old.nodeType !== Node.ELEMENT_NODE) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
@@ -92,5 +94,5 @@ function same(old, fresh) {
   Object.assign(old, fresh.listens);
   old.listens = fresh.listens;
   old.version = fresh.version;
-  children(old, fresh);
+  updateChildren(old, fresh);
 }

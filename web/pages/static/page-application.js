@@ -1,4 +1,4 @@
-// One application: where it is in its life, why it waits, what happened, what it asks for and holds.
+// One application: its lifecycle, why it is pending, its asks, its allocations and its story.
 
 import { h } from "./dom.js";
 import { bar, at, bars, chip, empty, facts, gang, occasion, panel, preempted, since, sortable, stateName, table, to } from "./parts.js";
@@ -20,7 +20,7 @@ export const application = {
     return [
       h("h1", {}, row.id, " ", chip(row.state), preempted(row)),
       h("div", { class: "columns two" },
-        panel("What it is", {}, facts([
+        panel("Details", {}, facts([
           ["Queue", row.queue ? to("queue", { path: row.queue }, row.queue) : ""],
           ["Placed by", app.placedBy ? `${app.placedBy}${app.queueAsked ? `, asked for ${app.queueAsked}` : ""}` : ""],
           ["User", row.user], ["Groups", app.groups.join(", ")],
@@ -29,8 +29,8 @@ export const application = {
           ["Ended", row.finished ? at(row.finished) : ""],
           ["Priority", row.priority], ["In its state for", since(row.since)], ["Reason", row.reason ? plain(row.reason) : ""],
           ["Holds", amounts(row.allocated)], ["Asks for", amounts(row.pending)],
-          ["Allocations over", app.released ? number(app.released) : ""], ["Preempted", takenAway(row)],
-          ["Left alone until", app.backoffUntil > now() * 1e6 ? at(app.backoffUntil) : ""],
+          ["Allocations ended", app.released ? number(app.released) : ""], ["Preempted", preemption(row)],
+          ["Skipped until", app.backoffUntil > now() * 1e6 ? at(app.backoffUntil) : ""],
         ])),
         app.style ? gangPart(app) : limitsPart(app)),
       life(app, pictures.application),
@@ -41,19 +41,19 @@ export const application = {
       happened(story),
       panel("Events", { aside: to("events", { about: row.id }, "all") }, events.rows.length
         ? table("Events", [["When", "num"], ["What", "line"], ["Reference"], ["Text", "words"]], events.rows.map((each) => ({ key: each.id, cells: [at(each.time), occasion(each), each.object === row.id ? each.reference : each.object, plain(each.text)] })))
-        : empty(events.tracking ? `None among the latest ${number(events.lookedAt)} of everybody.` : "Events are switched off.")),
+        : empty(events.tracking ? `None among the latest ${number(events.lookedAt)} event records.` : "Events are switched off.")),
       Object.keys(app.tags).length ? panel("Tags", {}, facts(Object.entries(app.tags))) : null,
     ];
   },
 };
 
-function takenAway(row) {
-  const parts = [row.preempted ? `${number(row.preempted)} taken to make room for others` : "", row.preempting ? `${number(row.preempting)} asked back for it` : ""];
+function preemption(row) {
+  const parts = [row.preempted ? `${number(row.preempted)} to make room for other asks` : "", row.preempting ? `${number(row.preempting)} in progress` : ""];
   return parts.filter(Boolean).join(", ");
 }
 
 const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("complete", "good") : chip("incomplete", "wait") },
-  facts([["Style", app.style], ["Needs in all", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
+  facts([["Style", app.style], ["Needs in total", amounts(app.placeholderAsk)], ["Placeholder timeout", app.placeholderTimeout ? duration(app.placeholderTimeout) : "none"]]),
   app.taskGroups.length ? h("ul", { class: "groups" }, app.taskGroups.map((group) => h("li", { key: group.name },
     h("div", {}, h("b", {}, group.name), h("small", {}, ` ${number(group.count)} × ${amounts(group.resource)}`)), gang(group, true))))
     : empty("No placeholder has been asked for yet."),
@@ -62,29 +62,29 @@ const gangPart = (app) => panel("Gang", { aside: app.row.gang.whole ? chip("comp
 const limitsPart = (app) => panel("Limits", {}, app.limits.length ? app.limits.map((limit) => h("div", { key: `${limit.kind} ${limit.queue}` },
   h("p", {}, `${limit.kind} ${limit.name} in `, to("queue", { path: limit.queue }, limit.queue), limit.shared ? " (limit for all others)" : "",
     limit.maxRunning ? `: ${number(limit.running)} of ${number(limit.maxRunning)} applications` : ""),
-  bars(limit.used, limit.max))) : empty("No limit of a user or a group concerns it."));
+  bars(limit.used, limit.max))) : empty("No limit of a user or group applies to it."));
 
 function life(app, drawing) {
   const times = new Map();
   const path = [];
   const history = app.history.length && app.history[0][1] === drawing.initial ? app.history : [[app.born, drawing.initial], ...app.history];
-  history.forEach(([entered, state], place) => {
-    const until = place + 1 < history.length ? history[place + 1][0] : now() * 1e6;
+  history.forEach(([entered, state], index) => {
+    const until = index + 1 < history.length ? history[index + 1][0] : now() * 1e6;
     const past = times.get(state) || { ns: 0, visits: 0 };
     times.set(state, { ns: past.ns + Math.max(0, until - entered), visits: past.visits + 1 });
-    if (place) path.push([history[place - 1][1], state]);
+    if (index) path.push([history[index - 1][1], state]);
   });
   const here = app.row.state;
   const states = new Map([...times].map(([state, { ns, visits }]) => [state,
     { tone: state === here ? "here" : "been", note: duration(ns) + (visits > 1 ? `, ${visits} times` : "") }]));
   const edges = new Map();
-  path.forEach(([source, target], place) => {
+  path.forEach(([source, target], index) => {
     const key = `${source} ${target}`;
-    edges.set(key, { tone: "been", note: edges.has(key) ? `${edges.get(key).note}, ${place + 1}` : String(place + 1) });
+    edges.set(key, { tone: "been", note: edges.has(key) ? `${edges.get(key).note}, ${index + 1}` : String(index + 1) });
   });
-  const said = history.map(([, state]) => state).join(", then ");
-  return panel("Life", { class: "life", aside: h("span", {}, "in ", h("b", {}, stateName(here)), " for ", since(history.at(-1)[0])) },
-    picture(drawing, { states, edges, label: `States of ${app.row.id}: ${said}.` }));
+  const words = history.map(([, state]) => state).join(", then ");
+  return panel("Lifecycle", { class: "life", aside: h("span", {}, "in ", h("b", {}, stateName(here)), " for ", since(history.at(-1)[0])) },
+    picture(drawing, { states, edges, label: `States of ${app.row.id}: ${words}.` }));
 }
 
 function why(app, waits, context) {
@@ -94,14 +94,15 @@ function why(app, waits, context) {
   return panel("Why it is pending", { class: "why", aside: h("span", {}, "ask ", h("b", {}, waits.ask), ", ", waits.state, ", for ", since(waits.since)) },
     h("p", { class: "first" }, plain(waits.verdict)),
     h("p", {}, `It asks for ${amounts(waits.resource) || "nothing"}.${rest}`),
-    h("ol", { class: "checks" }, waits.checks.map((check, place) => h("li", { key: `${place} ${check.about} ${check.subject} ${check.type}`, class: check.passed ? "pass" : "fail" },
+    h("ol", { class: "checks" }, waits.checks.map((check, index) => h("li", { key: `${index} ${check.about} ${check.subject} ${check.type}`, class: check.passed ? "pass" : "fail" },
       h("span", { class: "verdict", role: "img", "aria-label": check.passed ? "passes" : "fails" }, check.passed ? "\u2713" : "\u2717"),
       h("span", { class: "about" }, check.about),
-      h("div", { class: "told" }, ...told(check))))));
+      h("div", { class: "told" }, ...result(check))))));
 }
 
-function told(check) {
-  if (check.numbers.kept !== undefined) return gate(check);
+/** The result of a check: its text, the usage, and the smallest change with which it would pass. */
+function result(check) {
+  if (check.numbers.kept !== undefined) return gangResult(check);
   if (!check.type) return [linked(check), remedy(check.remedy && plain(check.remedy))];
   const { limit, used, asked, headroom } = check.numbers;
   return [
@@ -111,8 +112,8 @@ function told(check) {
   ];
 }
 
-/** The room for a whole gang: what the quota is, what is taken off it, and for whom. */
-function gate(check) {
+/** The result of the check for a whole gang: the quota, what is used of it, and what other gangs keep. */
+function gangResult(check) {
   const { limit, used, kept, asked, headroom } = check.numbers;
   const named = check.holders.reduce((sum, each) => sum + each.amount, 0);
   return [
@@ -125,8 +126,8 @@ function gate(check) {
   ];
 }
 
-/** The text of a check, in which the node that it names and those who hold what the ask lacks are
- * links. They are found in their order, so that a name that is a piece of another is not taken for it. */
+/** The text of a check with links to the node that it names and to the applications that hold what the ask
+ * lacks. The names are found in their order in the text, so a name within another one is not mistaken for it. */
 function linked(check) {
   const names = check.holders.length ? check.holders.flatMap((each) => [
     each.node && [each.node, to("node", { id: each.node }, each.node)],
@@ -137,9 +138,9 @@ function linked(check) {
   const parts = [];
   let text = check.text;
   for (const [name, link] of names) {
-    const place = text.search(new RegExp(`(^|\\s)${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?=$|[\\s,;:])`));
-    if (place < 0) continue;
-    const start = text.indexOf(name, place);
+    const found = text.search(new RegExp(`(^|\\s)${name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}(?=$|[\\s,;:])`));
+    if (found < 0) continue;
+    const start = text.indexOf(name, found);
     parts.push(plain(text.slice(0, start)), link);
     text = text.slice(start + name.length);
   }
@@ -161,7 +162,7 @@ const asks = (app, waits, context) => panel("Asks", {}, app.asks.length
     ] })), app.kindsOfAsks > app.asks.length ? h("caption", {}, `${number(app.kindsOfAsks)} kinds, of which ${number(app.asks.length)} are shown`) : null)
   : empty("It asks for nothing."));
 
-/** Which of the allocations are shown, if not all. */
+/** The number of allocations, and which of them the table shows if it does not show all. */
 export const shown = (rows, all, sort) => (all > rows.length ? `the ${sort ? "first" : "newest"} ${number(rows.length)} of ${number(all)}` : all ? number(all) : null);
 
 const held = (app, { params, set }) => {
@@ -177,10 +178,10 @@ const held = (app, { params, set }) => {
 
 export function happened(story) {
   return panel("Story", { aside: story.more ? "the latest" : null }, story.rows.length
-    ? table("Story", [["When", "num"], ["Who", "path"], ["What", "line"], ["Because of", "path"]], story.rows.map((each) => ({ key: each.seq, cells: [
+    ? table("Story", [["When", "num"], ["Object", "path"], ["Transition", "line"], ["Cause", "path"]], story.rows.map((each) => ({ key: each.seq, cells: [
       at(each.time), h("span", {}, h("small", {}, `${each.kind.replaceAll("_", " ")} `), each.key),
       h("span", { class: "step" }, each.source, h("i", {}, ` ${each.trigger} \u2192 `), h("b", {}, each.target)), h("span", {}, each.cause, each.reason ? h("small", {}, ` ${each.reason}`) : null)] })))
-    : empty("Nothing is remembered of it."),
-  story.forgotten ? h("p", { class: "key" }, `The journal remembers the latest ${number(story.remembered)} transitions of everybody, since `, at(story.since), ".") : null);
+    : empty("The journal has no transition of it."),
+  story.forgotten ? h("p", { class: "key" }, `The journal keeps the latest ${number(story.remembered)} transitions of all objects, since `, at(story.since), ".") : null);
 }
 

@@ -1,4 +1,4 @@
-// Applications, a page at a time.
+// The list of applications, fifty at a time.
 
 import { h } from "./dom.js";
 import { chip, empty, field, filters, gang, legend, pager, panel, preempted, since, sortable, table, to } from "./parts.js";
@@ -8,7 +8,7 @@ const STATES = [["", "any"], ["pending", "pending: wants resources"], ["Waiting"
   ["living", "living"], ["ended", "ended"], "New", "Accepted", "Starting", "Running", "Resuming", "Killing", "Completed", "Killed", "Rejected"]
   .map((each) => (typeof each === "string" ? [each, each] : each));
 
-/** A column that is there if a gang is among what is shown. */
+/** A column that the table has only if one of its applications is a gang. */
 const gangs = (list, column) => (list.rows.some((row) => row.gang) ? [column] : []);
 
 export const applications = {

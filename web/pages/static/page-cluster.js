@@ -1,12 +1,12 @@
-// The cluster at a glance, and its queues.
+// The overview of the cluster, and the tree of its queues.
 
 import { h } from "./dom.js";
 import { at, bar, bars, chip, empty, facts, legend, panel, states, table, to } from "./parts.js";
 import { number, percent, types } from "./units.js";
 
-const MANY = 80; // queues; of more, only the upper ones are open at first
-const opened = new Map(); // path: whether somebody opened or closed it
-let sought = "";
+const MOST_OPEN = 80; // with more queues than this, the tree is closed below the first level
+const opened = new Map(); // path of a queue: whether the user opened or closed it
+let sought = ""; // the text in "Find a queue"
 
 export const cluster = {
   title: () => "Cluster",
@@ -14,7 +14,7 @@ export const cluster = {
   draw: ({ overview, queues }, context) => [
     h("h1", { class: "quiet" }, "Cluster"),
     h("div", { class: "tiles" }, tiles(overview)),
-    h("div", { class: "columns" }, capacity(overview), work(overview), health(overview)),
+    h("div", { class: "columns" }, capacity(overview), applicationsPart(overview), health(overview)),
     tree(overview, queues, context),
   ],
 };
@@ -26,7 +26,7 @@ function tiles(data) {
   const tile = (key, count, label, note, link) =>
     h("div", { class: "tile", key }, h("b", {}, link ? link(number(count)) : number(count)), h("span", {}, label), h("small", {}, note || "\u00a0"));
   const some = (pairs) => pairs.filter(([count]) => count).map(([count, text]) => `${number(count)} ${text}`).join(", ");
-  const found = (pairs) => pairs.filter(([count]) => count).map(([count, text, state], place) => [place ? ", " : "", to("applications", { state }, `${number(count)} ${text}`)]);
+  const found = (pairs) => pairs.filter(([count]) => count).map(([count, text, state], index) => [index ? ", " : "", to("applications", { state }, `${number(count)} ${text}`)]);
   return [
     tile("nodes", nodes, "nodes", some([[data.nodes.states.Draining, "draining"], [data.nodes.reserved, "reserved"], [data.nodes.unhealthy, "not ready"], [data.nodes.failed, "failed"]]), (text) => to("nodes", {}, text)),
     tile("apps", living, "applications", found([[apps.Running, "running", "Running"], [data.pendingApplications, "pending", "pending"], [apps.Waiting, "idle", "Waiting"]]), (text) => to("applications", { state: "living" }, text)),
@@ -43,7 +43,7 @@ const capacity = (data) => panel("Capacity", { aside: data.resourceManager.state
     : empty("No nodes yet."),
   h("p", { class: "key" }, h("span", { class: "swatch used" }), "allocated ", h("span", { class: "swatch asked" }), "asked for"));
 
-const work = (data) => panel("Applications", {},
+const applicationsPart = (data) => panel("Applications", {},
   states(data.applications, (state, text) => to("applications", { state }, text)), legend());
 
 function health(data) {
@@ -53,19 +53,19 @@ function health(data) {
   return panel("Health", { aside: word },
     facts([
       ["Resource manager", `${data.resourceManager.id}${data.resourceManager.version ? ` ${data.resourceManager.version}` : ""}, ${data.resourceManager.state}`],
-      ["Checks", found ? `${found.checks.length - bad.length} of ${found.checks.length} pass` : "the first is due within half a minute"],
-      ["Messages refused by a bug", data.failures ? number(data.failures) : ""],
-      ["Nodes are ordered", data.policies.nodes],
+      ["Checks", found ? `${found.checks.length - bad.length} of ${found.checks.length} pass` : "the first runs within half a minute"],
+      ["Messages refused because of a bug", data.failures ? number(data.failures) : ""],
+      ["Node ordering", data.policies.nodes],
       ["Preemption", data.policies.preemption ? "on" : "off"],
     ]),
     bad.length ? h("ul", { class: "plain" }, bad.map((check) => h("li", { key: check.name }, h("b", {}, check.name), `: ${check.diagnosis}`))) : null,
-    data.overdue.length ? h("details", { key: "overdue" }, h("summary", {}, `${data.overdue.length} outstayed a state`),
+    data.overdue.length ? h("details", { key: "overdue" }, h("summary", {}, `${data.overdue.length} in a state for too long`),
       h("ul", { class: "plain" }, data.overdue.map((each) => h("li", { key: `${each.key} ${each.time}` }, `${each.key} in ${each.state} at `, at(each.time))))) : null);
 }
 
 const isOpen = (row, many) => (opened.has(row.path) ? opened.get(row.path) : !many || row.depth < 1);
 
-/** The rows whose parents are open, or those that are sought with all their parents. */
+/** The rows whose parents are open; during a search, the rows that match, with all their parents. */
 function visible(rows) {
   if (sought) {
     const wanted = new Set();
@@ -76,7 +76,7 @@ function visible(rows) {
     }
     return rows.filter((row) => wanted.has(row.path));
   }
-  const many = rows.length > MANY;
+  const many = rows.length > MOST_OPEN;
   let closed = Infinity;
   return rows.filter((row) => {
     if (row.depth > closed) return false;
@@ -87,7 +87,7 @@ function visible(rows) {
 
 function tree(overview, data, context) {
   const shown = types(overview.capacity).slice(0, 3);
-  const many = data.rows.length > MANY;
+  const many = data.rows.length > MOST_OPEN;
   const rows = visible(data.rows);
   const fold = (row) => {
     if (!row.children) return h("span", { class: "fold" });
@@ -98,11 +98,11 @@ function tree(overview, data, context) {
   const seek = h("div", { class: "field inline" }, h("label", { for: "seek" }, "Find a queue"),
     h("input", { id: "seek", type: "search", autocomplete: "off", maxlength: "256", oninput: (event) => { sought = event.target.value.trim().toLowerCase(); context.draw(); } }));
   return panel("Queues", { aside: seek },
-    rows.length ? null : empty("No queue has that in its path."),
+    rows.length ? null : empty("No queue has this text in its path."),
     rows.length ? table("Queues", [["Queue", "tree"], ...shown.map((type) => [type, "barred"]), ["Running", "num"], ["Pending", "num"], ["Limits", "num opt"]],
       rows.map((row) => ({ key: row.path, version: JSON.stringify([row, sought || isOpen(row, many), overview.capacity]), cells: () => [
         h("span", { class: "branch", style: { "--depth": row.depth } }, fold(row), to("queue", { path: row.path }, row.name),
-          row.state === "Active" ? null : chip(row.state), row.managed ? null : h("small", { title: "made by a placement rule" }, "dynamic")),
+          row.state === "Active" ? null : chip(row.state), row.managed ? null : h("small", { title: "created by a placement rule" }, "dynamic")),
         ...shown.map((type) => bar({ type, used: row.allocated[type] || 0, max: row.max[type], guaranteed: row.guaranteed[type], pending: row.pending[type], whole: overview.capacity[type] })),
         row.maxRunning ? h("span", { class: percent(row.running, row.maxRunning) >= 100 ? "full" : "" }, `${number(row.running)} of ${number(row.maxRunning)}`) : number(row.running),
         row.pendingApplications ? to("applications", { queue: row.path, state: "pending" }, number(row.pendingApplications)) : "0",

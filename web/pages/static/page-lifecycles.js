@@ -1,4 +1,4 @@
-// The six lifecycles: who is where, and which ways were taken.
+// The six lifecycles: how many objects are in each state, and how often each transition was taken.
 
 import { h } from "./dom.js";
 import { at, panel, table } from "./parts.js";
@@ -13,8 +13,8 @@ export const lifecycles = {
   reads: { lives: "lifecycles" },
   draw: ({ lives, pictures }) => [
     h("h1", { class: "quiet" }, "Lifecycles"),
-    h("p", { class: "lead" }, "Every box is a state with the number of those that are in it now, in all partitions; what has ended and is forgotten is in none. ",
-      "Numbers at the edges are transitions among the latest ", number(lives.remembered), lives.since !== null ? [", since ", at(lives.since)] : null, "."),
+    h("p", { class: "lead" }, "A box is a state, with the number of objects in it now, in all partitions; objects that have ended and are forgotten are not counted. ",
+      "The numbers at the arrows count the transitions among the latest ", number(lives.remembered), lives.since !== null ? [", since ", at(lives.since)] : null, "."),
     h("div", { class: "gallery" }, ORDER.map((name) => life(name, pictures[name], lives.lifecycles[name]))),
   ],
 };
@@ -28,9 +28,9 @@ function life(name, drawing, data) {
     edges.set(key, { tone: "been", sum: (edges.get(key)?.sum || 0) + count });
   }
   for (const edge of edges.values()) edge.note = number(edge.sum);
-  const said = Object.entries(data.states).map(([state, count]) => `${count} ${state}`).join(", ") || "nobody";
+  const words = Object.entries(data.states).map(([state, count]) => `${count} ${state}`).join(", ") || "none";
   return panel(title, {},
-    picture(drawing, { states, edges, label: `States of the ${title.toLowerCase()} lifecycle: ${said}.` }),
+    picture(drawing, { states, edges, label: `States of the ${title.toLowerCase()} lifecycle: ${words}.` }),
     data.taken.length ? h("details", { key: "taken" }, h("summary", {}, "Transitions as a table"),
       table(`Transitions of the ${title.toLowerCase()} lifecycle`, [["From"], ["Trigger"], ["To"], ["Times", "num"]],
         data.taken.map((each) => ({ key: `${each.source} ${each.trigger} ${each.target}`, cells: [each.source, each.trigger, each.target === each.source ? "stays" : each.target, number(each.count)] })))) : null);

@@ -1,4 +1,4 @@
-// Nodes: how full all are, a page of them, and one with what runs there.
+// The list of nodes with their utilisation, and the page of one node.
 
 import { h } from "./dom.js";
 import { happened, shown } from "./page-application.js";
@@ -33,10 +33,10 @@ export const nodes = {
   ],
 };
 
-/** A column that is there if others use something of a node that is shown. */
+/** A column that the table has only if other schedulers use something on one of its nodes. */
 const others = (list, column) => (list.rows.some((row) => Object.keys(row.occupied).length) ? [column] : []);
 
-/** The column of a resource: by how full the nodes are of it, which the strip shows then as well. */
+/** The column of a resource type. Sorting by it sorts by utilisation, and the strip shows that type too. */
 function byFullness(type, list, sort, set) {
   const mine = list.type === type;
   const now = mine && sort === "fullest" ? "descending" : mine && sort === "emptiest" ? "ascending" : "none";
@@ -53,8 +53,8 @@ function heat(list, set) {
     h("button", { type: "button", key: type, "aria-pressed": String(type === list.type), onclick: () => set({ type }) }, type)));
   return panel("Utilisation", { aside: choose },
     h("ol", { class: "heat" }, list.cells.map((cell) => {
-      const who = cell.nodes > 1 ? `${cell.nodes} nodes from ${cell.node} on` : cell.node;
-      const said = [`${who}: ${cell.full} % of ${list.type}`, cell.nodes > 1 ? `at most ${cell.most} %` : "",
+      const name = cell.nodes > 1 ? `${cell.nodes} nodes from ${cell.node} on` : cell.node;
+      const said = [`${name}: ${cell.full} % of ${list.type}`, cell.nodes > 1 ? `at most ${cell.most} %` : "",
         cell.draining ? (cell.nodes > 1 ? `${cell.draining} draining` : "draining") : "", cell.reserved ? (cell.nodes > 1 ? `${cell.reserved} reserved` : "reserved") : ""].filter(Boolean).join(", ");
       const link = cell.nodes > 1 ? to("nodes", { offset: cell.at || "", type: list.type }) : to("node", { id: cell.node });
       link.setAttribute("class", `h${Math.min(10, Math.ceil(cell.full / 10))}${cell.draining ? " draining" : ""}${cell.reserved ? " reserved" : ""}`);
@@ -76,7 +76,7 @@ export const node = {
       h("h1", {}, row.id, " ", chip(row.state), row.unhealthy ? chip("not ready", "bad") : null),
       h("div", { class: "columns two" },
         panel("Usage", {}, bars(row.allocated, row.capacity, { calm: true }), facts([["Free", amounts(row.available)], ["Others use", amounts(row.occupied)]])),
-        panel("What it is", {}, facts([["Host", row.host], ["Rack", row.rack], ...Object.entries(data.attributes)]))),
+        panel("Details", {}, facts([["Host", row.host], ["Rack", row.rack], ...Object.entries(data.attributes)]))),
       row.reservations.length ? panel("Reserved for", {}, h("ul", { class: "plain" }, row.reservations.map((each) => h("li", { key: each.ask },
         to("application", { id: each.application, ask: each.ask }, `${each.application}, ask ${each.ask}`), ", for ", since(each.since))))) : null,
       panel("Allocations", { aside: shown(data.held, row.allocations, params().sort) }, data.held.length
@@ -85,13 +85,13 @@ export const node = {
           h("span", {}, chip(each.state), each.placeholder ? h("small", {}, " placeholder") : null, each.reason ? h("small", { title: each.message }, ` ${each.reason}`) : null), amounts(each.resource),
           `${Math.round(Math.max(...types(each.resource).map((type) => percent(each.resource[type], row.capacity[type] || 0))))} %`, since(each.since)] })))
         : empty("Nothing runs here.")),
-      data.foreign.length ? panel("What others run here", {}, table("What others run here", [["Key"], ["Uses"], ["May be preempted"]],
+      data.foreign.length ? panel("Run by other schedulers", {}, table("Run by other schedulers", [["Key"], ["Uses"], ["May be preempted"]],
         data.foreign.map((each) => ({ key: each.key, cells: [each.key, amounts(each.resource), each.preemptable ? "yes" : "no"] })))) : null,
-      panel("Life", {}, picture(pictures.node, { states: new Map([[row.state, { tone: "here", note: "" }], ...passed(story, row.state)]), edges: taken(story), label: `${row.id} is ${row.state}.` })),
+      panel("Lifecycle", {}, picture(pictures.node, { states: new Map([[row.state, { tone: "here", note: "" }], ...passed(story, row.state)]), edges: taken(story), label: `${row.id} is ${row.state}.` })),
       happened(story),
     ];
   },
 };
 
 const passed = (story, here) => story.rows.filter((each) => each.source !== here).map((each) => [each.source, { tone: "been", note: "" }]);
-const taken = (story) => new Map(story.rows.map((each, place) => [`${each.source} ${each.target}`, { tone: "been", note: String(story.rows.length - place) }]).reverse());
+const taken = (story) => new Map(story.rows.map((each, index) => [`${each.source} ${each.target}`, { tone: "been", note: String(story.rows.length - index) }]).reverse());

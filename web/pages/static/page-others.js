@@ -1,4 +1,4 @@
-// Users and groups, what is configured, events as they come.
+// The pages of users and groups, of the configuration, and of the latest event records.
 
 import { h } from "./dom.js";
 import { at, bars, empty, facts, field, filters, heading, occasion, pager, panel, sortable, table, to } from "./parts.js";
@@ -24,7 +24,7 @@ export const people = {
           h("td", { class: "limits" }, row.limits.length ? row.limits.map((limit) => h("div", { key: limit.queue },
             h("p", {}, to("queue", { path: limit.queue }, limit.queue), limit.shared ? " (for all others)" : "",
               limit.maxRunning ? `: ${number(limit.running)} of ${number(limit.maxRunning)} applications` : ""), bars(limit.used, limit.max))) : "none"))))))
-      : empty("Nobody.")),
+      : empty("None.")),
 };
 
 export const configuration = {
@@ -33,17 +33,17 @@ export const configuration = {
   draw: ({ configuration: data }) => [
     h("h1", { class: "quiet" }, "Configuration"),
     panel("Placement rules", {}, h("p", { class: "lead" }, "The first rule that finds a queue places the application."),
-      h("ol", { class: "rules" }, data.rules.map((rule, place) => h("li", { key: place }, told(rule))))),
+      h("ol", { class: "rules" }, data.rules.map((rule, index) => h("li", { key: index }, ruleText(rule))))),
     panel("Queues", { aside: data.checksum ? h("small", {}, `checksum ${data.checksum.slice(0, 12)}`) : null }, h("pre", { tabindex: "0", "aria-label": "Queues as YAML" }, data.yaml)),
-    panel("Settings", { aside: `resource manager ${data.resourceManager}` }, Object.keys(data.extra).length ? facts(Object.entries(data.extra)) : empty("All as they are by default.")),
+    panel("Settings", { aside: `resource manager ${data.resourceManager}` }, Object.keys(data.extra).length ? facts(Object.entries(data.extra)) : empty("All settings have their defaults.")),
   ],
 };
 
-function told(rule) {
+function ruleText(rule) {
   const filter = rule.filter;
   return [h("b", {}, rule.name), " ", Object.entries(rule.parameters).map(([name, value]) => `${name}: ${value}`).join(", "),
     filter ? h("small", {}, ` ${filter.type} ${[...filter.userList, filter.userExp].filter(Boolean).map((name) => `user ${name}`).concat([...filter.groupList, filter.groupExp].filter(Boolean).map((name) => `group ${name}`)).join(", ")}`) : null,
-    rule.parentRule ? h("div", { class: "parent" }, "below: ", told(rule.parentRule)) : null];
+    rule.parentRule ? h("div", { class: "parent" }, "below: ", ruleText(rule.parentRule)) : null];
 }
 
 const TYPES = [["", "any"], ["APP", "application"], ["REQUEST", "ask"], ["NODE", "node"], ["QUEUE", "queue"], ["USERGROUP", "user or group"]];

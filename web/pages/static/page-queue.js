@@ -1,4 +1,4 @@
-// One queue: its usage, what stands above it, its settings and limits.
+// One queue: its usage, the quotas on its path, its limits and its settings.
 
 import { h } from "./dom.js";
 import { bar, chip, empty, facts, legend, panel, states, table, to } from "./parts.js";
@@ -20,17 +20,17 @@ export const queue = {
         panel("Applications", { aside: row.maxRunning ? `${number(row.running)} of ${number(row.maxRunning)} run` : `${number(row.running)} run` },
           states(row.applications, (state, text) => to("applications", { queue: row.path, state }, text)),
           row.pendingApplications ? h("p", {}, to("applications", { queue: row.path, state: "pending" }, `${number(row.pendingApplications)} pending`)) : null, legend())),
-      panel("From root down", {}, table("Quotas on the path", [["Queue"], ["Type"], ["Usage", "barred"], ["Guaranteed", "num"], ["Running", "num"]],
-        [...data.above, row].flatMap((each) => types(overview.capacity, each.max).map((type, place) => ({ key: `${each.path} ${type}`, cells: [
-          place ? "" : each.path, type,
+      panel("Quotas on the path", {}, table("Quotas on the path", [["Queue"], ["Type"], ["Usage", "barred"], ["Guaranteed", "num"], ["Running", "num"]],
+        [...data.above, row].flatMap((each) => types(overview.capacity, each.max).map((type, index) => ({ key: `${each.path} ${type}`, cells: [
+          index ? "" : each.path, type,
           bar({ type, used: each.allocated[type] || 0, max: each.max[type], guaranteed: each.guaranteed[type], pending: each.pending[type], whole: overview.capacity[type] }),
           each.guaranteed[type] ? amount(type, each.guaranteed[type]) : "",
-          place ? "" : `${number(each.running)}${each.maxRunning ? ` of ${number(each.maxRunning)}` : ""}`,
+          index ? "" : `${number(each.running)}${each.maxRunning ? ` of ${number(each.maxRunning)}` : ""}`,
         ] }))))),
       panel("Limits", {}, data.limits.length
         ? table("Limits", [["For"], ["Resources"], ["Applications", "num"]], data.limits.map((each) => ({ key: `${each.kind} ${each.name}`,
           cells: [each.name === "*" ? `every other ${each.kind}` : `${each.kind} ${each.name}`, amounts(each.max) || "no limit", each.applications || "no limit"] })))
-        : empty("None set here.")),
+        : empty("No limit is set here.")),
       h("div", { class: "columns" },
         panel("Settings", {}, facts([...Object.entries(data.settings), ...Object.entries(data.properties)].map(([name, value]) => [name, typeof value === "boolean" ? (value ? "yes" : "no") : String(value)]))),
         row.leaf && !data.template ? null : panel("Below", {}, data.children.length

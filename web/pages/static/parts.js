@@ -1,4 +1,4 @@
-// What several pages show alike: bars, chips, tables, links.
+// Parts that several pages share: bars, chips, tables, links.
 
 import { h } from "./dom.js";
 import { age, amount, exactly, number, of, percent, time, types } from "./units.js";
@@ -11,22 +11,22 @@ const TONES = {
 
 export const tone = (state) => TONES[state] || "wait";
 
-/** An application that is Waiting has nothing left to do. So that nobody takes it for one that wants
- * resources, which is pending, its state is never said without this word. */
+/** An application in Waiting has nothing left to do. The word "idle" stands beside that name everywhere, so
+ * that readers do not take the application for a pending one, which wants resources. */
 export const stateName = (state) => (state === "Waiting" ? "Waiting (idle)" : state);
 
 export const chip = (text, kind = tone(text)) => h("span", { class: `chip ${kind}` }, stateName(text));
 
-/** What was taken from an application to make room for others, and what is being asked back. */
+/** The allocations of an application that were preempted, and those whose preemption is in progress. */
 export const preempted = (row) => [
   row.preempting ? chip(`${number(row.preempting)} being preempted`, "bad") : null,
   row.preempted ? chip(`${number(row.preempted)} preempted`, "bad") : null,
 ];
 
-export const legend = () => h("p", { class: "key" }, h("b", {}, "pending"), ": wants resources, some ask of it has no place yet; a running application can be pending. ",
+export const legend = () => h("p", { class: "key" }, h("b", {}, "pending"), ": wants more resources, at least one of its asks has no node yet; a running application can be pending. ",
   h("b", {}, "idle"), ": has nothing left to do and nothing to ask for (state Waiting); it completes soon.");
 
-/** A link to one of the pages; what is not given is left out. */
+/** A link to one of the pages. Empty parameters are left out; the partition of this page is kept. */
 export function to(page, params, ...text) {
   const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== "" && value !== undefined));
   const given = new URLSearchParams(location.search).get("partition");
@@ -39,15 +39,15 @@ export const at = (ns) => h("time", { datetime: exactly(ns), title: exactly(ns) 
 
 export const empty = (...text) => h("p", { class: "empty" }, ...text);
 
-/** A part of the page under its own heading. */
+/** A part of the page with a heading of its own. */
 export function panel(title, props, ...content) {
   const id = `part-${title.toLowerCase().replace(/\W+/g, "-")}`;
   return h("section", { class: `panel ${props?.class || ""}`, "aria-labelledby": id, key: props?.key ?? title },
     h("div", { class: "head" }, h("h2", { id }, title), props?.aside), ...content);
 }
 
-/** Columns of which some can be sorted by: [heading, class, name, whether the largest comes first]. The
- * server sorts; a second press turns the order round. */
+/** Columns with buttons to sort by. A column is [heading, class, name, descending]: one without a name cannot
+ * be sorted by, and `descending` puts the largest first. The server sorts; a second press reverses the order. */
 export const sortable = (columns, sort, set) => columns.map(([text, kind, name, down]) => {
   if (!name) return [text, kind];
   const now = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
@@ -62,8 +62,8 @@ export function heading([text, kind, order]) {
       h("span", { class: "arrow", "aria-hidden": "true" }, { ascending: "\u25b2", descending: "\u25bc", none: "\u2195" }[order.now])));
 }
 
-/** `columns` are [heading, class, order], rows have a `key` and cells: a list, or, with a `version`, what gives
- * it when that is another one. */
+/** A table. Columns are [heading, class, order]. A row has a `key` and `cells`, a list; in a row with a
+ * `version`, `cells` is a function that returns the list and runs only when the version has changed. */
 export function table(label, columns, rows, ...rest) {
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
     h("table", {},
@@ -74,12 +74,12 @@ export function table(label, columns, rows, ...rest) {
       rest));
 }
 
-const cells = (columns, all) => all.map((cell, place) => h(place ? "td" : "th", { class: columns[place]?.[1], scope: place ? null : "row" }, cell));
+const cells = (columns, all) => all.map((cell, index) => h(index ? "td" : "th", { class: columns[index]?.[1], scope: index ? null : "row" }, cell));
 
 const width = (share) => `${Math.min(100, Math.max(0, share)).toFixed(2)}%`;
 
-/** How much of something is used: `pending` is drawn behind, `guaranteed` as a mark. Without `max` the
- * bar is of the whole that is given, and paler. A full one is striking, unless it is `calm`. */
+/** A bar of the usage of one resource type, with `pending` behind it and a mark at `guaranteed`. Without `max`
+ * the bar shows the share of `whole` and is paler. A full bar stands out, unless it is `calm`. */
 export function bar({ type, used, max, guaranteed, pending = 0, whole = 0, wide = false, calm = false }) {
   const limited = max !== undefined;
   if (!limited && !used && !pending && !guaranteed && !wide) return "";
@@ -106,15 +106,15 @@ export const bars = (used, max, more = {}) =>
     h("div", { class: "named", key: type }, h("span", { class: "name" }, type),
       bar({ type, used: used[type] || 0, max: max[type], wide: true, calm: more.calm, pending: more.pending?.[type], guaranteed: more.guaranteed?.[type] }))));
 
-/** Placeholders of a gang or of one of its task groups. */
+/** The placeholders of a gang, or of one of its task groups, as a bar. */
 export function gang(group, wide = false) {
   const parts = [["replaced", "real"], ["placed", "placed"], ["pending", "pending"], ["given up", "given up"]];
   const said = parts.filter(([name]) => group[name]).map(([name, text]) => `${group[name]} ${text}`).join(", ");
   const text = group.count ? `${said} of ${group.count}` : "no placeholders asked for yet";
   return h("div", { class: `usage gang ${wide ? "wide" : ""}`, title: text },
     h("div", { class: "bar", role: "img", "aria-label": `gang: ${text}` },
-      parts.map(([name], place) => group[name]
-        ? h("span", { key: name, class: `part p${place}`, style: { width: width(percent(group[name], group.count)) } }) : null)),
+      parts.map(([name], index) => group[name]
+        ? h("span", { key: name, class: `part p${index}`, style: { width: width(percent(group[name], group.count)) } }) : null)),
     h("span", { class: "said", "aria-hidden": "true" }, wide ? text : group.count ? `${group.replaced + group.placed}/${group.count}` : "none yet"));
 }
 
@@ -130,18 +130,18 @@ export function states(counts, link) {
       h("li", { key: name }, chip(name), " ", link ? link(name, number(counts[name])) : h("b", {}, number(counts[name]))))));
 }
 
-/** Facts as terms and descriptions; what is empty is left out. */
+/** Pairs of a name and a value as a description list; pairs without a value are left out. */
 export const facts = (pairs) =>
   h("dl", { class: "facts" }, pairs.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false)
     .map(([name, value]) => h("div", { key: name }, h("dt", {}, name), h("dd", {}, value))));
 
-/** What an event record is about: `app alloc`, `request`. */
+/** The kind of an event record in words: `app alloc`, `request`. */
 export const occasion = (each) => {
   const words = each.detail || (each.change === "NONE" ? each.type : `${each.type} ${each.change}`);
   return words.toLowerCase().replaceAll("_", " ");
 };
 
-/** Where in a list of pages one is, with the way to the others. */
+/** The range of rows that a page of a list shows, with buttons to the pages before and after it. */
 export function pager(data, set) {
   const last = Math.min(data.total, data.offset + data.rows.length);
   const text = data.total ? `${number(data.offset + 1)} to ${number(last)} of ${number(data.total)}` : "0";
@@ -151,7 +151,7 @@ export function pager(data, set) {
     h("button", { type: "button", disabled: last >= data.total, onclick: () => set({ offset: data.offset + data.limit }) }, "Next"));
 }
 
-/** A field of a filter form: a text, or one of `choices` ([value, text]). */
+/** A field of a filter form: a text field, or a choice among `choices`, each [value, text]. */
 export function field(name, label, value, choices) {
   const id = `filter-${name}`;
   const control = choices
@@ -160,7 +160,7 @@ export function field(name, label, value, choices) {
   return h("div", { class: "field" }, h("label", { for: id }, label), control);
 }
 
-/** A filter form that acts while one types; `set` gets what changed. */
+/** A filter form that takes effect while the user types; `set` receives the parameter that changed. */
 export function filters(label, set, ...fields) {
   let timer = 0;
   const change = (event) => {

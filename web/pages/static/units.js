@@ -1,4 +1,4 @@
-// Quantities and times as people say them. vcore comes in milli, memory in bytes, times in ns.
+// Quantities and times as text. The server sends vcore in milli, memory in bytes and times in ns.
 
 const BINARY = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const FIRST = ["vcore", "memory"];
@@ -25,7 +25,7 @@ export function amount(type, value) {
   return `${short(size)} ${BINARY[at]}`;
 }
 
-/** The same for several of one type, the unit said once: `3 of 8 GiB`. */
+/** Two amounts of one type with the unit written once: `3 of 8 GiB`. */
 export function of(type, used, whole) {
   const [left, right] = [amount(type, used), amount(type, whole)];
   const unit = right.split(" ")[1];
@@ -34,28 +34,29 @@ export function of(type, used, whole) {
   return unit && left.endsWith(` ${unit}`) ? `${left.split(" ")[0]} of ${right}` : `${left} of ${right}`;
 }
 
-/** `vcore` is said by its unit. */
+/** An amount with its type: `16 GiB memory`, `3 gpu`. The unit of vcore is enough: `2.5 cores`. */
 export const called = (type, value) =>
   type === "vcore" ? amount(type, value) : isBytes(type) ? `${amount(type, value)} ${type}` : `${number(value)} ${type}`;
 
-/** vcore and memory first, then by name. */
+/** The types of several maps: vcore and memory first, then the others by name. */
 export function types(...maps) {
   const names = new Set(maps.flatMap((map) => Object.keys(map || {})));
   const rank = (name) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
   return [...names].sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
-/** `4 cores, 8 GiB memory`, or nothing. */
+/** `4 cores, 8 GiB memory`; empty if every amount is zero. */
 export const amounts = (map) =>
   types(map).filter((type) => map[type]).map((type) => called(type, map[type])).join(", ");
 
-/** Pairs of a type and a quantity as one phrase, whatever stands between the two. */
+/** Pairs of a type and a quantity, separated by `between`, as one phrase. */
 const phrase = (pairs, between) => amounts(Object.fromEntries(pairs.trim().split(/\s+/).filter(Boolean).map((pair) => {
-  const place = pair.lastIndexOf(between);
-  return [pair.slice(0, place), Number(pair.slice(place + 1))];
+  const end = pair.lastIndexOf(between);
+  return [pair.slice(0, end), Number(pair.slice(end + 1))];
 }))) || "nothing";
 
-/** Texts of the scheduler have `memory=1024 vcore=100`, those of events `map[memory:1024 vcore:100]`. */
+/** A text with its quantities in plain words. The scheduler's own texts have `memory=1024 vcore=100`, those of
+ * events `map[memory:1024 vcore:100]`. */
 export const plain = (text) => text
   .replace(/map\[((?:[^\s\]]+:\d+ ?)*)\]/g, (_, pairs) => phrase(pairs, ":"))
   .replace(/[A-Za-z][\w./-]*=\d+(?: [A-Za-z][\w./-]*=\d+)*/g, (pairs) => phrase(pairs, "="));
@@ -64,7 +65,7 @@ export const percent = (part, whole) => (whole > 0 ? (100 * part) / whole : part
 
 const clock = { server: 0, here: 0, stopped: false };
 
-/** What the server's clock said (ns) just now. */
+/** Set the clock to the server's current time (ns). */
 export function setClock(ns) {
   clock.server = ns / 1e6;
   clock.here = performance.now();
@@ -95,12 +96,12 @@ export function duration(ns) {
   }).filter(Boolean).join(" ");
 }
 
-/** How long ago (ns). */
+/** The time that has passed since `ns`. */
 export const age = (ns) => duration(now() * 1e6 - ns);
 
 const two = (value) => String(value).padStart(2, "0");
 
-/** `14:05:09`, of another day with its date. */
+/** `14:05:09`, with the date if it was not today. */
 export function time(ns) {
   const then = new Date(ns / 1e6);
   const today = new Date(now());
