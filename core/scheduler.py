@@ -167,7 +167,7 @@ class Scheduler:
             unfinished = self._tell_of_some(steps) or unfinished
         self.unfinished = unfinished
         for partition in self.partitions():
-            if _is_served(partition) and partition.unhinted:
+            if _is_served(partition) and partition.hints.asks:
                 scale_up.watch(kernel, partition)
             if partition.rm.all_states and _is_served(partition):
                 skipped.watch(kernel, partition)
@@ -179,11 +179,11 @@ class Scheduler:
     def _tell_of_some(self, steps: int | None) -> bool:
         """Look at the next asks that may lack nodes, at most ``steps`` in all partitions together
         (``None``: all). Return whether more are left."""
-        looking = [each for each in self.partitions() if each.inspection is not None]
+        looking = [each for each in self.partitions() if each.hints.inspection is not None]
         for partition in looking:
             most = -1 if steps is None else max(1, steps // len(looking))
             scale_up.go_on(partition, most)
-        return any(partition.inspection is not None for partition in looking)
+        return any(partition.hints.inspection is not None for partition in looking)
 
     def _in_turn(self) -> list[list[Partition]]:
         """The partitions that are served, by resource manager, from whose turn it is on."""
@@ -485,28 +485,30 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
         left -= rounds
         going = going if more else []
     for partition in partitions:
-        partition.undecided = partition in going
-        if partition.notices is not None and not partition.undecided and partition.nodes:
+        partition.waiting.undecided = partition in going
+        if partition.notices is not None and not partition.waiting.undecided and partition.nodes:
             partition.notices.look()
     return most - left, going
 
 
 def _bring_back(kernel: Kernel, partition: Partition) -> None:
     """What predicates refused may look again, and members of gangs that lacked room."""
-    if partition.stranded:
+    if partition.waiting.stranded:
         replacement.land(kernel, partition)
-    if partition.outgrown:
+    if partition.waiting.outgrown:
         replacement.look_again(partition)
-    if partition.refused:
-        partition.woken.update(partition.refused)
-        partition.refused.clear()
-    if partition.aside:
-        asks, partition.aside = partition.aside, {}
+    if partition.waiting.deferred_reservations:
+        partition.waiting.retries.update(partition.waiting.deferred_reservations)
+        partition.waiting.deferred_reservations.clear()
+    if partition.waiting.deferred_asks:
+        asks, partition.waiting.deferred_asks = partition.waiting.deferred_asks, {}
         for ask in asks:
             if awaited(kernel, ask):
-                partition.aside[ask] = None
+                partition.waiting.deferred_asks[ask] = None
         # the newest first: so each mostly goes to the head of its group
-        for ask in sorted(asks.keys() - partition.aside.keys(), key=_by_arrival, reverse=True):
+        for ask in sorted(
+            asks.keys() - partition.waiting.deferred_asks.keys(), key=_by_arrival, reverse=True
+        ):
             reservation.wait_again(kernel, ask)
 
 

@@ -386,7 +386,7 @@ class _Ledger:
         offered = 0
         if isinstance(queue, LeafQueue):
             below: Iterable[Any] = queue.lanes
-            offered = queue.partition.woken.wants_of(queue)
+            offered = queue.partition.waiting.retries.wants_of(queue)
         else:
             below = queue.children.values()
         for level in below:
@@ -427,7 +427,7 @@ class _Ledger:
     def _agrees_on_nodes(self) -> bool:
         partition = self.partition
         held = _sum(self._planned, tuple(partition.root.allocated))
-        for each in partition.stranded:
+        for each in partition.waiting.stranded:
             held = _sum(held, tuple([-value for value in each.vector]))
         size = len(held)
         self._on_nodes.extend([0] * (size - len(self._on_nodes)))

@@ -139,7 +139,7 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
             if allocation.state == allocation_life.PLANNED
         ),
     )
-    for allocation in partition.stranded:  # charged to the quota, on no node yet
+    for allocation in partition.waiting.stranded:  # charged to the quota, on no node yet
         subtract(planned, allocation.vector)
     held = list(planned)
     add(held, partition.root.allocated)

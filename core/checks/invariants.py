@@ -97,7 +97,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
         if a.state == allocation_life.PLANNED
     ]
     on_nodes = _total((node.allocated for node in partition.nodes.values()), size)
-    stranded = (tuple([-value for value in a.vector]) for a in partition.stranded)
+    stranded = (tuple([-value for value in a.vector]) for a in partition.waiting.stranded)
     held = _total((partition.root.allocated, *planned, *stranded), size)
     if held != on_nodes:
         yield f"V1 root and planned hold {held}, the nodes {on_nodes}"
@@ -341,7 +341,7 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
             limits = (lane.lanes.ledgers, lane.ledgers) if isinstance(lane, LimitLane) else None
             if limits != (app.group_limits, app.user_limits):
                 yield f"V7 application {app.app_id} is in a lane of others"
-    passed = leaf.partition.woken.wants_of(leaf)
+    passed = leaf.partition.waiting.retries.wants_of(leaf)
     for lanes in leaf.lanes:
         passed |= lanes.offered
     if passed != leaf.mask:

@@ -119,8 +119,8 @@ def take_up(
     if known is not None:
         _change(kernel, known, message, vector, by_key)
         return None
-    partition.arrivals += 1
-    ask = Ask(app, key, vector, partition.arrivals, kernel.now)
+    partition.waiting.arrivals += 1
+    ask = Ask(app, key, vector, partition.waiting.arrivals, kernel.now)
     _fill_in(ask, message, by_key)
     app.asks[key] = ask
     if ask.placeholder and not app.is_gang:
@@ -140,7 +140,7 @@ def read_resource(partition: Partition, message: AllocationAsk, field: str) -> V
     Most asks of a partition look like one that was read before: those are recognised as they came.
     """
     wire = message.resourceAsk.SerializeToString()
-    known = partition.read.get(wire)
+    known = partition.registry.decoded.get(wire)
     if known is not None:
         return known
     quantities = {name: each.value for name, each in message.resourceAsk.resources.items()}
@@ -151,9 +151,9 @@ def read_resource(partition: Partition, message: AllocationAsk, field: str) -> V
             f"{message.allocationKey}: {problem}"
         )
     vector = partition.registry.read(message.resourceAsk)
-    if len(partition.read) >= _READ_LIMIT:
-        partition.read.clear()
-    partition.read[wire] = vector
+    if len(partition.registry.decoded) >= _READ_LIMIT:
+        partition.registry.decoded.clear()
+    partition.registry.decoded[wire] = vector
     return vector
 
 
@@ -207,8 +207,8 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     accounting.expect(ask, ask.pending)
     if ask.placeholder:
         gang.expect(ask, ask.pending)
-        app.partition.offer_replacements(app)
-    partition.unhinted[ask] = None
+        app.partition.waiting.offer_replacements(app)
+    partition.hints.asks[ask] = None
     reservation.wait_again(kernel, ask)
 
 
@@ -231,7 +231,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     in_flight = 1 if ask.planned is not None else 0
     accounting.unexpect(ask, ask.pending - in_flight)
     reservation.cancel_all_of(partition, ask)
-    partition.leave(ask)
+    partition.waiting.remove(ask)
     if ask.placeholder:
         gang.expect(ask, -ask.pending)
     elif placeholder and not app.is_gang:
@@ -247,10 +247,10 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         producers.asks_added(log, (ask,))
     if ask.placeholder:
         gang.expect(ask, ask.pending)
-    app.partition.offer_replacements(app)
+    app.partition.waiting.offer_replacements(app)
     accounting.expect(ask, ask.pending - in_flight)
     ask.hinted = False
-    partition.unhinted[ask] = None
+    partition.hints.asks[ask] = None
     if not in_flight:
         reservation.wait_again(kernel, ask)
         if ask.group is not None:

@@ -237,18 +237,18 @@ def _has_its_place(partition: Partition, ask: Ask) -> None:
     if (ask.told or ask.app.told) and partition.notices is not None:
         partition.notices.served(ask)
     if not ask.pending:
-        partition.leave(ask)
-        partition.unhinted.pop(ask, None)
+        partition.waiting.remove(ask)
+        partition.hints.asks.pop(ask, None)
         del ask.app.asks[ask.ask_key]
         if ask.placeholder:
-            partition.offer_replacements(ask.app)
+            partition.waiting.offer_replacements(ask.app)
 
 
 def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector: Vector) -> Ask:
     """The ask that an allocation must have had (G56), as old as its tag says."""
     partition = app.partition
-    partition.arrivals += 1
-    ask = Ask(app, message.allocationKey, vector, partition.arrivals, kernel.now)
+    partition.waiting.arrivals += 1
+    ask = Ask(app, message.allocationKey, vector, partition.waiting.arrivals, kernel.now)
     ask.priority = message.priority
     ask.placeholder, ask.task_group = _role(message)
     by_key = not (message.UUID or message.allocationID)  # as resource managers of SI 1.6 have it

@@ -25,6 +25,7 @@ from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import queue_tree, reservation
+from quadriga.core.scheduling.waiting import WaitingAsks
 from quadriga.fsm import QUEUE, RESOURCE_MANAGER
 from quadriga.fsm import queue as queue_life
 from quadriga.fsm import resource_manager as life
@@ -101,7 +102,7 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
     for name in [name for name in rm.serials if name not in rm.partitions]:
         if rm.serials[name].is_empty(kernel.now):
             del rm.serials[name]
-    partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()))
+    partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()), WaitingAsks)
     partition.changed = kernel.now
     if rm.events is not None:
         partition.notices = Notices(partition, rm.events)

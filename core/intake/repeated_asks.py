@@ -71,7 +71,7 @@ def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int
         return 0
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
-    seq = partition.arrivals
+    seq = partition.waiting.arrivals
     wire, at, field = spelled.wire, spelled.at, spelled.field
     by_key, given = first.terms.by_key, app.serial
     width, head = 0, b""
@@ -94,7 +94,7 @@ def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int
         at = end
         ask = known[key] = first.like(key, seq, now)
         asks.append(ask)
-    partition.arrivals, spelled.at = seq, at
+    partition.waiting.arrivals, spelled.at = seq, at
     if asks:
         _enter(kernel, first, asks)
     return len(asks)
@@ -135,8 +135,8 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     if (log := partition.rm.events) is not None:
         producers.asks_added(log, asks)
     group.extend(asks)
-    partition.news += len(asks)
-    partition.unhinted.update(dict.fromkeys(asks))
+    partition.waiting.demand_epoch += len(asks)
+    partition.hints.asks.update(dict.fromkeys(asks))
     more = len(asks) * first.pending
     accounting.expect(first, more)
     if first.placeholder:

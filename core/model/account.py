@@ -107,7 +107,7 @@ class Ledger:
         """It has no room for this shape: nobody below ``level`` asks for it until it has."""
         self.short_of.setdefault(shape, {})[level] = None
         self._notice(shape)
-        self.queue.partition.short_ledgers.setdefault(shape, {})[self] = None
+        self.queue.partition.waiting.short_ledgers.setdefault(shape, {})[self] = None
         level.block(shape.bits)
 
     def _notice(self, shape: Shape) -> None:
@@ -122,7 +122,7 @@ class Ledger:
     def forget(self, shape: Shape) -> None:
         """Stop nobody because of this shape any longer."""
         self._notice(shape)
-        short = self.queue.partition.short_ledgers
+        short = self.queue.partition.waiting.short_ledgers
         del short[shape][self]
         if not short[shape]:
             del short[shape]
@@ -145,7 +145,7 @@ class Ledger:
             stopped, self.shut = self.shut, {}
             for level in stopped:
                 level.unblock(EVERY_BIT)
-            self.queue.partition.wake_stalled()
+            self.queue.partition.waiting.retry_short_of_quota()
 
     def abandon(self, level: Level) -> None:
         """The level is not used any more."""

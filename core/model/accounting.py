@@ -99,11 +99,11 @@ def node_gained(node: Node) -> None:
 def _node_changed(node: Node) -> None:
     """There are others on the node: its reservation looks again, also for whom to preempt."""
     partition = node.partition
-    partition.changes += 1
+    partition.waiting.allocation_epoch += 1
     if node.reservation is not None:
-        partition.woken.add(node.reservation)
+        partition.waiting.retries.add(node.reservation)
         if node.also_reserved:
-            partition.woken.update(node.also_reserved)
+            partition.waiting.retries.update(node.also_reserved)
 
 
 # -- applications, queues, users -------------------------------------------------------------------
@@ -236,7 +236,7 @@ def return_quota(app: Application, vector: Vector) -> None:
         if value:
             for book in books:
                 book[place] -= value
-    partition.news += 1
+    partition.waiting.demand_epoch += 1
     if (notices := app.partition.notices) is not None:
         notices.hold[app] = None
     if app.queue.fair:
@@ -249,13 +249,13 @@ def return_quota(app: Application, vector: Vector) -> None:
     for ledger in app.limiting:
         if ledger.short_of:
             ledger.regained()
-    partition.wake_stalled()
+    partition.waiting.retry_short_of_quota()
 
 
 def preempt(allocation: Allocation) -> None:
     """The allocation was asked back to make room for others (2.8). It is allocated until it ends."""
     allocation.ask.app.preempting += 1
-    allocation.ask.app.partition.changes += 1
+    allocation.ask.app.partition.waiting.allocation_epoch += 1
     for queue in allocation.ask.app.queue.lineage:
         add(queue.preempting, allocation.vector)
         queue.shrunk()

@@ -160,7 +160,7 @@ class Queue(Level):
         self.fair = config.properties.sort_policy == "fair"
         self._set_urgency()
         if self.properties.backoff:
-            self.partition.backs_off = True
+            self.partition.waiting.backs_off = True
         self.raw_properties = config.raw_properties
         self.submit_acl = config.submit_acl
         self.admin_acl = config.admin_acl
@@ -254,8 +254,8 @@ class Queue(Level):
             self.gated.clear()
             for app in gangs:
                 app.gated = False
-                self.partition.refresh(app)
-        self.partition.wake_stalled()
+                self.partition.waiting.refresh(app)
+        self.partition.waiting.retry_short_of_quota()
 
     def shrunk(self) -> None:
         """It uses less than before: who would have been above its guarantee may be within it."""
@@ -532,7 +532,7 @@ class LeafQueue(Queue):
         if all(queue.admits() for queue in self.lineage):
             for lane in entering:
                 lane.unblock(EVERY_BIT)
-            self.partition.wake_stalled()
+            self.partition.waiting.retry_short_of_quota()
         else:
             for lane in entering:
                 lane.block(EVERY_BIT)

@@ -42,12 +42,15 @@ class Registry:
     that the partition lengthens its books.
     """
 
-    __slots__ = ("_messages", "index", "names", "on_new_type")
+    __slots__ = ("_messages", "decoded", "index", "names", "on_new_type", "templates")
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.index: dict[str, int] = {}
         self.on_new_type: Callable[[], None] = lambda: None
+        #: vectors by the bytes that they came as: reading a map costs more than the rest of an ask
+        self.decoded: dict[bytes, Vector] = {}
+        self.templates: dict[tuple[Vector, int, str, bool], bytes] = {}
         #: vectors in the protocol's form, which is dear to make
         self._messages: dict[Vector, Resource] = {}
 

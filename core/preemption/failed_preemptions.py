@@ -21,7 +21,7 @@ __all__ = ["retry_due", "watch"]
 def retry_due(partition: Partition, now: int) -> None:
     """Let the asks try again whose time has come and for whom something has changed."""
     failures = partition.failed_preemptions
-    failures.note_version(partition.version)
+    failures.note_version(partition.waiting.epoch)
     if failures.retriable and failures.next_retry <= now:
         for failed in [failed for failed in failures.retriable if failed.retry_at <= now]:
             failures.remove(failed)
@@ -31,7 +31,7 @@ def retry_due(partition: Partition, now: int) -> None:
 def watch(kernel: Kernel, partition: Partition) -> None:
     """Start the timer of the next retry, so that the driver schedules at that instant."""
     failures = partition.failed_preemptions
-    failures.note_version(partition.version)
+    failures.note_version(partition.waiting.epoch)
     when = max(failures.next_retry, kernel.now) if failures.retriable else None
     if failures.timer is not None and failures.timer.when != when:
         failures.timer.cancel()

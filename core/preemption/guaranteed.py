@@ -77,7 +77,7 @@ def _remember_failure(kernel: Kernel, ask: Ask, why: str) -> None:
     elif why in (ABOVE, AT_MAX):
         partition.failed_preemptions.add_until_returned(failed)
     else:
-        partition.failed_preemptions.add_until_change(failed, partition.version)
+        partition.failed_preemptions.add_until_change(failed, partition.waiting.epoch)
 
 
 def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Candidate]] | str:

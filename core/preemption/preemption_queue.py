@@ -81,7 +81,7 @@ def refresh(kernel: Kernel, group: AskGroup) -> None:
     if preempting != group.preempting:
         group.preempting = preempting
         partition = group.app.partition
-        partition.refresh_group(group)
+        partition.waiting.refresh_group(group)
         failures = partition.failed_preemptions
         if preempting and failures.by_shape:
             failed = failures.by_shape.get((group.app.queue, group.shape))
@@ -98,7 +98,7 @@ def rebuild(kernel: Kernel, partition: Partition) -> None:
                 group.preemption_queue.cancel_timer()
                 group.preemption_queue = None
                 group.preempting = False
-                partition.refresh_group(group)
+                partition.waiting.refresh_group(group)
             _enter_all(kernel, app, group)
 
 

@@ -296,7 +296,8 @@ def _alike(ask: Ask) -> bytes:
     """A response with what is the same for asks of all applications of a partition that want the same."""
     partition: Partition = ask.app.partition
     look = ask.vector, ask.priority, ask.task_group, ask.placeholder
-    known = partition.spelled.get(look)
+    templates = partition.registry.templates
+    known = templates.get(look)
     if known is None:
         message = AllocationMessage(
             resourcePerAlloc=partition.registry.message(ask.vector),
@@ -305,7 +306,7 @@ def _alike(ask: Ask) -> bytes:
             taskGroupName=ask.task_group,
             placeholder=ask.placeholder,
         )
-        if len(partition.spelled) >= _SPELLED_LIMIT:
-            partition.spelled.clear()
-        known = partition.spelled[look] = AllocationResponse(new=[message]).SerializeToString()
+        if len(templates) >= _SPELLED_LIMIT:
+            templates.clear()
+        known = templates[look] = AllocationResponse(new=[message]).SerializeToString()
     return known

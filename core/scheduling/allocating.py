@@ -29,7 +29,7 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
         partition.notices.served(ask)
     allocation = Allocation(ask, next_uuid(ask), node, kernel.now)
     accounting.place(allocation)
-    partition.changes += 1
+    partition.waiting.allocation_epoch += 1
     group = ask.group
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
@@ -44,9 +44,9 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     if not ask.pending:
         if ask.reservations:
             reservation.cancel_all_of(partition, ask)
-        partition.leave(ask)
-        partition.unhinted.pop(ask, None)
+        partition.waiting.remove(ask)
+        partition.hints.asks.pop(ask, None)
         del app.asks[ask.ask_key]
     if group is not None and group.placeholder and not group.asks:
-        app.partition.offer_replacements(app)
+        app.partition.waiting.offer_replacements(app)
     return allocation

@@ -44,7 +44,7 @@ def look_again(kernel: Kernel, app: Application) -> None:
     """The application's deadline has come."""
     app.backoff_until = 0
     if app.partition.applications.get(app.app_id) is app:
-        app.partition.refresh(app)
+        app.partition.waiting.refresh(app)
 
 
 def _in_vain(groups: Iterable[AskGroup]) -> int:
@@ -57,5 +57,5 @@ def _wait_if(kernel: Kernel, app: Application, enough: bool) -> bool:
         delay = app.queue.properties.backoff_delay
         app.backoff_until = kernel.now + delay
         kernel.timers.start(kernel.now, delay, "application.backoff", app)
-        app.partition.refresh(app)
+        app.partition.waiting.refresh(app)
     return enough

@@ -60,8 +60,8 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
     left = whole = most if most >= 0 else _PLENTY
     pause = 1
     # one decision and a vain round: that is all that most calls are made for
-    wait = 0 if partition.interrupted else 2
-    partition.interrupted = False
+    wait = 0 if partition.waiting.interrupted else 2
+    partition.waiting.interrupted = False
     while left:
         if wait:
             wait -= 1
@@ -74,7 +74,7 @@ def decide_all(kernel: Kernel, partition: Partition, most: int) -> tuple[int, bo
         left -= 1
         if not decide(kernel, partition):
             return whole - left, False
-    partition.interrupted = True
+    partition.waiting.interrupted = True
     return whole, True
 
 
@@ -85,7 +85,7 @@ def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
         partition.state == queue_life.STOPPED
         or not partition.nodes
         or partition.failed_preemptions.by_shape
-        or partition.woken
+        or partition.waiting.retries
         or partition.rm.rm_id in kernel.predicates
     )
 
@@ -376,10 +376,10 @@ class _Streak:
         del self.places[group]
         group.asks.clear()
         group.asks[place.ask.seq] = place.ask
-        self.partition.leave(place.ask)
+        self.partition.waiting.remove(place.ask)
         place.ask.group = group  # until it is carried out
         place.until = ()
-        if leaf.offered != offered or self.partition.woken:
+        if leaf.offered != offered or self.partition.waiting.retries:
             self.look_again()
         else:
             self.heads.pop(leaf, None)  # another application may be next
@@ -413,13 +413,13 @@ class _Streak:
         if log is not None:
             producers.allocated(log, allocations[said:])
         kernel.outbox.allocated(allocations)
-        partition.changes += len(allocations)
+        partition.waiting.allocation_epoch += len(allocations)
         for place in self.touched:
             place.settle()
         self.touched.clear()
         for ask in over:
             ask.group = None
-            partition.unhinted.pop(ask, None)
+            partition.hints.asks.pop(ask, None)
             del ask.app.asks[ask.ask_key]
 
 
@@ -436,7 +436,7 @@ def _taken_up(allocations: list[Allocation], over: list[Ask]) -> Iterator[Ask]:
 
 def _streak(kernel: Kernel, partition: Partition, most: int) -> int:
     """Make up to so many plain decisions; how many were made."""
-    return 0 if partition.backs_off else _Streak(kernel, partition).run(most)
+    return 0 if partition.waiting.backs_off else _Streak(kernel, partition).run(most)
 
 
 # -- members that take over placeholders -----------------------------------------------------------

@@ -17,10 +17,11 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import Crowded, Unanswered, awaited, look_ahead
 from quadriga.core.scheduling import backoff, gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
-from quadriga.core.scheduling.next_ask import descend, leave_out, node_for, out_of_quota
+from quadriga.core.scheduling.next_ask import descend, node_for, out_of_quota
 from quadriga.core.scheduling.releasing import evict
 from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
+from quadriga.core.scheduling.round import Round
 from quadriga.fsm import queue as queue_life
 from quadriga.si.answers import UNANSWERED
 
@@ -40,41 +41,36 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     """
     if partition.state == queue_life.STOPPED or not partition.nodes:
         return False
+    waiting = partition.waiting
     if partition.failed_preemptions.by_shape:
         failed_preemptions.retry_due(partition, kernel.now)
+    round_ = Round(kernel, partition)
     crowded = False
     try:
         spent = (
-            ((partition.woken or partition.reservations) and serve_reserved(kernel, partition))
+            ((waiting.retries or partition.reservations) and serve_reserved(round_))
             or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
-            or _serve_next(kernel, partition)
+            or _serve_next(round_)
         )
     except Crowded:
         spent, crowded = False, True
-    if partition.left_out:
-        for bring_back in partition.left_out:
-            bring_back()
-        partition.left_out.clear()
+    round_.end()
     if spent:
-        if partition.preemption_attempts:
-            partition.preemption_attempts.clear()
         return True
-    if partition.backs_off:
+    if waiting.backs_off:
         backoff.look_back(kernel, partition)
-    if partition.preemption_attempts:
-        over = max(partition.preemption_attempts.values()) > preemption_queue.ATTEMPTS
-        partition.preemption_attempts.clear()
-        if over:
-            return True
+    if round_.attempts is not None and max(round_.attempts.values()) > preemption_queue.ATTEMPTS:
+        return True
     if not crowded:
-        partition.exhausted_at = partition.arrivals
+        waiting.exhausted_at = waiting.arrivals
     return False
 
 
 # -- asks without a reservation --------------------------------------------------------------------
 
 
-def _serve_next(kernel: Kernel, partition: Partition) -> bool:
+def _serve_next(round_: Round) -> bool:
+    kernel, partition = round_.kernel, round_.partition
     node_index = partition.node_index
     while True:
         found = descend(partition, node_index.feasible)
@@ -82,7 +78,7 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
             return False
         app, group, able = found
         shape = group.shape
-        if partition.backs_off and backoff.has_seen_enough(kernel, app, group):
+        if partition.waiting.backs_off and backoff.has_seen_enough(kernel, app, group):
             continue
         if app.limiting and limits.held_back(app, shape):
             continue
@@ -93,7 +89,7 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
         if group.placeholder and not app.gang_started and not gang.may_start(app):
             continue
         if short is not None or not group.bits & able & shape.allocate:
-            if _serve_late(kernel, partition, group, able, within=short is None):
+            if _serve_late(round_, group, able, within=short is None):
                 return True
             continue
         ask = group.head
@@ -104,20 +100,19 @@ def _serve_next(kernel: Kernel, partition: Partition) -> bool:
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-        if node_index.feasible & shape.allocate and _make_do(kernel, partition, ask):
+        if node_index.feasible & shape.allocate and _make_do(round_, ask):
             return True
 
 
 # -- where no node has room ------------------------------------------------------------------------
 
 
-def _serve_late(
-    kernel: Kernel, partition: Partition, group: AskGroup, able: int, *, within: bool
-) -> bool:
+def _serve_late(round_: Round, group: AskGroup, able: int, *, within: bool) -> bool:
     """Reserve a node for, or make room for, the first ask of the group that may (5.6, 5.7).
 
     ``within``: its quotas have room, only the nodes do not.
     """
+    kernel, partition = round_.kernel, round_.partition
     shape, wanted = group.shape, group.bits & able
     late = due = None
     if within and wanted & shape.reserve:
@@ -132,12 +127,13 @@ def _serve_late(
             preemption_queue.refresh(kernel, group)
             return False
     if late is not None and (due is None or late.seq <= due.seq):
-        return _reserve(kernel, partition, late)
-    return due is not None and _preempt(kernel, partition, due, nodes_tried=within)
+        return _reserve(round_, late)
+    return due is not None and _preempt(round_, due, nodes_tried=within)
 
 
-def _reserve(kernel: Kernel, partition: Partition, ask: Ask) -> bool:
+def _reserve(round_: Round, ask: Ask) -> bool:
     """Keep a node for an ask that has waited long enough and fits nowhere."""
+    kernel, partition = round_.kernel, round_.partition
     group = ask.group
     assert group is not None
     node = partition.node_index.best_to_reserve(group.shape)
@@ -146,7 +142,7 @@ def _reserve(kernel: Kernel, partition: Partition, ask: Ask) -> bool:
     if _may_reserve(kernel, ask, node):
         _keep(kernel, ask, node)
         return True
-    return _make_do(kernel, partition, ask, reserve=False)
+    return _make_do(round_, ask, reserve=False)
 
 
 def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
@@ -170,42 +166,43 @@ def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     return said is None
 
 
-def _make_do(kernel: Kernel, partition: Partition, ask: Ask, *, reserve: bool = True) -> bool:
+def _make_do(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
     """Predicates have refused the ask: it may still reserve, or preempt, before the next one has
     its turn; else it is set aside until the next call of ``schedule``."""
+    kernel, partition = round_.kernel, round_.partition
     group = ask.group
     assert group is not None
     options, now = kernel.options, kernel.now
     if awaited(kernel, ask):
-        partition.set_aside(ask)
+        partition.waiting.defer(ask)
         return False
     if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
         node = partition.node_index.best_to_reserve(group.shape)
         if node is not None and _may_reserve(kernel, ask, node):
             _keep(kernel, ask, node)
             return True
-    if preemption_queue.is_due(ask, now) and _preempt(kernel, partition, ask, nodes_tried=True):
+    if preemption_queue.is_due(ask, now) and _preempt(round_, ask, nodes_tried=True):
         return True
     if ask.group is not None:
-        partition.set_aside(ask)
+        partition.waiting.defer(ask)
     return False
 
 
-def _preempt(kernel: Kernel, partition: Partition, ask: Ask, *, nodes_tried: bool) -> bool:
+def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
     """Try to make room for the ask; the attempts in one leaf and round are limited (2.8)."""
+    kernel, partition = round_.kernel, round_.partition
     leaf = ask.app.queue
     assert ask.group is not None
     failed = partition.failed_preemptions.by_shape
     if (leaf, ask.group.shape) in failed:  # the ask is here because predicates refused it
         return False
-    tries = partition.preemption_attempts[leaf] = partition.preemption_attempts.get(leaf, 0) + 1
-    if tries > preemption_queue.ATTEMPTS:
-        leave_out(partition, leaf, partition.shapes.preempt)
+    if round_.count_attempt(leaf) > preemption_queue.ATTEMPTS:
+        round_.leave_out(leaf, partition.shapes.preempt)
         return False
     try:
         eviction = attempt(kernel, ask, nodes_tried=nodes_tried)
     except Unanswered:  # the ask tries again when the answer is there
-        partition.set_aside(ask)
+        partition.waiting.defer(ask)
         return False
     if eviction is None:
         return False

@@ -107,7 +107,7 @@ def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
 def _reservation_preempt(kernel: Kernel, kept: Reservation) -> None:
     partition = kept.ask.app.partition
     if kept in partition.reservations:
-        partition.woken.add(kept)
+        partition.waiting.retries.add(kept)
 
 
 def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
@@ -121,9 +121,9 @@ def _queue_quota(kernel: Kernel, queue: Queue) -> None:
 
 
 def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
-    if partition.undecided:
+    if partition.waiting.undecided:
         # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
-        partition.inspect_timer = None
+        partition.hints.timer = None
     else:
         scale_up.begin(kernel, partition)
         if not kernel.hints_in_slices:

@@ -155,7 +155,7 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
         for queue in leaf.lineage:
             del queue.admitted[app]
         app.partition.admission_changed(leaf)
-    app.partition.refresh(app)
+    app.partition.waiting.refresh(app)
     accounting.owe(app)
 
 

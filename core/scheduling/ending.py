@@ -62,8 +62,8 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
         producers.ask_removed(log, ask, timed_out=timed_out)
     accounting.unexpect(ask, waiting)
     reservation.cancel_all_of(partition, ask)
-    partition.leave(ask)
-    partition.unhinted.pop(ask, None)
+    partition.waiting.remove(ask)
+    partition.hints.asks.pop(ask, None)
     del app.asks[ask.ask_key]
     if ask.placeholder:
         if timed_out:
@@ -72,7 +72,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
             group.timed_out += ask.pending
         else:
             gang.expect(ask, -ask.pending)
-        app.partition.offer_replacements(app)
+        app.partition.waiting.offer_replacements(app)
 
 
 def end_allocation(

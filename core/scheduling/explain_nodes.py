@@ -32,7 +32,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         return
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
     yield from _own(ask)
-    if not predicates and ask in partition.aside:
+    if not predicates and ask in partition.waiting.deferred_asks:
         yield Check(
             "predicates",
             False,

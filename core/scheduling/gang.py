@@ -79,7 +79,7 @@ def may_start(app: Application) -> bool:
         return True
     closed[0].gated[app] = None
     app.gated = True
-    app.partition.refresh(app)
+    app.partition.waiting.refresh(app)
     return False
 
 
@@ -122,7 +122,7 @@ def enlarge(app: Application, vector: Vector, number: int) -> None:
     more = tuple([value * number for value in vector])
     app.placeholder_ask = plus(app.placeholder_ask or (), more)
     if app.holding != held:  # X9
-        app.partition.refresh(app)
+        app.partition.waiting.refresh(app)
 
 
 def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
@@ -135,12 +135,12 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             app.gated = False
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
-            app.partition.refresh(app)
+            app.partition.waiting.refresh(app)
     if app.state in app_life.GATHERS and app not in app.queue.admitted:
         for queue in app.queue.lineage:
             queue.admitted[app] = None
         app.partition.admission_changed(app.queue)
-        app.partition.refresh(app)
+        app.partition.waiting.refresh(app)
     if app.placeholder_timer is None and app.placeholder_timeout > 0:
         if app.state in app_life.BEFORE_RUNNING | app_life.GIVES_BACK_ON_TIMEOUT:  # X25
             app.placeholder_timer = kernel.timers.start(
@@ -148,7 +148,7 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             )
     accounting.owe(app)
     run_if_complete(kernel, app)
-    app.partition.offer_replacements(app)
+    app.partition.waiting.offer_replacements(app)
 
 
 def only_gathers(app: Application) -> bool:
@@ -200,7 +200,7 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         app.placeholder_timer.cancel()
         app.placeholder_timer = None
     accounting.owe(app)
-    app.partition.offer_replacements(app)
+    app.partition.waiting.offer_replacements(app)
 
 
 # -- timeouts --------------------------------------------------------------------------------------

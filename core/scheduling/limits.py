@@ -104,7 +104,7 @@ def rebind(partition: Partition) -> None:
     for account in (*partition.users.values(), *partition.groups.values()):
         account.ledgers.clear()
         account.applications.clear()
-    partition.short_ledgers.clear()
+    partition.waiting.short_ledgers.clear()
     used = {app: app.group_account for app in apps if any(app.max_allocated)}
     partition.groups = {group.name: group for group in used.values() if group is not None}
     for app in apps:
@@ -118,7 +118,7 @@ def rebind(partition: Partition) -> None:
             if app.counted:
                 ledger.running[app] = None
     for app in apps:
-        partition.refresh(app)
+        partition.waiting.refresh(app)
 
 
 def _account(accounts: dict[str, Account], name: str, *, is_group: bool) -> Account:
@@ -162,7 +162,7 @@ def forget(app: Application) -> None:
     """The application has nothing left to do: it counts no longer."""
     app.counted = False
     _tell_link(app, removed=True)
-    app.partition.news += 1
+    app.partition.waiting.demand_epoch += 1
     for ledger in app.ledgers:
         del ledger.running[app]
     for ledger in app.limiting:

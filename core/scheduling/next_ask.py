@@ -11,7 +11,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.events import producers
-from quadriga.core.model.demand import EVERY_BIT, Level
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.si.answers import UNANSWERED
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["descend", "leave_out", "node_for", "out_of_quota"]
+__all__ = ["descend", "node_for", "out_of_quota"]
 
 
 def descend(partition: Partition, able: int) -> tuple[Application, AskGroup, int] | None:
@@ -78,15 +77,3 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     if (log := partition.rm.events) is not None:
         producers.refused_by_predicates(log, ask, refused)
     return None
-
-
-def leave_out(partition: Partition, level: Level, bits: int) -> None:
-    """Nobody comes by here for these bits in the rest of the round."""
-    bits &= ~level.blocked
-    level.block(bits)
-
-    def bring_back() -> None:
-        if level.blocked != EVERY_BIT:
-            level.unblock(bits)
-
-    partition.left_out.append(bring_back)

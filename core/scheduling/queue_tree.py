@@ -102,7 +102,7 @@ def configure(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
     partition = queue.partition
     if queue.parent is None:
         queue.limits = tuple(enumerate(partition.capacity)) if partition.nodes else ()
-    partition.news += 1
+    partition.waiting.demand_epoch += 1
     _reorder(queue)
     queue.regained()
 
@@ -194,7 +194,7 @@ def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bo
         if config is not None:
             for app in queue.apps.values():
                 app.touch()
-                queue.partition.refresh(app)
+                queue.partition.waiting.refresh(app)
     wanted = {child.name: child for child in config.children} if config is not None else {}
     for name, child_config in wanted.items():
         leaf = _is_leaf(child_config)
@@ -289,7 +289,7 @@ def set_by_tags(kernel: Kernel, leaf: LeafQueue, tags: QuotaTags) -> None:
     _tell_amounts(leaf, amounts)
     leaf.max_applications = applications
     partition = leaf.partition
-    partition.news += 1
+    partition.waiting.demand_epoch += 1
     leaf.capacity_changed()
     for app in leaf.apps.values():  # in a fair queue their shares are of what is guaranteed
         app.touch()

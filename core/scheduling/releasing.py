@@ -31,7 +31,7 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
         group = app.task_groups[allocation.ask.task_group]
         group.take(allocation)
         if not group.available:
-            app.partition.offer_replacements(app)
+            app.partition.waiting.offer_replacements(app)
     kernel.fire(ALLOCATION, allocation, life.RELEASE)
 
 

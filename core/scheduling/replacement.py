@@ -76,7 +76,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
         return _replace_smaller(kernel, ask, group)
     other, _ = _free_node(kernel, ask)
     if other is None:
-        app.partition.set_aside(ask)
+        app.partition.waiting.defer(ask)
         return False
     _plan(kernel, ask, first, other)
     return True
@@ -113,20 +113,20 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
             _plan(kernel, ask, oldest, other)
             return True
         if refused or asked:  # predicates stand in the way of this ask, not of others like it
-            partition.set_aside(ask)
+            partition.waiting.defer(ask)
             return False
     alike = ask.group
     assert alike is not None
     alike.outgrown, alike.retries = True, False
-    partition.outgrown[alike] = partition.version
-    partition.refresh_group(alike)
+    partition.waiting.outgrown[alike] = partition.waiting.epoch
+    partition.waiting.refresh_group(alike)
     return False
 
 
 def _wait_for_answers(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
     look_ahead(predicate, ask, map(attrgetter("node"), group.available), allocate=False)
-    ask.app.partition.set_aside(ask)
+    ask.app.partition.waiting.defer(ask)
     return False
 
 
@@ -194,7 +194,7 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     ask.planned = real
     accounting.unexpect(ask, 1)
     reservation.cancel_all_of(app.partition, ask)
-    app.partition.leave(ask)
+    app.partition.waiting.remove(ask)
     kernel.fire(ASK, ask, ask_life.PARK)
     if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
         accounting.claim(real, more)
@@ -213,11 +213,11 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
 def look_again(partition: Partition) -> None:
     """Something has changed since the members of these groups were larger than what a placeholder's
     place and the free room make together: look once more."""
-    for group, version in list(partition.outgrown.items()):
-        if version != partition.version:
-            del partition.outgrown[group]
+    for group, version in list(partition.waiting.outgrown.items()):
+        if version != partition.waiting.epoch:
+            del partition.waiting.outgrown[group]
             group.retries = True
-            partition.refresh_group(group)
+            partition.waiting.refresh_group(group)
 
 
 # -- the plan falls through ----------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
         accounting.disclaim(real)
     if (placeholder := real.partner) is not None:
         placeholder.partner = real.partner = None
-    ask.app.partition.stranded.pop(real, None)
+    ask.app.partition.waiting.stranded.pop(real, None)
     ask.planned = None
     kernel.fire(ALLOCATION, real, life.DISCARD)
     if again:
@@ -285,7 +285,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     usage.ended(placeholder, kernel.now)
     app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
     if not lands:
-        app.partition.stranded[real] = app.partition.version
+        app.partition.waiting.stranded[real] = app.partition.waiting.epoch
         if log is not None:
             producers.ended(log, placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=True)
@@ -311,7 +311,7 @@ def _settle(kernel: Kernel, real: Allocation) -> None:
         reservation.wait_again(kernel, ask)
     else:
         del ask.app.asks[ask.ask_key]
-        ask.app.partition.unhinted.pop(ask, None)
+        ask.app.partition.hints.asks.pop(ask, None)
 
 
 def _run(kernel: Kernel, real: Allocation, *, first: bool) -> None:
@@ -377,14 +377,14 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
 def land(kernel: Kernel, partition: Partition) -> None:
     """Members whose placeholder is gone and whose node drains get a node that has room by now."""
     has_predicate = partition.rm.rm_id in kernel.predicates
-    for real, version in list(partition.stranded.items()):
-        if version == partition.version and not has_predicate:
+    for real, version in list(partition.waiting.stranded.items()):
+        if version == partition.waiting.epoch and not has_predicate:
             continue
         node, awaits = _open_node(kernel, real)
         if node is None:
-            partition.stranded[real] = -1 if awaits else partition.version
+            partition.waiting.stranded[real] = -1 if awaits else partition.waiting.epoch
             continue
-        del partition.stranded[real]
+        del partition.waiting.stranded[real]
         app = real.ask.app
         first = not app.allocations
         _move_to(kernel, real, node)

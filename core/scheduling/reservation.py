@@ -86,10 +86,10 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     partition.reservations[reservation] = None
     partition.node_index.changed(node)
     # from the next round on: there may be room, under a quota that has none, or others may have to go
-    partition.woken.add(reservation)
+    partition.waiting.retries.add(reservation)
     if ask.group is not None:
         ask.group.reserved += 1
-        partition.refresh_group(ask.group)
+        partition.waiting.refresh_group(ask.group)
     if (log := partition.rm.events) is not None:
         producers.reserved(log, node, ask)
     return reservation
@@ -102,7 +102,7 @@ def make(kernel: Kernel, ask: Ask, node: Node) -> None:
     kernel.tally.reservations += 1
     if partition.rm.all_states:  # X43
         kernel.outbox.container_state(ask, _RESERVED, f"node {node.node_id} is reserved for it")
-    if partition.give_up_timer is None:
+    if partition.waiting.give_up_timer is None:
         _wait_to_give_up(kernel, partition, kernel.now)
 
 
@@ -119,9 +119,9 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     del ask.app.reservations[reservation]
     del partition.reservations[reservation]
     _count_reservation(ask, -1)
-    partition.woken.discard(reservation)
-    partition.stalled.pop(reservation, None)
-    partition.refused.pop(reservation, None)
+    partition.waiting.retries.discard(reservation)
+    partition.waiting.short_of_quota.pop(reservation, None)
+    partition.waiting.deferred_reservations.pop(reservation, None)
     partition.node_index.gained(node)
     if (log := partition.rm.events) is not None:
         producers.unreserved(log, node, ask)
@@ -130,7 +130,7 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
         group.reserved -= 1
         if partition.rm.reservations:
             group.reservable = True  # it may reserve another; too young ones are found out then
-        partition.refresh_group(group)
+        partition.waiting.refresh_group(group)
 
 
 def _count_reservation(ask: Ask, more: int) -> None:
@@ -152,7 +152,7 @@ def cancel_all_of(partition: Partition, ask: Ask) -> None:
 
 def wait_again(kernel: Kernel, ask: Ask) -> None:
     """The ask is new, or was away (parked, set aside) and waits again, in its old place."""
-    ask.app.partition.wait(ask)
+    ask.app.partition.waiting.add(ask)
     group = ask.group
     if group is not None and group.reserve_timer is None and not group.reservable:
         wait_to_reserve(kernel, group)
@@ -168,20 +168,22 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
     partition = group.app.partition
     if not partition.rm.reservations:
         group.reservable = False
-        partition.refresh_group(group)
+        partition.waiting.refresh_group(group)
         return
     first = _next_candidate(group, kernel.options.reservation_delay)
     group.reservable = first is not None and first[1] <= kernel.now
     if first is not None and not group.reservable:
         left = first[1] - kernel.now
         group.reserve_timer = kernel.timers.start(kernel.now, left, "group.reserve", group)
-    partition.refresh_group(group)
+    partition.waiting.refresh_group(group)
 
 
 def _wait_to_give_up(kernel: Kernel, partition: Partition, made: int) -> None:
     """Look again when what was reserved then has been kept for long enough."""
     left = made + kernel.options.reservation_give_up - kernel.now
-    partition.give_up_timer = kernel.timers.start(kernel.now, left, "partition.give_up", partition)
+    partition.waiting.give_up_timer = kernel.timers.start(
+        kernel.now, left, "partition.give_up", partition
+    )
 
 
 def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
@@ -190,7 +192,7 @@ def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
 
     All are kept for the same time, so they come up in the order in which they were made.
     """
-    partition.give_up_timer = None
+    partition.waiting.give_up_timer = None
     delay = kernel.options.reservation_give_up
     old: list[Reservation] = []
     for each in partition.reservations:

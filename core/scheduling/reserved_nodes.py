@@ -26,24 +26,26 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
+    from quadriga.core.scheduling.round import Round
 
 __all__ = ["serve_reserved"]
 
 
-def serve_reserved(kernel: Kernel, partition: Partition) -> bool:
+def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
+    kernel, partition = round_.kernel, round_.partition
     while True:
         own = _first_woken(partition)
         other, able = _first_elsewhere(partition)
         if own is None and other is None:
             return False
         if own is not None and (other is None or own is other or _comes_before(own, other)):
-            for each in sorted(partition.woken.of(own), key=_order):
-                if each in partition.woken:
-                    partition.woken.discard(each)
+            for each in sorted(partition.waiting.retries.of(own), key=_order):
+                if each in partition.waiting.retries:
+                    partition.waiting.retries.discard(each)
                     if _use(kernel, partition, each):
                         return True
-        elif other is not None and _use_elsewhere(kernel, partition, other, able):
+        elif other is not None and _use_elsewhere(round_, other, able):
             return True
 
 
@@ -54,7 +56,7 @@ def _first_woken(partition: Partition) -> Application | None:
         return None
     while not queue.leaf:
         queue = queue.best(WOKEN)
-    return partition.woken.first_in(queue)
+    return partition.waiting.retries.first_in(queue)
 
 
 def _comes_before(one: Application, other: Application) -> bool:
@@ -89,7 +91,7 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         or limits.short(app, shape) is not None
         or out_of_quota(app, shape) is not None
     ):
-        partition.stalled[each] = None
+        partition.waiting.short_of_quota[each] = None
         return False
     if group.placeholder and not app.gang_started and not gang.may_start(app):
         return False
@@ -102,7 +104,7 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         return False
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if predicate is not None and predicate(ask.ask_key, each.node.node_id, True) is not None:
-        partition.refused[each] = None
+        partition.waiting.deferred_reservations[each] = None
         return False
     reservation.cancel(partition, each)
     ask.told = 0  # what it was told of quotas was settled when it got its reservation
@@ -139,9 +141,10 @@ def _passed(app: Application, leaf: LeafQueue, able: int) -> int:
     return able
 
 
-def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able: int) -> bool:
+def _use_elsewhere(round_: Round, app: Application, able: int) -> bool:
     """Give the application's first ask with a reservation, for which there is another node, that
     node; the reserved one is free again (5.8)."""
+    kernel, partition = round_.kernel, round_.partition
     groups = (group for group in app.groups.values() if group.bits & able)
     group = min(groups, key=lambda each: each.key_for(able))
     shape = group.shape
@@ -162,7 +165,7 @@ def _use_elsewhere(kernel: Kernel, partition: Partition, app: Application, able:
             return True
         if not partition.node_index.feasible & shape.allocate:  # no node has room for any of them
             return False
-    _rest(partition, group)  # predicates have refused them all
+    round_.stay_on_reserved_nodes(group)  # predicates have refused them all
     return False
 
 
@@ -171,15 +174,3 @@ def _having(group: AskGroup) -> Iterator[Ask]:
     for ask in group.asks.values():
         if ask.reservations:
             yield ask
-
-
-def _rest(partition: Partition, group: AskGroup) -> None:
-    """Do not look for other nodes for these asks again in this round."""
-    group.rests = True
-    partition.refresh_group(group)
-
-    def bring_back() -> None:
-        group.rests = False
-        partition.refresh_group(group)
-
-    partition.left_out.append(bring_back)

@@ -34,10 +34,13 @@ _REASON = "request is waiting for cluster resources become available"
 def watch(kernel: Kernel, partition: Partition) -> None:
     """A round found nothing: look at what is left a second from now, unless that is planned or under
     way, or the last look was at the same."""
-    if partition.news == partition.inspected or partition.inspection is not None:
+    if (
+        partition.waiting.demand_epoch == partition.hints.inspected_epoch
+        or partition.hints.inspection is not None
+    ):
         return
-    if partition.unhinted and partition.inspect_timer is None:
-        partition.inspect_timer = kernel.timers.start(
+    if partition.hints.asks and partition.hints.timer is None:
+        partition.hints.timer = kernel.timers.start(
             kernel.now, kernel.options.inspect_interval, "partition.inspect", partition
         )
 
@@ -54,28 +57,28 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
 
 def begin(kernel: Kernel, partition: Partition) -> None:
     """As ``inspect``, which ``go_on`` then does."""
-    partition.inspect_timer = None
-    partition.inspected = partition.news
-    partition.inspection = _look(kernel, partition) if partition.unhinted else None
+    partition.hints.timer = None
+    partition.hints.inspected_epoch = partition.waiting.demand_epoch
+    partition.hints.inspection = _look(kernel, partition) if partition.hints.asks else None
 
 
 def go_on(partition: Partition, most: int = -1) -> None:
     """Look at the next asks of the pass, at most ``most`` of them (negative: all)."""
-    look = partition.inspection
+    look = partition.hints.inspection
     if look is None or not most:
         return
     for _ in look:
         most -= 1
         if not most:
             return
-    partition.inspection = None
+    partition.hints.inspection = None
 
 
 def _look(kernel: Kernel, partition: Partition) -> Iterator[None]:
     """The asks of the partition. It stops after each, and anything may happen to them meanwhile: so it
     goes over copies, and an ask that has been served or taken back is passed over."""
     fresh: dict[Queue, Fresh] = {}
-    for ask in list(partition.unhinted):
+    for ask in list(partition.hints.asks):
         # in the order in which they would be served; usually they have come in this order
         row = fresh.setdefault(ask.app.queue, {}).setdefault(ask.app, [])
         row.append((-ask.priority, ask.seq, ask))
@@ -99,9 +102,9 @@ def _look_at_leaf(
         if counts:
             rooms = [room, *_left_to(app, granted)]
             if (
-                partition.aside
-                or partition.stranded
-                or not _take_all(rooms, tried, partition.exhausted_at)
+                partition.waiting.deferred_asks
+                or partition.waiting.stranded
+                or not _take_all(rooms, tried, partition.waiting.exhausted_at)
             ):
                 yield from _look_at_app(kernel, partition, app, tried, rooms)
                 continue
@@ -135,7 +138,7 @@ def _look_at_app(
     heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
     for group in groups:
         _put(partition, heads, iter(list(group.asks.values())))
-    if partition.aside or partition.stranded:
+    if partition.waiting.deferred_asks or partition.waiting.stranded:
         for ask in app.asks.values():
             if _is_away(partition, ask):
                 _put(partition, heads, iter((ask,)))
@@ -153,7 +156,7 @@ def _look_at_app(
 
 def _is_away(partition: Partition, ask: Ask) -> bool:
     """Whether it waits and is in no group: a round has tried it."""
-    return ask in partition.aside or ask.planned in partition.stranded
+    return ask in partition.waiting.deferred_asks or ask.planned in partition.waiting.stranded
 
 
 def _need(ask: Ask) -> dict[int, int]:
@@ -164,7 +167,7 @@ def _put(
     partition: Partition, heads: list[tuple[int, int, Ask, Iterator[Ask]]], more: Iterator[Ask]
 ) -> None:
     ask = next(more, None)
-    if ask is not None and (ask.seq <= partition.exhausted_at or ask.group is None):
+    if ask is not None and (ask.seq <= partition.waiting.exhausted_at or ask.group is None):
         heappush(heads, (-ask.priority, ask.seq, ask, more))
 
 
@@ -191,9 +194,9 @@ def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
 
 def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
     """Whether it could take over a placeholder, or has done so, if only some node would do."""
-    if ask.planned is not None and ask.planned in partition.stranded:
+    if ask.planned is not None and ask.planned in partition.waiting.stranded:
         return True
-    if ask.group is not None or ask not in partition.aside:
+    if ask.group is not None or ask not in partition.waiting.deferred_asks:
         return False
     group = ask.app.task_groups.get(ask.task_group)
     return not ask.placeholder and bool(group and group.available)
@@ -202,7 +205,7 @@ def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
 def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
     if not ask.hinted and not ask.required_node:
         ask.hinted = True
-        partition.unhinted.pop(ask, None)
+        partition.hints.asks.pop(ask, None)
         kernel.outbox.container_state(ask, _FAILED, _REASON)
 
 
@@ -216,7 +219,7 @@ def _is_among(partition: Partition, ask: Ask, tried: dict[AskGroup, None]) -> bo
     """Whether the ask, if it is in one of these groups, was tried."""
     if _is_away(partition, ask):
         return True
-    return ask.group in tried and ask.seq <= partition.exhausted_at
+    return ask.group in tried and ask.seq <= partition.waiting.exhausted_at
 
 
 def _tried(app: Application) -> dict[AskGroup, None]:

@@ -41,30 +41,32 @@ _PAUSE: Final = SECOND // 10
 
 def watch(kernel: Kernel, partition: Partition) -> None:
     """Decisions were made: look at what waits a second from now, if anything is different."""
-    if partition.skip_timer is None and partition.version != partition.skip_seen:
+    if partition.hints.skip_timer is None and partition.waiting.epoch != partition.hints.skip_epoch:
         _start(kernel, partition, kernel.options.inspect_interval)
 
 
 def _start(kernel: Kernel, partition: Partition, wait: int) -> None:
-    partition.skip_timer = kernel.timers.start(kernel.now, wait, "partition.skipped", partition)
+    partition.hints.skip_timer = kernel.timers.start(
+        kernel.now, wait, "partition.skipped", partition
+    )
 
 
 def tell(kernel: Kernel, partition: Partition) -> None:
     """One piece of a walk. The next piece follows soon, the next walk when something has changed."""
-    partition.skip_timer = None
+    partition.hints.skip_timer = None
     rm = partition.rm
     if not (rm.all_states and RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)):
-        partition.skip_walk = None
+        partition.hints.skip_walk = None
         return
-    walk = partition.skip_walk
+    walk = partition.hints.skip_walk
     if walk is None:
-        partition.skip_seen = partition.version
-        walk = partition.skip_walk = iter(_in_order(partition))
+        partition.hints.skip_epoch = partition.waiting.epoch
+        walk = partition.hints.skip_walk = iter(_in_order(partition))
     left = _PIECE
     while left > 0:
         app = next(walk, None)
         if app is None:
-            partition.skip_walk = None
+            partition.hints.skip_walk = None
             return
         if partition.applications.get(app.app_id) is app:
             for group in list(app.groups.values()):

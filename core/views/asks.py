@@ -27,7 +27,7 @@ AskSeen = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], boo
 def see_asks(app: Application, now: int) -> tuple[AskSeen, ...]:
     """What the application still asks for, as it is now. A parked ask (G29) is one of them, with nothing
     pending."""
-    aside = app.partition.aside
+    aside = app.partition.waiting.deferred_asks
     # Asks that wait together meet the same obstacles.
     known: dict[object, list[str]] = {}
     found: list[AskSeen] = []
@@ -141,7 +141,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Not enough user quota"
     if any(queue.limits and not queue.has_room(shape) for queue in app.queue.lineage):
         yield "Not enough queue quota"
-    elif ask in partition.aside:
+    elif ask in partition.waiting.deferred_asks:
         yield "Predicate failed on every node"
     elif waits is not None and not shape.allocate & partition.node_index.feasible:
         yield "No node has room"

@@ -109,7 +109,9 @@ class Watched:
         nodes = partition.nodes.values()
         kept = {kept for node in nodes for kept in (node.reservation, *node.also_reserved)} - {None}
         assert kept == set(partition.reservations), "V3: nodes and reservations differ"
-        assert kept >= {*partition.woken, *partition.stalled}, "V3: a reservation outlived itself"
+        assert kept >= {*partition.waiting.retries, *partition.waiting.short_of_quota}, (
+            "V3: a reservation outlived itself"
+        )
         for name, app in partition.applications.items():
             assert app.state not in app_life.ENDED, f"V8: {name} is {app.state} and not forgotten"
             if len(place.voice.partitions) == 1 and app.state != app_life.NEW:
@@ -202,13 +204,11 @@ class Watched:
             partition.users,
             partition.groups,
             partition.reservations,
-            partition.woken,
-            partition.stalled,
-            partition.refused,
-            partition.aside,
-            partition.unhinted,
-            partition.short_ledgers,
-            partition.left_out,
-            partition.attempts,
+            partition.waiting.retries,
+            partition.waiting.short_of_quota,
+            partition.waiting.deferred_reservations,
+            partition.waiting.deferred_asks,
+            partition.hints.asks,
+            partition.waiting.short_ledgers,
         ):
             assert not book

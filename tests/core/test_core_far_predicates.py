@@ -146,7 +146,7 @@ def test_an_ask_taken_back_meanwhile_is_gone() -> None:
     script.release_ask("a", "x")
     predicate.answer()
     assert script.schedule() == []
-    assert not script.scheduler.partition().aside
+    assert not script.scheduler.partition().waiting.deferred_asks
     assert script.scheduler.check() == []
 
 

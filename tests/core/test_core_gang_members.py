@@ -265,7 +265,7 @@ def test_x39_a_parked_ask_without_a_node_can_be_taken_back(script: Script) -> No
     assert "g Waiting (wait)" in script.release_ask("g", "real")
     assert allocated(script) == {"node": 0, "queue": 0, "user": 0}
     assert everything_holds(script)
-    assert not script.scheduler.partition().stranded
+    assert not script.scheduler.partition().waiting.stranded
 
 
 def test_x39_the_last_node_goes_while_an_ask_is_parked(script: Script) -> None:
@@ -288,7 +288,7 @@ def test_x39_an_application_that_is_removed_with_a_parked_ask(script: Script) ->
     script.confirm()
     script.remove_app("g")
     assert everything_holds(script)
-    assert not script.scheduler.partition().stranded
+    assert not script.scheduler.partition().waiting.stranded
     script.node("n1", OPEN)
     assert script.schedule() == []
 

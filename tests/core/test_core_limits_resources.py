@@ -358,7 +358,7 @@ def test_x31_a_removed_application_leaves_nothing_behind() -> None:
     assert allocated(script.schedule()) == ["b0", "b1"]
     script.remove_app("b")
     partition = script.scheduler.partition()
-    assert (partition.users, partition.groups, partition.short_ledgers) == ({}, {}, {})
+    assert (partition.users, partition.groups, partition.waiting.short_ledgers) == ({}, {}, {})
 
 
 # -- reservations ----------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ def test_2_7_a_reservation_that_a_limit_holds_back_is_used_when_there_is_headroo
     script.node("n3", NodeInfo.DRAIN_NODE)
     script.release("b", "b1-0")
     assert allocated(script.schedule()) == []
-    assert script.scheduler.partition().stalled
+    assert script.scheduler.partition().waiting.short_of_quota
     script.release("a", "old-0")
     assert script.schedule() == ["new a/a1-0 on n1"]
 

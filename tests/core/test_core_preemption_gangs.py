@@ -179,7 +179,7 @@ def test_after_a_restart_the_oldest_of_its_task_groups_are_the_gang() -> None:
     ask(script, "g", "s", others=False, vcore=1)
     partition = script.scheduler.partition()
     partition.applications["g"].gang_over = True  # as after a restart: nobody is held
-    partition.refresh(partition.applications["g"])
+    partition.waiting.refresh(partition.applications["g"])
     script.schedule()
     partition.applications["g"].gang_over = False
     script.app("plain", "root.low")

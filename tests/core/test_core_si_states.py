@@ -107,7 +107,7 @@ def test_x43_who_wants_only_failed_pays_nothing() -> None:
     script.ask("a", *(f"k{number}" for number in range(50)), vcore=1000)
     waits(script)
     partition = script.scheduler.partition()
-    assert (partition.skip_timer, partition.skip_seen) == (None, -1)
+    assert (partition.hints.skip_timer, partition.hints.skip_epoch) == (None, -1)
 
 
 # -- what stops an ask -----------------------------------------------------------------------------
@@ -256,7 +256,7 @@ def test_x43_many_are_told_in_pieces_and_in_order() -> None:
     script.advance(1)
     assert [key.partition("/")[2] for _, key, _ in states(script)] == keys
     script.advance(60)
-    assert script.scheduler.partition().skip_timer is None
+    assert script.scheduler.partition().hints.skip_timer is None
     assert len(states(script)) == 5000
 
 

@@ -248,7 +248,7 @@ class World:
                 node.node_id: (node.allocated, node.available, [a.key for a in node.allocations])
                 for node in partition.nodes.values()
             },
-            "counts": (partition.changes, partition.news),
+            "counts": (partition.waiting.allocation_epoch, partition.waiting.demand_epoch),
             "tally": {name: getattr(tally, name) for name in tally.__slots__},
         }
 

@@ -145,7 +145,7 @@ def hint_after_a_vain_round(view: View) -> None:
         for partition in view.core.partitions():
             app = partition.applications.get(line[1])
             ask = app.asks.get(line[2]) if app is not None else None
-            if ask is not None and not ask.hinted and ask.seq > partition.exhausted_at:
+            if ask is not None and not ask.hinted and ask.seq > partition.waiting.exhausted_at:
                 view.allow_missing("5.11", said)
                 memory.reported.add((line[1], line[2]))
     for said, line in view.lines("container", missing=False):

@@ -1,0 +1,186 @@
+"""Who waits: asks enter and leave the heaps of their queues, and obstacles that move wake them.
+
+Asks wait in groups. A group announces its demand (bits, see ``model.demand``) to its application, which
+passes it up the tree unless the application may not be served at present.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.model.ask import Ask, AskGroup
+from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.waiting import Waiting
+from quadriga.core.ordering.lanes import LimitLane, lane_for
+from quadriga.fsm import application as app_life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.partition import Partition
+
+__all__ = ["WaitingAsks"]
+
+
+class WaitingAsks(Waiting):
+    """The asks and reservations that wait in one partition."""
+
+    __slots__ = ("_partition",)
+
+    def __init__(self, partition: Partition) -> None:
+        super().__init__()
+        self._partition = partition
+
+    # -- asks ------------------------------------------------------------------------------------
+
+    def add(self, ask: Ask) -> None:
+        """Put the ask in its group; a new group becomes known to the application."""
+        app, partition = ask.app, self._partition
+        shapes = partition.shapes
+        shape, _ = shapes.intern(ask.vector, ask.required_node)
+        self.demand_epoch += 1
+        look = (shape, ask.priority, ask.placeholder, ask.task_group)
+        group = app.groups.get(look)
+        if group is None:
+            group = AskGroup(app, shape, ask.priority, ask.placeholder, ask.task_group)
+            app.groups[look] = group
+            if not shape.asks:  # new, or idle until now: assume that it has a node
+                partition.node_index.watch(shape)
+            shapes.used(shape)
+            group.add(ask)
+            _priority_changed(app)
+        else:
+            group.add(ask)
+        self._refresh_turn(app)
+        self.refresh_group(group)
+        if partition.notices is not None:
+            partition.notices.fresh[group] = None
+        if ask.reservations:  # it was parked or deferred and comes back
+            self.retries.update(r for r in app.reservations if r.ask is ask)
+
+    def remove(self, ask: Ask) -> None:
+        """Take the ask out of its group. An empty group is forgotten."""
+        group = ask.group
+        if group is None:
+            if self.deferred_asks.pop(ask, 0) is None:
+                self._refresh_turn(ask.app)
+            return
+        group.remove(ask)
+        if ask.reservations:  # the ask keeps its nodes while it is away
+            self.refresh_group(group)
+        if not group.asks:
+            self._forget(group)
+
+    def _forget(self, group: AskGroup) -> None:
+        app, partition = group.app, self._partition
+        self.refresh_group(group)
+        if group.reserve_timer is not None:
+            group.reserve_timer.cancel()
+        if group.preemption_queue is not None:
+            group.preemption_queue.cancel_timer()
+        if partition.notices is not None:
+            partition.notices.drop(group)
+        del app.groups[group.look]
+        self.outgrown.pop(group, None)
+        _priority_changed(app)
+        self._refresh_turn(app)
+        forgotten = partition.shapes.unused(group.shape)
+        if forgotten is not None:
+            partition.node_index.forget(forgotten)
+            partition.failed_preemptions.remove_shape(forgotten)
+            for queue in partition.queues():
+                if queue.short_of.pop(forgotten, 0) is None and queue.blocked != EVERY_BIT:
+                    queue.unblock(forgotten.quota)
+            for ledger in list(self.short_ledgers.get(forgotten, ())):
+                ledger.forget(forgotten)
+
+    def defer(self, ask: Ask) -> None:
+        self.deferred_asks[ask] = None  # first: a deferred ask keeps its application's turn
+        self.remove(ask)
+
+    # -- groups and applications -----------------------------------------------------------------
+
+    def refresh_group(self, group: AskGroup) -> None:
+        """Announce what the group demands now and withdraw what it no longer demands."""
+        wants, bits = group.wants(), group.bits
+        if wants != bits:
+            group.bits = wants
+            if fresh := wants & ~bits:
+                self.demand_epoch += 1
+                group.app.announce(group, fresh)
+                if fresh & group.shape.allocate and group.app.reservations:
+                    # its reserved nodes may have gained room in the meantime
+                    mine = (r for r in group.app.reservations if r.ask.group is group)
+                    self.retries.update(mine)
+            if gone := bits & ~wants:
+                group.app.withdraw(group, gone)
+
+    def refresh(self, app: Application) -> None:
+        leaf = app.queue
+        assert isinstance(leaf, LeafQueue)
+        self.demand_epoch += 1
+        counted = app.state in app_life.COUNTED or app in leaf.admitted
+        lane = lane_for(leaf, app, counted)
+        if lane is not app.above:
+            app.block(EVERY_BIT)
+            if isinstance(lane, LimitLane):
+                lane.members += 1
+            if isinstance(app.above, LimitLane):
+                app.above.leave()
+            app.above = lane
+        self._refresh_turn(app)
+        served = (
+            app.state in app_life.SERVED
+            and not app.backoff_until
+            and (not leaf.stateaware or app.state == app_life.RUNNING or leaf.turn is app)
+        )
+        if served:
+            app.unblock(EVERY_BIT)
+            if app.reservations:
+                self.retries.update(app.reservations)
+        else:
+            app.block(EVERY_BIT)
+        for group in app.groups.values():
+            self.refresh_group(group)
+        if (notices := self._partition.notices) is not None:
+            notices.fresh.update(dict.fromkeys(app.groups.values()))
+
+    def _refresh_turn(self, app: Application) -> None:
+        """A stateaware leaf serves one application that is not running yet: the Starting one, else
+        the oldest Accepted one with something to ask for (2.9)."""
+        leaf = app.queue
+        if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
+            return
+        waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
+        waiting.sort(key=lambda a: (a.state != app_life.STARTING, a.seq))
+        deferred = {ask.app for ask in self.deferred_asks}  # these asks are still pending
+        starting = app_life.STARTING
+        turn = next((a for a in waiting if a.groups or a in deferred or a.state == starting), None)
+        if turn is not leaf.turn:
+            before, leaf.turn = leaf.turn, turn
+            if before is not None and before.state != app_life.RUNNING:
+                before.block(EVERY_BIT)
+            if turn is not None and not turn.backoff_until:
+                turn.unblock(EVERY_BIT)
+                self.retries.update(turn.reservations)
+
+    # -- what moved ------------------------------------------------------------------------------
+
+    def offer_replacements(self, app: Application) -> None:
+        for group in app.groups.values():
+            if group.task_group and not group.placeholder:
+                group.retries = group.outgrown
+                self.refresh_group(group)
+
+    def retry_short_of_quota(self) -> None:
+        if self.short_of_quota:
+            self.retries.update(self.short_of_quota)
+            self.short_of_quota.clear()
+
+
+def _priority_changed(app: Application) -> None:
+    now = max((group.priority for group in app.groups.values()), default=None)
+    if now != app.priority:
+        before, app.priority = app.priority, now
+        app.touch()
+        app.queue.report_priority(before, now)
