@@ -1,4 +1,4 @@
-"""``python -m bench [name ...] [--full] [--json]``: run all measurements, or those named."""
+"""``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones."""
 
 import argparse
 import dataclasses

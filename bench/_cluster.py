@@ -1,4 +1,4 @@
-"""Clusters to measure on, built through the protocol: real requests in, real responses out."""
+"""Clusters to measure, built through the protocol: real requests in, real responses out."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ partitions:
 def registered(
     config: str = TWO_QUEUES.format(sort="fair"), options: Options | None = None
 ) -> Scheduler:
-    """A scheduler that knows one resource manager with this configuration."""
+    """A scheduler with one registered resource manager and this configuration."""
     scheduler = Scheduler(options or Options())
     scheduler.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config), 0)
     return scheduler
 
 
 def add_nodes(scheduler: Scheduler, number: int, **quantities: int) -> None:
-    """So many alike nodes, 100 vcores each unless told; a thousand in one request."""
+    """Add ``number`` equal nodes, by default of 100 vcores each, a thousand in each request."""
     capacity = resource(quantities or {"vcore": 100_000, "memory": 10**9})
     for first in range(0, number, 1_000):
         infos = [
@@ -46,7 +46,7 @@ def add_nodes(scheduler: Scheduler, number: int, **quantities: int) -> None:
 
 
 def add_apps(scheduler: Scheduler, queues: Iterable[str], **extra: object) -> None:
-    """``app-0``, ``app-1`` and so on, one for each of the queues."""
+    """Add the applications ``app-0``, ``app-1`` and so on, one for each queue."""
     request = si.ApplicationRequest(rmID=RM)
     for at, queue in enumerate(queues):
         request.new.add(applicationID=f"app-{at}", queueName=queue, ugi=USER, **extra)  # type: ignore[arg-type]

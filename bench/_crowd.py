@@ -1,9 +1,10 @@
-"""Resource managers (RMs) that differ in how much they want, each kind in a process of its own, against a
-served scheduler: ``python -m bench._crowd``.
+"""Resource managers (RMs) with different loads, each kind in a process of its own, against a served
+scheduler: ``python -m bench._crowd``.
 
-Reads one line of JSON (a `Crowd` or a `Visitor`), registers, says ``ready``, waits for a line, and writes
-one line of JSON when it is done. Bulk RMs send large requests and count what comes back. A visitor asks
-for one pod at a time at a steady rate, and now and then another RM registers beside it.
+The process reads one line of JSON (a `Crowd` or a `Visitor`), registers, prints ``ready``, waits for a
+line, and prints one line of JSON at the end. Bulk RMs send large requests and count the answers. A
+visitor asks for one pod at a time at a steady rate, while other RMs register beside it from time to
+time.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _WANT = resource({"vcore": 1000, "memory": 1000})
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """``asks`` of each of the RMs, ``batch`` in a message, as fast as they go."""
+    """Bulk RMs: each sends ``asks`` asks, ``batch`` in a message, as fast as it can."""
 
     port: int
     names: tuple[str, ...]
@@ -41,8 +42,8 @@ class Crowd:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """One RM with ``rate`` asks a second until it is told to stop, and ``registrations`` of others a
-    second."""
+    """One RM with ``rate`` asks a second until it is told to stop, and ``registrations`` of other RMs a
+    second beside it."""
 
     port: int
     name: str
@@ -52,8 +53,8 @@ class Visitor:
 
 @dataclass(slots=True)
 class CrowdTold:
-    """``placing`` is s from the first ask to the last allocation; ``wrong`` are asks that were not
-    answered exactly once."""
+    """The result of a `Crowd`. ``placing`` is the time from the first ask to the last allocation (s),
+    ``wrong`` the number of asks that were not answered exactly once."""
 
     allocations: int = 0
     wrong: int = 0
@@ -62,7 +63,7 @@ class CrowdTold:
 
 @dataclass(slots=True)
 class VisitorTold:
-    """s from an ask to its allocation, and of each registration."""
+    """The result of a `Visitor`: the times from an ask to its allocation, and of each registration (s)."""
 
     latencies: list[float] = field(default_factory=list)
     registrations: list[float] = field(default_factory=list)
@@ -76,7 +77,7 @@ class _RM:
         self.name = name
 
     async def begin(self, asks: int) -> None:
-        """Register, with nodes that have room for so many asks."""
+        """Register, with nodes that have room for this number of asks."""
         stub = SchedulerStub(self.channel)
         await stub.RegisterResourceManager(
             si.RegisterResourceManagerRequest(rmID=self.name, config=QUEUES)
@@ -137,7 +138,7 @@ def _number(key: str) -> int:
 
 
 async def _ask_for_all(rm: _RM, task: Crowd) -> tuple[int, int]:
-    """How many allocations there were, and how many asks have not got one of these."""
+    """The number of allocations, and the number of asks without one."""
     seen = bytearray(task.asks)
 
     async def listen() -> int:
@@ -241,7 +242,7 @@ async def _ready() -> None:
 
 
 def main() -> None:
-    """One task, from standard input to standard output."""
+    """Do one task, read from standard input, and print its result."""
     fields = json.loads(sys.stdin.readline())
     if "names" in fields:
         fields["names"] = tuple(fields["names"])

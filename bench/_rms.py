@@ -1,8 +1,8 @@
 """Resource managers in a process of their own, against a served scheduler: ``python -m bench._rms``.
 
-Reads one line of JSON (a `Task`), registers them, says ``ready``, waits for a line, lets all of them ask
-at once and writes one line of JSON (a `Told`). They have nothing but the stubs: what is measured is the
-server, so they do as little as can be.
+The process reads one line of JSON (a `Task`), registers the RMs, prints ``ready`` and waits for a
+line. Then all RMs send their asks at once, and the process prints one line of JSON (a `Told`). The
+RMs use only the stubs and do as little as possible, because the server is what is measured.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ partitions:
 """
 APPS = 4
 NODES = 20
-#: no RM may take longer for all that it does, in s
+#: The longest that one RM may take for its whole task (s).
 PATIENCE = 900.0
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """``asks`` of each of the RMs, ``batch`` in a message, at most ``rate`` a second of each RM (0: as
-    fast as they go); then all is released again, if ``release``."""
+    """Each RM sends ``asks`` asks, ``batch`` in a message, at most ``rate`` a second (0: as fast as it
+    can), and with ``release`` releases all allocations again."""
 
     port: int
     names: tuple[str, ...]
@@ -53,14 +53,15 @@ class Task:
 
 @dataclass(slots=True)
 class Told:
-    """What became of it. Latencies are s, from writing the ask to reading its allocation."""
+    """The result of a `Task`. Latencies are in s, from writing an ask to reading its allocation."""
 
     latencies: list[float] = field(default_factory=list)
     allocations: int = 0
     confirmations: int = 0
-    #: keys that were not answered exactly once
+    #: Number of keys that were not answered exactly once.
     wrong: int = 0
-    #: s from the first ask to the last allocation, and from the first release to its last confirmation
+    #: Times from the first ask to the last allocation, and from the first release to the last
+    #: confirmation (s).
     placing: float = 0.0
     releasing: float = 0.0
     messages: int = 0
@@ -173,7 +174,7 @@ class _RM:
 
     @property
     def wrong(self) -> int:
-        """How many asks or releases were not answered once; both ways."""
+        """The number of asks and releases that were not answered exactly once."""
         keys = [f"pod-{at}" for at in range(self.task.asks)]
         found = sum(self.new[key] != 1 for key in keys) + len(self.new.keys() - {*keys})
         if self.task.release:
@@ -196,7 +197,7 @@ async def _drain(call: Any) -> None:
 
 
 async def run(task: Task) -> Told:
-    """Everything that the process does."""
+    """Do the whole task."""
     rms = [_RM(task, name) for name in task.names]
     for rm in rms:
         await rm.begin()
@@ -222,7 +223,7 @@ async def run(task: Task) -> Told:
 
 
 def main() -> None:
-    """One task, from standard input to standard output."""
+    """Do one task, read from standard input, and print its result."""
     fields = json.loads(sys.stdin.readline())
     fields["names"] = tuple(fields["names"])
     print(json.dumps(dataclasses.asdict(asyncio.run(run(Task(**fields))))), flush=True)

@@ -1,9 +1,9 @@
-"""What the command line chose: all sizes or the small ones, and a trace."""
+"""The choices of the command line: all sizes or only the small ones, and a trace."""
 
 from pathlib import Path
 
-#: measure every size; some take minutes
+#: Measure every size; some take minutes.
 FULL = False
 
-#: a trace that ``simulate`` measures beside the embedded workload
+#: A trace that ``simulate`` measures beside the embedded workload.
 TRACE: Path | None = None

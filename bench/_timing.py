@@ -1,4 +1,4 @@
-"""How everything here is timed, and the floor that everything is compared with."""
+"""The clock of all measurements, and the floor with which costs are compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDS = 3
 
 
 class Clock:
-    """Processor time of this process, in ns, of what is done inside ``with clock:``."""
+    """The processor time of this process spent inside ``with clock:`` (ns)."""
 
     def __init__(self) -> None:
         self.spent = 0
@@ -31,7 +31,7 @@ class Clock:
 
 @contextmanager
 def service_memory() -> Iterator[None]:
-    """The garbage collector as the command line sets it, and nothing left over from before."""
+    """Set the garbage collector as the command line does, after collecting earlier garbage."""
     before = gc.get_threshold()
     gc.collect()
     look_less_often()
@@ -42,9 +42,10 @@ def service_memory() -> Iterator[None]:
 
 
 def floor(calls: int = 5_000) -> float:
-    """ns to copy a prepared SI Allocation, fill it in and serialise it: no decision can cost less.
+    """Time to copy a prepared SI Allocation, fill it in and serialise it (ns): the least that a decision
+    can cost.
 
-    Measured again beside every figure, or while it is measured (``Pace``).
+    It is measured again beside every figure, or during its measurement (``Pace``).
     """
     template = si.Allocation(
         applicationID="app-1",
@@ -64,8 +65,8 @@ def floor(calls: int = 5_000) -> float:
 
 
 class Pace:
-    """The floor while something is timed: what else the machine does slows both, and not evenly, so it
-    is looked at now and then."""
+    """The floor during a measurement. Other programs on the machine slow the floor and the measured code,
+    and not evenly, so the floor is measured again from time to time."""
 
     def __init__(self) -> None:
         self._seen: list[float] = []
@@ -76,12 +77,12 @@ class Pace:
 
     @property
     def floor(self) -> float:
-        """ns, on the whole."""
+        """The mean of the floors measured so far (ns)."""
         return mean(self._seen)
 
 
 def per_call(work: Callable[[], object], calls: int = 2_000) -> float:
-    """ns of one call; the median of a few turns."""
+    """The time of one call (ns): the median of several turns."""
 
     def turn() -> float:
         with Clock() as clock:

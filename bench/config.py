@@ -1,4 +1,4 @@
-"""Configurations: reading one, checking it, and changing a running cluster to it."""
+"""Configurations: loading one, checking it, and changing a running cluster to it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quadriga.core.config import load
 
 
 def measure() -> list[Figure]:
-    """ns for each queue of a large configuration."""
+    """Times for each queue of a large configuration (ns)."""
     base = floor()
     leaves = 10_000 if _sizes.FULL else 1_000
     text, changed = _text(leaves, 100), _text(leaves, 200)

@@ -1,4 +1,4 @@
-"""Ended applications: the memory of one, and of many that end for long."""
+"""Ended applications: the memory of one, and of a long stream of them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ from quadriga.si import (
 from quadriga.sim.script import resource
 
 _SECOND: Final = 1_000_000_000
-#: applications that end in a second, as in the service that was watched for a week
+#: Applications that end in one second, as in a service that was observed for a week.
 RATE: Final = 14
 
 
-#: by then so many live as ever, and what has a bound of its own (notes, summaries) has reached it
+#: After this many applications the number of living ones is constant, and bounded buffers (notes,
+#: summaries) are full.
 _WARM: Final = 2_200
 
 
 def measure() -> list[Figure]:
-    """Bytes of an application that has run and ended, and of one that was rejected; then how many are
-    known when applications have gone on ending at a steady rate."""
+    """Bytes of an application that has run and ended, and of a rejected one; then the largest number of
+    applications known while many end at a steady rate."""
     kept = 20_000 if _sizes.FULL else 8_000
     figures = []
     for kind, queue in (("ended", "root.a"), ("rejected", "root.nope")):
@@ -62,7 +63,7 @@ def _cluster(options: Options) -> Scheduler:
 
 
 def _end(scheduler: Scheduler, queue: str, first: int, end: int) -> None:
-    """Applications of these numbers arrive at a steady rate, run for a minute and are removed."""
+    """Applications with these numbers arrive at a steady rate, run for a minute and are removed."""
     for number in range(first, end):
         now = number * _SECOND // RATE
         new = AddApplicationRequest(

@@ -1,4 +1,4 @@
-"""Event records: what one costs, and what they add to asks and decisions."""
+"""Event records: the cost of one, and what they add to the cost of asks and decisions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ROUNDS = 7
 
 
 def measure() -> list[Figure]:
-    """ns of the records of one allocation, of a message made of one, and a pod with them to one
-    without; the least of several turns each, taken in turns."""
+    """Times for the records of one allocation and for a message made of one record (ns), and the ratio of a
+    pod with records to one without. Both are measured in turns, and the least of each counts."""
     base = floor()
     scheduler = _scheduled(tracking=True, case=Case("u50", 10, 100))[1]
     allocation = next(iter(next(iter(scheduler.partition().nodes.values())).allocations))
@@ -42,7 +42,7 @@ def measure() -> list[Figure]:
 
 
 def _scheduled(*, tracking: bool, case: Case) -> tuple[float, Scheduler]:
-    """ns for one pod, from its ask to its allocation."""
+    """Time for one pod, from its ask to its allocation (ns), and the scheduler."""
     scheduler, requests = prepared(case)
     extra = {"event.trackingEnabled": str(tracking).lower()}
     scheduler.apply(UpdateConfigurationRequest(rmID=RM, extraConfig=extra), 0)

@@ -1,7 +1,7 @@
-"""What a trigger costs: our engine, the library's own machine, and a bare dictionary.
+"""The cost of a trigger: our engine, the machine of the library, and a bare dictionary.
 
-Every case is a few triggers that lead back to where they started. The contenders take turns and the
-best of several rounds counts, so that what else the machine does disturbs neither.
+Each case is a few triggers that lead back to the first state. The contenders take turns, and the best
+of several rounds counts, so that other programs on the machine disturb none of them.
 """
 
 import gc
@@ -23,7 +23,7 @@ MODELS = 200
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """An entity with what the guards and emitters below look at."""
+    """An entity with the attributes that the guards and emitters below read."""
 
     key: str
     state: str
@@ -54,7 +54,7 @@ Step = Callable[[Any, str], object]
 
 
 def measure() -> list[Figure]:
-    """ns for one trigger of each case, how often as fast as the library, bytes of an entity."""
+    """Time for one trigger of each case (ns), the ratio to the library, and the bytes of an entity."""
     figures: list[Figure] = []
     lean_total = stock_total = 0.0
     for case in CASES:
@@ -78,7 +78,7 @@ def measure() -> list[Figure]:
 
 
 def _again(lifecycle: Lifecycle, *, stock: bool = False) -> Lifecycle:
-    """The same rows anew, so that nothing that watches the shared ones is measured, too."""
+    """A copy of the lifecycle, so that observers of the shared one are not measured."""
     return Lifecycle(
         lifecycle.name,
         initial=lifecycle.initial,
@@ -90,7 +90,7 @@ def _again(lifecycle: Lifecycle, *, stock: bool = False) -> Lifecycle:
 
 
 def _bare(case: Case) -> Step:
-    """The least that a state machine can do: two look-ups and an assignment, nothing checked."""
+    """The least that a state machine can do: two look-ups and an assignment, without any check."""
     table: dict[str, dict[str, str]] = {}
     for row in case.lifecycle.rows:
         table.setdefault(row.trigger, {}).setdefault(row.source, row.target or row.source)
@@ -120,7 +120,7 @@ def _race(case: Case, *steps: Step) -> list[float]:
 
 
 class _Alive:
-    """The least an entity needs to live a lifecycle."""
+    """The smallest entity that can have a lifecycle."""
 
     __slots__ = ("key", "state")
 

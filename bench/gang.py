@@ -1,4 +1,4 @@
-"""Gangs: 5,000 nodes, 250 applications of 200 placeholders, placed, then replaced and confirmed."""
+"""Gangs: 250 applications of 200 placeholders on 5,000 nodes, placed, then replaced and confirmed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEMBER = {"vcore": 1000, "memory": 10**6}
 
 
 def measure() -> list[Figure]:
-    """Multiples of the floor for a placeholder placed, and for one replaced and confirmed."""
+    """Multiples of the floor for a placeholder that is placed, and for one that is replaced and confirmed."""
     nodes, apps, members = (5_000, 250, 200) if _sizes.FULL else (1_000, 50, 200)
     costs = [_run(nodes, apps, members) for _ in range(5)]
     placed_ns = median(cost.placed for cost in costs)
@@ -40,8 +40,8 @@ def measure() -> list[Figure]:
 
 
 class _Cost(NamedTuple):
-    """ns for a placeholder asked for and placed, and for one asked for, replaced and confirmed; the
-    floor meanwhile."""
+    """Times for a placeholder that is asked for and placed, and for one that is asked for, replaced and
+    confirmed (ns), with the floor during the measurement."""
 
     placed: float
     replaced: float
@@ -103,7 +103,7 @@ def _asks(apps: int, members: int, *, placeholder: bool) -> list[si.AllocationRe
 
 
 def _confirmations(releases: list[si.AllocationRelease]) -> list[si.AllocationRequest]:
-    """One request for each hundred: a resource manager answers in bunches."""
+    """One request for each hundred releases: a resource manager confirms many at once."""
     requests = []
     for first in range(0, len(releases), 100):
         request = si.AllocationRequest(rmID=RM)

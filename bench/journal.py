@@ -1,4 +1,4 @@
-"""The journal: what a record costs, and what it adds to a decision."""
+"""The journal: the cost of a record, and what it adds to the cost of a decision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Entity:
 
 
 def measure() -> list[Figure]:
-    """ns of one record; a decision with a ring, with everything kept, and with no journal at all."""
+    """Time of one record (ns); a decision with a ring, with a complete journal, and without a journal."""
     base = floor()
     journal = Journal(100_000)
     entity, edge = _Entity(), Edge("application", "Accepted", "run", "Running")

@@ -1,4 +1,4 @@
-"""Metrics: what they add to a decision, and what a scrape costs the scheduler and everybody else."""
+"""Metrics: what they add to the cost of a decision, and what a scrape costs the scheduler and its users."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from quadriga.web.metrics import Measurer, Metrics
 from quadriga.web.metrics.lives import Lives
 
 ROUNDS = 9
-#: rounds of scheduling in one call, as a service makes them
+#: Decisions in one call, as in a service.
 SLICE = 256
 
 
 def measure() -> list[Figure]:
-    """ns of a followed record, multiples of the floor for all that follows from a pod, and the cost
-    of measuring slices of decisions; ms of a scrape of 1,000 nodes and 100 queues."""
+    """Time of a followed record (ns), multiples of the floor for all records of a pod, and the cost of
+    measuring slices of decisions; time of a scrape of 1,000 nodes and 100 queues (ms)."""
     base = floor()
     follow: list[float] = []
     plain: list[float] = []
@@ -39,7 +39,7 @@ def measure() -> list[Figure]:
 
 
 def _followed(case: Case) -> float:
-    """ns for what the journal has of one pod."""
+    """Time for the journal's records of one pod (ns)."""
     scheduler, requests = prepared(case)
     for request in requests:
         scheduler.apply(request, 0)
@@ -51,8 +51,8 @@ def _followed(case: Case) -> float:
 
 
 def _sliced(case: Case, *, measuring: bool) -> float:
-    """ns for one pod, decided in slices by a service that is never idle until all is done; the
-    records are followed afterwards, as in a service, unless there are too many."""
+    """Time for one pod (ns), decided in slices by a service that is busy until the end. The records are
+    followed afterwards, as in a service, unless there are too many."""
     service = SchedulerService(manual=True, clock=lambda: 0)
     scheduler, requests = prepared(case)
     for request in requests:

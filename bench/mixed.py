@@ -1,10 +1,10 @@
-"""A mixed cluster in steady state: full, four levels of queues, limits, priorities, many shapes.
+"""A mixed cluster in a steady state: full, with four levels of queues, limits, priorities and many shapes.
 
-Three sizes of nodes, eight shapes of asks, a quarter of the nodes with GPUs; quotas on the parents
-and half of the leaves, a limit for every user, two priorities, half of the leaves fair. The cluster
-is filled; then in turn some allocations end and as many new asks come, so it stays full. What comes
-in and what is decided are timed apart: many more asks come than the cluster has room for, and what
-they cost is given for each of them, not for each allocation.
+There are three sizes of nodes, a quarter of them with GPUs, and eight shapes of asks. The parents and
+half of the leaves have quotas, every user has a limit, there are two priorities, and half of the leaves
+are fair. The cluster is filled; then in turn some allocations end and as many asks arrive, so that it
+stays full. Arrivals and decisions are timed apart: many more asks arrive than the cluster has room for,
+so their cost is given for each ask and not for each allocation.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ SHAPES = tuple(
 USERS = 20
 APPS = 160
 
-#: what is also given by the second; in steady state with what comes before each allocation
+#: Figures that are also given by the second; in the steady state with the release and the ask that
+#: precede each allocation.
 PER_SECOND = {"an allocation while it fills", "an allocation with its release and ask"}
 
 
 def measure() -> list[Figure]:
-    """Multiples of the floor for one allocation while the cluster fills, and in steady state."""
+    """Multiples of the floor for one allocation, while the cluster fills and in the steady state."""
     nodes = 5_000 if _sizes.FULL else 1_000
     turns = 200 if _sizes.FULL else 50
     figures = []
@@ -59,7 +60,7 @@ def measure() -> list[Figure]:
 
 
 class _Run(NamedTuple):
-    """ns of each thing that was done, and the floor meanwhile."""
+    """Times of each part of the run (ns), with the floor during the measurement."""
 
     spent: dict[str, float]
     floor: float
@@ -127,7 +128,7 @@ def _new(outputs: list[Output]) -> list[si.Allocation]:
 
 
 def _config(nodes: int) -> str:
-    """Root, two divisions, four departments, sixteen leaves."""
+    """A root, two divisions, four departments and sixteen leaves."""
     lines = ["partitions:", "  - name: default", "    queues:", "      - name: root"]
     lines += ["        submitacl: '*'", "        queues:"]
     cores = 16 * nodes
@@ -177,7 +178,7 @@ def _add_apps(scheduler: Scheduler) -> None:
 def _asks(numbers: object) -> si.AllocationRequest:
     request = si.AllocationRequest(rmID=RM)
     for number in numbers:  # type: ignore[attr-defined]
-        # a stride that is prime to both, so that every application asks for every shape
+        # the stride is coprime to both numbers, so that every application asks for every shape
         request.asks.add(
             allocationKey=f"pod-{number}",
             applicationID=f"app-{number * 7 % APPS}",

@@ -1,7 +1,7 @@
-"""A full cluster that is asked for as much again: what a vain round costs, and a release.
+"""A full cluster with as much demand again: the cost of a round that places nothing, and of a release.
 
-5,000 nodes are full and 25,000 more asks wait, in 160 and in 3,200 applications. What a round costs
-that finds nothing must not depend on how many wait; a release lets exactly one of them in.
+5,000 nodes are full and 25,000 more asks wait, in 160 and in 3,200 applications. The cost of a round
+that places nothing must not depend on the number of waiting asks. A release lets exactly one ask in.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RELEASES = 2_000
 
 
 def measure() -> list[Figure]:
-    """Multiples of the floor for a vain round and for a release with its replacement."""
+    """Multiples of the floor for a round that places nothing, and for a release with its replacement."""
     nodes = 5_000 if _sizes.FULL else 1_000
     figures = []
     vain: list[float] = []
@@ -38,7 +38,7 @@ def measure() -> list[Figure]:
 
 
 def _full(nodes: int, apps: int, waiting: int) -> tuple[Scheduler, list[si.Allocation]]:
-    """A cluster without room, so many asks that wait, and the allocations that there are."""
+    """A cluster without room, with this number of waiting asks, and its allocations."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
     add_nodes(scheduler, nodes, vcore=5_000, memory=10**9)
     add_apps(scheduler, [f"root.{'ab'[at % 2]}" for at in range(apps)])

@@ -1,7 +1,7 @@
 """Large numbers: 100,000 nodes and 1,000,000 asks (a tenth of that without ``--full``).
 
-Time and bytes for each node, ask and allocation. Bytes are of the resident set, so they include what
-the allocator keeps back; messages of the protocol are gone by then.
+Time and bytes for each node, ask and allocation. The bytes are those of the resident set, which
+includes memory that the allocator keeps. The messages of the protocol are freed before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APPS = 1_000
 
 
 def measure() -> list[Figure]:
-    """ns and bytes of a node, of an ask and of an allocation; bytes of a pod in all."""
+    """Times (ns) and bytes of a node, of an ask and of an allocation; bytes of a pod in total."""
     base = floor()
     nodes, asks = (100_000, 1_000_000) if _sizes.FULL else (10_000, 100_000)
     scheduler = registered(TWO_QUEUES.format(sort="fair"), Options(batch=100))

@@ -1,10 +1,10 @@
-"""What a decision costs, as a multiple of the floor: making and serialising one SI Allocation.
+"""The cost of a decision, as a multiple of the floor: making and serialising one SI Allocation.
 
-The shape is that of YuniKorn's own benchmark: two queues; *repeat* is one ask for all pods of each
-of two applications, *u50* an ask for each pod over 50 applications, *u2* over 2. Measured is all
-from the first request with asks (built before) to the last response, serialised; *decisions* is the
-part of it that ``schedule`` takes. Decisions are made in slices, as the service makes them, and what
-a slice says is sent before the next one.
+The workload is that of YuniKorn's own benchmark, with two queues. *repeat* is one ask for all pods of
+each of two applications; *u50* is one ask for each pod over 50 applications, *u2* over 2. The
+measurement runs from the first request with asks, which is built before, to the last serialised
+response; *decisions* is the part of it inside ``schedule``. Decisions are made in slices, as in the
+service, and the responses of a slice are serialised before the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quadriga.sim.script import resource
 
 
 class Case(NamedTuple):
-    """``pods`` on ``nodes``, asked for by ``apps`` applications, each with one ask or one a pod."""
+    """``pods`` pods on ``nodes`` nodes, asked for by ``apps`` applications: with one ask each, or one a pod."""
 
     shape: str
     nodes: int = 1_000
@@ -40,7 +40,7 @@ class Case(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """ns for one pod, in all and for the decision alone, and the floor meanwhile."""
+    """Times for one pod, in total and for the decision alone (ns), with the floor during the measurement."""
 
     whole: float
     decision: float
@@ -51,15 +51,15 @@ class Cost(NamedTuple):
         return self.whole / self.floor
 
 
-#: decisions at a time, as in the service
+#: Decisions in one slice, as in the service.
 SLICE = 256
-#: so many pods are decided on between two looks at the floor
+#: The floor is measured again after this many pods.
 LOOK = 2_000
 SHAPES = ("repeat", "u50", "u2")
 
 
 def measure() -> list[Figure]:
-    """Multiples of the floor for every shape and size, and the ratios between them."""
+    """Multiples of the floor for every workload and size, and the ratios between them."""
     figures = [Figure("floor: one Allocation made and serialised", floor(), "ns")]
     sizes = (
         [(1_000, 10_000), (5_000, 50_000), (10_000, 50_000)] if _sizes.FULL else [(1_000, 10_000)]
@@ -91,7 +91,7 @@ def measure() -> list[Figure]:
 
 
 def cost_of(case: Case, rounds: int = 5) -> Cost:
-    """The run in the middle of a few."""
+    """The median of several runs."""
     return sorted((run(case) for _ in range(rounds)), key=lambda cost: cost.floors)[rounds // 2]
 
 
@@ -144,7 +144,7 @@ def run(case: Case) -> Cost:
 
 
 def _tail() -> list[Figure]:
-    """How much longer the slow decisions take than most."""
+    """The 99th percentile of the time of a decision, compared with the median."""
     scheduler, requests = prepared(Case("u50"))
     for request in requests:
         scheduler.apply(request, 0)

@@ -1,14 +1,14 @@
 """The scheduler as a service: ``quadriga serve`` in a process of its own, resource managers (RMs) in
 others, gRPC on loopback between them.
 
-Every ask has to be answered by one allocation and every release by one confirmation: what is lost or
-doubled makes the measurement fail. *Burst* is all asks at once, so that latencies are those of a queue;
-*steady* is a rate that the server can keep up with. Beside one RM that never reads what it is told, the
-others have to fare as well as without it. Beside *bulk* RMs, which send their asks as fast as they go
-and ten thousand in a message, an RM with a few asks has to be served soon, and another to be registered.
+Every ask needs exactly one allocation and every release exactly one confirmation: a lost or repeated
+answer fails the measurement. *Burst* sends all asks at once, so its latencies are those of a queue;
+*steady* is a rate that the server can sustain. Beside an RM that never reads its messages, the other
+RMs must be served as well as without it. Beside *bulk* RMs, which send ten thousand asks in a message
+as fast as they can, an RM with a few asks must be served soon, and another one must be registered soon.
 
-The machine is shared by the server, the RMs and whatever else it does. So the server's own processor
-time stands beside what a clock on the wall says.
+The server and the RMs share the machine with other programs. Therefore the processor time of the
+server is given beside the elapsed time.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from quadriga import si
 from quadriga.si.v1.si_pb2_grpc import SchedulerStub
 from quadriga.sim.script import resource
 
-#: s until something has to have started
+#: A process must have started within this time (s).
 _PATIENCE = 30.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MIB = 1 << 20
-#: what may wait for one RM here, so that a silent one is at its bound soon
+#: At most this much may wait for one RM, so that an RM that does not read reaches the bound soon.
 _BACKLOG_MIB = 8
-#: s for which a visitor is alone, so that what it is told beside bulk RMs can be compared
+#: Time that the visitor runs alone, for comparison with its run beside bulk RMs (s).
 _ALONE = 10.0
-#: a visitor's asks a second, and registrations beside it
+#: Asks of the visitor in a second, and registrations of other RMs beside it.
 _ASKS_A_SECOND, _REGISTRATIONS_A_SECOND = 10.0, 1.0
-#: of its asks beside bulk RMs, in ms: the goals
+#: The goals for asks and for registrations beside bulk RMs (ms).
 _SOON, _REGISTERED = 100.0, 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One measurement. ``placing`` and ``releasing`` are s; ``busy`` is the server's processor time in
-    s for both, memory is bytes."""
+    """The result of one measurement. ``placing`` and ``releasing`` are in s, ``busy`` is the server's
+    processor time for both in s, and memory is in bytes."""
 
     told: Told
     busy: float
@@ -63,7 +63,7 @@ class Run:
 
 
 def measure() -> list[Figure]:
-    """Rates, percentiles of the latency, memory; and the same beside an RM that does not read."""
+    """Rates, percentiles of the latency and memory; and the same beside an RM that does not read."""
     rms, asks = (50, 2_000) if _sizes.FULL else (10, 500)
     pods = rms * asks
     figures = []
@@ -119,8 +119,8 @@ def _beside_bulk(rms: int, asks: int) -> list[Figure]:
 def crowded(
     rms: int, asks: int, batch: int, alone: float = _ALONE
 ) -> tuple[VisitorTold, VisitorTold, CrowdTold]:
-    """A visitor alone for so many s, then another beside the bulk ``rms`` until they have all that they
-    asked for; what each was told, and what the bulk RMs were."""
+    """A visitor runs alone for some seconds, and another one beside the bulk ``rms`` until these have all
+    their allocations. Returns the results of both visitors and of the bulk RMs."""
     names = tuple(f"bulk-{at}" for at in range(rms))
     with served("--max-backlog", "64") as (port, _):
 
@@ -160,7 +160,7 @@ def load(
     silent: bool = False,
     processes: int = 2,
 ) -> Run:
-    """So many ``asks`` of each of the ``rms``, from so many ``processes``."""
+    """Each of the ``rms`` sends ``asks`` asks; ``processes`` processes share the RMs."""
     with served() as (port, pid):
         watch = _Watch(pid)
         with silence(port) if silent else _nothing():
@@ -193,7 +193,7 @@ def load(
 
 @contextmanager
 def served(*options: str) -> Iterator[tuple[int, int]]:
-    """A server; its port and its process id."""
+    """A running server; yields its port and its process id."""
     with tempfile.TemporaryDirectory() as folder:
         ports = Path(folder) / "ports"
         words = ["serve", "--http", "off", "--grpc", "0", "--ports-file", str(ports)]
@@ -229,17 +229,17 @@ class _Watch:
         return int(text.partition(f"{name}:")[2].split()[0]) * 1024
 
     def _look(self) -> None:
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             while not self._over.wait(0.25):
                 self._memory.append(self._status("VmRSS"))
 
     def busy(self) -> float:
-        """s of processor time until now, of all its threads."""
+        """Processor time of all threads until now (s)."""
         words = (self._folder / "stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / _TICKS
 
     def end(self) -> tuple[list[int], int]:
-        """Bytes over time, and at most."""
+        """The bytes over time, and the largest number."""
         self._over.set()
         self._thread.join()
         return self._memory, self._status("VmHWM")
@@ -292,7 +292,7 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def silence(port: int) -> Iterator[None]:
-    """One RM that asks for more than may wait for it, and reads nothing, as long as this lasts."""
+    """Inside the block one RM asks for more than may wait for it and reads nothing."""
     asking = threading.Event()
     over = threading.Event()
 
@@ -331,7 +331,7 @@ async def _silent(port: int, asking: threading.Event, over: threading.Event) -> 
             more = si.AllocationRequest()
             for _ in range(100):
                 more.asks.add(
-                    # long keys: what waits comes to its bound soon
+                    # long keys: the waiting messages reach their bound soon
                     allocationKey=f"pod-{number}-{'x' * 1000}",
                     applicationID="app",
                     resourceAsk=resource({"vcore": 1}),
@@ -340,7 +340,7 @@ async def _silent(port: int, asking: threading.Event, over: threading.Event) -> 
                 number += 1
             try:
                 await asyncio.wait_for(pods.write(more), 0.5)
-            except TimeoutError:  # nothing more is read of it
+            except TimeoutError:  # the server does not read from this RM any more
                 asking.set()
                 while not over.is_set():
                     await asyncio.sleep(0.05)

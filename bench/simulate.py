@@ -1,6 +1,6 @@
-"""The simulator: how long a day of a cluster takes, and what a decision costs in it all told.
+"""The simulator: the time for one day of a cluster, and the whole cost of a decision in it.
 
-The embedded workload; with ``--trace PATH`` that trace as well.
+The embedded workload is measured, and with ``--trace PATH`` that trace as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _DAY = 86_400
 
 
 def measure() -> list[Figure]:
-    """Seconds of processor time for a day of the workload, and floors for each pod."""
+    """Processor time for one day of the workload (s), and floors for each pod."""
     base = floor()
     days = 90 if _sizes.FULL else 7
     figures = [Figure("floor", base, "ns")]

@@ -1,8 +1,8 @@
 """A lifecycle on a machine of the `transitions` library, here its AsyncMachine.
 
-``make_machine`` puts the same rows on any machine class of the library. A model that you add to it
-is triggered in the library's way, and what the rows emit goes to the model's ``on_effects``, after
-its state has changed. Run it: python examples/async_lifecycle.py
+``make_machine`` puts the same rows on any machine class of the library. Your program adds models to
+the machine and triggers them in the library's way. The effects of a row go to the model's
+``on_effects`` after its state has changed. Run it: python examples/async_lifecycle.py
 """
 
 import asyncio
@@ -14,15 +14,15 @@ from quadriga.fsm import ALLOCATION, Effect
 
 
 class Container:
-    """An allocation seen from the machine that runs it. The guards look at the two facts."""
+    """An allocation as the machine that runs it sees it. The guards read ``key`` and ``reason``."""
 
     state: str  # the machine sets it
     trigger: Callable[[str], Awaitable[bool]]  # and this method
 
     def __init__(self, key: str, reason: str) -> None:
         self.key = key
-        self.reason = reason  # why it will be wanted back
-        self.run_limit = 0  # ns; it may run for ever
+        self.reason = reason  # why the scheduler will release it
+        self.run_limit = 0  # ns; 0 means no limit
 
     def on_effects(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
@@ -31,7 +31,7 @@ class Container:
 
 async def live(container: Container) -> None:
     for trigger in ("allocate", "release", "confirm"):
-        await asyncio.sleep(0)  # somebody else's turn
+        await asyncio.sleep(0)  # the other container takes its turn
         await container.trigger(trigger)
         print(f"{container.key}: {trigger} -> {container.state}")
 

@@ -1,8 +1,8 @@
 """The scheduler core in a program of yours: messages and time in, messages out.
 
-The core has no thread, no socket and no clock. You apply messages of the scheduler interface (SI)
-at a time of your choice, in nanoseconds, let it decide, and deliver what comes out.
-Run it: python examples/embed_core.py
+The core has no thread, no socket and no clock. Your program applies messages of the scheduler
+interface (SI) with the time in nanoseconds, calls ``schedule``, and delivers the messages that come
+out. Run it: python examples/embed_core.py
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ partitions:
 
 
 def resource(cores: int, gib: int) -> si.Resource:
-    """Cores count in thousandths, memory in bytes."""
+    """A resource of the protocol: vcore is in milli, memory in bytes."""
     amounts = {"vcore": cores * 1000, "memory": gib << 30}
     return si.Resource(resources={kind: si.Quantity(value=n) for kind, n in amounts.items()})
 
@@ -73,7 +73,7 @@ def main() -> None:
 
     print("the small one stops; half a minute after its last ask the application ends")
     now += 60 * SECOND
-    show(scheduler.advance(now))  # first whatever was due in that minute
+    show(scheduler.advance(now))  # first the timers of that minute
     requests = si.AllocationReleasesRequest(
         allocationsToRelease=[
             si.AllocationRelease(

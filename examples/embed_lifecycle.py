@@ -1,14 +1,14 @@
-"""One object of yours lives one of Quadriga's lifecycles.
+"""An object of your program with one of Quadriga's lifecycles.
 
-Nothing is registered and nothing is inherited: an object with a ``state``, a ``key`` and the facts
-that the table's guards look at will do. Run it: python examples/embed_lifecycle.py
+The object is not registered and inherits nothing. It needs a ``state``, a ``key``, and the
+attributes that the guards of the table read. Run it: python examples/embed_lifecycle.py
 """
 
 from quadriga.fsm import ASK, InvalidTransition
 
 
 class Request:
-    """Three machines wanted. ``pending`` is what the guard of ``allocate`` looks at."""
+    """A request for three machines. The guard of ``allocate`` reads ``pending``."""
 
     __slots__ = ("key", "pending", "state")
 
@@ -24,12 +24,12 @@ def main() -> None:
     print(f"{request.key} is {request.state} and wants {request.pending}")
 
     while request.state == "Pending":
-        # The guard looks at the number before this allocation.
+        # The guard reads the number as it was before this allocation.
         ASK.fire(request, "allocate")
         request.pending -= 1
         print(f"one allocated: {request.state}, {request.pending} to go")
 
-    # What the table does not have is an error that says so, and changes nothing.
+    # A trigger that the table does not allow is an error and changes nothing.
     try:
         ASK.fire(request, "park")
     except InvalidTransition as error:

@@ -1,7 +1,7 @@
-"""A lifecycle of your own: write the table, live it, draw it.
+"""A lifecycle of your own: write the table, fire its triggers, draw it.
 
-The table is checked while it is built: a state that cannot be reached, a row that can never be
-taken or a state without a word on how long it may last is a ``DefinitionError`` that names the row.
+The table is checked when it is built. A state that cannot be reached, a row that can never be taken
+and a state without a time limit are a ``DefinitionError`` that names the row or the state.
 Run it: python examples/own_lifecycle.py
 """
 
@@ -15,14 +15,14 @@ HOUR = 3_600_000_000_000  # times are nanoseconds
 
 @dataclass(frozen=True, slots=True)
 class Mail(Effect):
-    """What the table asks for. Whoever fires the trigger sends it; the table never does."""
+    """A reminder to send. The caller of ``fire`` sends it; the table itself has no side effects."""
 
     text: str
 
 
 @dataclass(slots=True, eq=False)
 class Loan:
-    """A book that is out."""
+    """A book of a library, lent or on its shelf."""
 
     key: str
     state: str = "Shelved"

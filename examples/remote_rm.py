@@ -1,8 +1,9 @@
-"""A resource manager (RM) in one program, the scheduler in another: a client that comes back.
+"""A resource manager (RM) in one program and the scheduler in another, with a client that reconnects.
 
-The client is the scheduler's API over gRPC. It keeps what you say while the connection is away, and
-tells you when the scheduler has forgotten you, so that you register and report your state anew.
-Run it: python examples/remote_rm.py [HOST:PORT]    (without one it starts a scheduler of its own)
+The client has the API of the scheduler over gRPC. It keeps the RM's messages while the connection is
+away. It reports when the scheduler has forgotten the RM, which then registers and sends its whole
+state again. Run it: python examples/remote_rm.py [HOST:PORT]
+(without an address the example starts a scheduler of its own)
 """
 
 import contextlib
@@ -22,7 +23,7 @@ RM_ID = "example"
 
 @contextlib.contextmanager
 def scheduler() -> Iterator[str]:
-    """``quadriga serve`` for as long as this program runs; gives its address."""
+    """Run ``quadriga serve`` while the block runs; yields its address."""
     with tempfile.TemporaryDirectory() as folder:
         ports = Path(folder, "ports.json")
         command = [sys.executable, "-m", "quadriga.cli", "serve", "--grpc", "0", "--http", "off"]
@@ -39,8 +40,11 @@ def scheduler() -> Iterator[str]:
 
 
 class Manager(si.NullCallback, Watcher):
-    """What the scheduler says goes to one queue, for the thread that works. Only what is overridden
-    is asked for: an RM without predicates is never asked."""
+    """Puts the messages of the scheduler into one queue for the main thread.
+
+    The client asks the scheduler only for the callbacks that are overridden here: this RM does not
+    override the predicates, so it is never asked for them.
+    """
 
     def __init__(self) -> None:
         self.news: queue.Queue[si.AllocationResponse | str] = queue.Queue()
@@ -59,12 +63,12 @@ class Manager(si.NullCallback, Watcher):
 
 
 def resource(cores: int) -> si.Resource:
-    """Cores count in thousandths."""
+    """A resource of the protocol: vcore is in milli."""
     return si.Resource(resources={"vcore": si.Quantity(value=cores * 1000)})
 
 
 def begin(client: Client, manager: Manager) -> None:
-    """Register, and say all there is to say; also after the scheduler has forgotten us."""
+    """Register and send the whole state; also called after the scheduler has forgotten this RM."""
     client.register_resource_manager(si.RegisterResourceManagerRequest(rmID=RM_ID), manager)
     node = si.NodeInfo(nodeID="n1", action=si.NodeInfo.CREATE, schedulableResource=resource(4))
     client.update_node(si.NodeRequest(rmID=RM_ID, nodes=[node]))
@@ -94,7 +98,7 @@ def main(address: str) -> None:
         running: set[str] = set()
         while len(running) < 3:
             news = manager.news.get(timeout=30)
-            if isinstance(news, str):  # Forgotten: start anew
+            if isinstance(news, str):  # Forgotten: begin again
                 begin(client, manager)
                 continue
             for allocation in news.new:
@@ -103,7 +107,7 @@ def main(address: str) -> None:
             for refused in news.rejected:
                 raise SystemExit(f"{refused.allocationKey}: {refused.reason}")
         print(f"queue: {client.explain('job-1').queue}")
-        client.shutdown()  # for good; close() would only be a pause
+        client.shutdown()  # ends the registration; close() would only interrupt it
 
 
 if __name__ == "__main__":
