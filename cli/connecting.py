@@ -59,7 +59,7 @@ def connect(arguments: Namespace, command: str) -> Client | None:
         token = os.environ.get(TOKEN) or None
         if arguments.token_file is not None:
             token = arguments.token_file.read_text(encoding="utf-8").strip()
-        return Client(arguments.connect, tls=tls, token=token, patience_s=10.0)
+        return Client(arguments.connect, tls=tls, token=token, timeout_s=10.0)
     except OSError as error:
         raise CommandError(f"{command}: {error.filename}: {error.strerror}") from None
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""What is said: the scheduler interface (SI) between a resource manager and the scheduler.
+"""The scheduler interface (SI) between resource managers and the scheduler.
 
-The messages are protobuf messages, declared in ``v1/si.proto``; `constants` holds the names both
-sides agree on; `SchedulerAPI` and `ResourceManagerCallback` are the interface within a process.
-`redacted` gives the text of a message that may go to a log.
+The messages are protobuf messages, declared in ``v1/si.proto``. `constants` holds the names that
+both sides share. `SchedulerAPI` and `ResourceManagerCallback` are the interface within one process.
+`redacted` formats a message for logs, without secrets.
 """
 
 from quadriga.si import constants

@@ -1,6 +1,6 @@
-"""Who may do what: bearer tokens and certificates, for gRPC and REST alike.
+"""Access control for gRPC and REST: bearer tokens and client certificates.
 
-The tokens file has a line for each credential, in three words; ``#`` begins a comment::
+The tokens file has one credential per line, in three words; ``#`` begins a comment::
 
     # name    rights              credential
     ops       admin               sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -8,11 +8,11 @@ The tokens file has a line for each credential, in three words; ``#`` begins a c
     shim-c    rm:*                certificate:shim-c.example.org
     viewer    read                sha256:...
 
-``admin`` may do everything, for every resource manager (RM). ``rm:ID`` may act for that RM, ``rm:*``
-for each, ``read`` may only look, which all others may as well. Names may come more than once: their
-rights are those of the line that matched. A token is 16 characters or more, and is best kept as the
-SHA-256 of it (``printf %s TOKEN | sha256sum``); a certificate is known by its common name or one of
-its alternative names, after TLS has verified it.
+``admin`` allows everything, for every resource manager (RM). ``rm:ID`` allows to act for that RM,
+``rm:*`` for every RM. ``read`` allows only to look, as all other rights do too. A name may occur
+more than once; the rights are those of the line whose credential matched. A token has at least 16
+characters and is best stored as its SHA-256 (``printf %s TOKEN | sha256sum``). A certificate is
+identified by its common name or one of its alternative names, after TLS has verified it.
 
 No token is ever part of a log line, an error or a ``repr``.
 """
@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Access", "AccessError", "Principal", "bearer_of"]
+__all__ = ["Access", "AccessError", "Principal", "bearer_token"]
 
-#: the longest tokens file and the most lines of it
+#: the tokens file has at most this many bytes and lines
 _MOST_BYTES = 1 << 20
 _MOST_LINES = 10_000
-#: the shortest token, and the longest that is looked at
+#: a token has at least this many characters; at most this many are compared
 _SHORTEST, _LONGEST = 16, 4096
 
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -44,14 +44,15 @@ class AccessError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking. ``rm_ids`` are the RMs it may act for, ``None`` is any."""
+    """An authenticated caller. ``rm_ids`` are the RMs that it may act for; ``None`` means every
+    RM."""
 
     name: str
     admin: bool
     rm_ids: frozenset[str] | None
 
     def may_act_for(self, rm_id: str) -> bool:
-        """Whether it may register this RM, and say and hear what is the RM's."""
+        """Whether the caller may register this RM, send its requests and read its messages."""
         return self.admin or self.rm_ids is None or rm_id in self.rm_ids
 
 
@@ -64,7 +65,7 @@ class _Entry:
 
 
 class Access:
-    """Finds the principal of a request. Made by `open` or `from_file`."""
+    """Authenticates callers. Created by `open` or `from_file`."""
 
     __slots__ = ("_entries", "_path")
 
@@ -77,37 +78,42 @@ class Access:
 
     @classmethod
     def open(cls) -> Access:
-        """Whoever reaches the port may do everything: right on loopback, or behind mutual TLS."""
+        """Access without credentials: every caller may do everything. Suitable for loopback, or
+        behind mutual TLS."""
         return cls(None, ())
 
     @classmethod
     def from_file(cls, path: str | Path) -> Access:
-        """The tokens file. Raises `AccessError`, also where others than its owner and group may read
-        it."""
+        """Access by a tokens file. Raises `AccessError` for an invalid file, or one that users
+        outside its group can read."""
         return cls(Path(path), _read(Path(path)))
 
     def reload(self) -> None:
-        """Read the tokens file again, all or nothing. Raises `AccessError`; the old ones then stay."""
+        """Read the tokens file again. Raises `AccessError` and keeps the old credentials if the
+        file is invalid."""
         if self._path is not None:
             self._entries = _read(self._path)
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody is asked for a token."""
+        """Whether callers need no token."""
         return self._path is None
 
     def principal(self, bearer: str | None, certificate: Sequence[str] = ()) -> Principal | None:
-        """Who brings this token, or else this certificate (its names); ``None`` is nobody known.
+        """The caller with this token, or else with this certificate (its names); ``None`` for an
+        unknown one.
 
-        A wrong token is not made good by a certificate. Takes as long for a wrong token as for a
-        right one.
+        A valid certificate does not make up for a wrong token. The time does not depend on which
+        token is wrong.
         """
         if self._path is None:
             return Principal(certificate[0] if certificate else "anonymous", True, None)
         found: Principal | None = None
         if bearer is not None:
             digest = hashlib.sha256(bearer[:_LONGEST].encode("utf-8", "surrogateescape")).digest()
-            for entry in self._entries:  # all of them: the time must not tell which one was near
+            for (
+                entry
+            ) in self._entries:  # no early exit: the time must not tell which entry was close
                 if entry.digest and hmac.compare_digest(digest, entry.digest):
                     found = found or entry.principal
             return found
@@ -118,8 +124,9 @@ class Access:
         return None
 
 
-def bearer_of(authorization: str | None) -> str | None:
-    """The token of an ``Authorization: Bearer TOKEN`` header; what is not one is an empty token."""
+def bearer_token(authorization: str | None) -> str | None:
+    """The token of an ``Authorization: Bearer TOKEN`` header; an empty token for a header of
+    another form."""
     if authorization is None:
         return None
     scheme, _, token = authorization.partition(" ")
@@ -177,7 +184,7 @@ def _entry(words: list[str]) -> _Entry:
             raise AccessError(f"right {right!r} is none of admin, read, rm:ID, rm:*")
     principal = Principal(name, admin, None if anyone or admin else frozenset(rm_ids))
     kind, colon, value = credential.partition(":")
-    # What follows must not be quoted in an error: it may be a token.
+    # Errors below must not quote the credential: it may be a token.
     if kind == "sha256" and colon:
         if not _HEX.fullmatch(value.lower()):
             raise AccessError("sha256: needs the 64 hexadecimal digits of a SHA-256")

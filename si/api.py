@@ -1,13 +1,13 @@
-"""The interface for a resource manager (RM) in the same process: two protocols and an extra.
+"""The interface for a resource manager (RM) in the same process: two protocols and an optional
+extension.
 
-An RM calls `SchedulerAPI` and is called through the `ResourceManagerCallback` it registers with.
-Neither side needs to inherit from the protocols; a class with the methods will do. Over gRPC the
-same messages travel in the streams of ``service Scheduler``.
+An RM calls `SchedulerAPI`; the scheduler calls the `ResourceManagerCallback` that the RM registers
+with. A class need not inherit from these protocols to implement them. Over gRPC the same messages
+travel in the streams of ``service Scheduler``.
 
 Units are those of the messages: memory in bytes, vcore in thousandths of a core, times as the name
-of the field says. Errors: an item of a request that is wrong (an ask, a node) is answered with a
-rejection of that item, while the others are applied; a request that is wrong as a whole raises
-`RequestError`, and nothing of it is applied.
+of the field says. If one item of a request is wrong (an ask, a node), it is rejected and the others
+are applied. If a request is wrong as a whole, it raises `RequestError` and nothing is applied.
 """
 
 from collections.abc import Sequence
@@ -32,10 +32,10 @@ from quadriga.si.v1.si_pb2 import (
 
 
 class RequestError(ValueError):
-    """A request that is refused as a whole.
+    """A request that was refused as a whole.
 
-    `request` is the name of its message, `field` the path of the field at fault, `reason` what is
-    wrong with it. None of them holds the value of a field marked ``si_secret``.
+    `request` is the name of its message, `field` the path of the wrong field, `reason` the
+    explanation. None of them contains the value of a field marked ``si_secret``.
     """
 
     def __init__(self, request: str, field: str, reason: str) -> None:
@@ -50,78 +50,80 @@ class RequestError(ValueError):
 
 @runtime_checkable
 class SchedulerAPI(Protocol):
-    """What the scheduler offers to an RM (I3).
+    """The methods that the scheduler offers to an RM (I3).
 
-    Requests are taken over and answered later, through the callback. The order of the requests of
-    one RM is kept.
+    Requests are queued and answered later through the callback. The requests of one RM are
+    processed in their order.
     """
 
     def register_resource_manager(
         self, request: RegisterResourceManagerRequest, callback: "ResourceManagerCallback"
     ) -> RegisterResourceManagerResponse:
-        """Make the RM known, with the `callback` for all answers (I5). Comes before all else.
+        """Register the RM with its `callback` (I5). Every RM calls this method first.
 
-        An rmID that is known already loses its nodes, applications and allocations here, and the
-        RM reports them again (I7, I8). Raises RequestError for a missing rmID or a configuration
-        that does not hold.
+        If the rmID is known already, the scheduler drops the RM's nodes, applications and
+        allocations, and the RM reports them again (I7, I8). Raises RequestError for a missing rmID
+        or an invalid configuration.
         """
         ...
 
     def update_allocation(self, request: AllocationRequest) -> None:
         """Add or change asks, then release asks, then release allocations (M2).
 
-        Answered by `ResourceManagerCallback.update_allocation`. Raises RequestError for an rmID
+        The answer is `ResourceManagerCallback.update_allocation`. Raises RequestError for an rmID
         that is not registered.
         """
         ...
 
     def update_application(self, request: ApplicationRequest) -> None:
-        """Add applications, then remove applications with all that is theirs (M5, I23).
+        """Add applications, then remove applications together with their asks and allocations (M5,
+        I23).
 
-        Answered by `ResourceManagerCallback.update_application`. Raises RequestError for an rmID
+        The answer is `ResourceManagerCallback.update_application`. Raises RequestError for an rmID
         that is not registered.
         """
         ...
 
     def update_node(self, request: NodeRequest) -> None:
-        """Create, update, drain, undrain or remove nodes, as each one's `action` says (I30 to I33).
+        """Create, update, drain, undrain or remove nodes, as the `action` of each one says (I30 to
+        I33).
 
-        Answered by `ResourceManagerCallback.update_node`; also a wrong action on a node is answered
-        there (X20). Raises RequestError for an rmID that is not registered.
+        The answer is `ResourceManagerCallback.update_node`, also for a wrong action on a node
+        (X20). Raises RequestError for an rmID that is not registered.
         """
         ...
 
     def update_configuration(self, request: UpdateConfigurationRequest) -> None:
-        """Change the queues and settings of a registered RM while it runs (I39).
+        """Change the queues and settings of a registered RM at run time (I39).
 
-        All or nothing. Raises RequestError for an rmID that is not registered or a configuration
-        that does not hold; the old one then stays.
+        Raises RequestError for an rmID that is not registered or an invalid configuration; the old
+        configuration then stays in force.
         """
         ...
 
 
 @runtime_checkable
 class ResourceManagerCallback(Protocol):
-    """What an RM offers to the scheduler (I4), all in one place (M9).
+    """The methods that an RM offers to the scheduler (I4), all in one interface (M9).
 
-    Calls may come from another thread than the RM's own, and must return soon: the scheduler may
-    be waiting. `NullCallback` has a harmless answer for each.
+    Calls may come from another thread than the RM's own. They must return soon, since the scheduler
+    may be waiting. `NullCallback` implements each of them without effect.
     """
 
     def update_allocation(self, response: AllocationResponse) -> None:
-        """Allocations made, released and rejected (M3, M4, M8).
+        """Allocations that were made, released and rejected (M3, M4, M8).
 
-        A release that the scheduler began is confirmed with an AllocationRequest that carries the
-        same terminationType (R3).
+        The RM confirms a release that the scheduler began with an AllocationRequest of the same
+        terminationType (R3).
         """
         ...
 
     def update_application(self, response: ApplicationResponse) -> None:
-        """Applications accepted, rejected, and changed in state (M5, M8)."""
+        """Applications that were accepted, were rejected, or have changed their state (M5, M8)."""
         ...
 
     def update_node(self, response: NodeResponse) -> None:
-        """Nodes accepted and rejected (M7, M8)."""
+        """Nodes that were accepted and rejected (M7, M8)."""
         ...
 
     def predicates(self, args: PredicatesArgs) -> str | None:
@@ -129,41 +131,43 @@ class ResourceManagerCallback(Protocol):
         ...
 
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
-        """How many of the victims have to go until the ask may go to the node (I37).
+        """How many of the victims must be evicted before the ask fits on the node (I37).
 
-        The first try removes the victims 0 to startIndex, each further one a victim more.
+        The first attempt evicts the victims 0 to startIndex; each further attempt evicts one more.
         """
         ...
 
     def send_event(self, events: Sequence[EventRecord]) -> None:
-        """Events to show to people, oldest first (I40)."""
+        """Events for display, oldest first (I40)."""
         ...
 
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
-        """What became of an ask in a cycle (I38). May say what was said before (I5)."""
+        """The outcome for an ask in a scheduling cycle (I38). It may repeat an earlier one (I5)."""
         ...
 
 
 @runtime_checkable
 class StateDumpPlugin(Protocol):
-    """What an RM may offer in addition: its own part of a state dump (I4)."""
+    """An optional method of an RM: its own part of a state dump (I4)."""
 
     def get_state_dump(self) -> str:
-        """The state of the RM as JSON text. May raise; the dump then says so and goes on."""
+        """The state of the RM as JSON text. May raise; the dump then reports the error and
+        continues."""
         ...
 
 
 class NullCallback:
-    """A `ResourceManagerCallback` that ignores all news, for RMs that care about some.
+    """A `ResourceManagerCallback` without effect, as a base for RMs that implement only some
+    methods.
 
-    It has no objection to any node, and to preemption gives the answer which the scheduler assumes
-    where an RM has none (X24): the first try does it.
+    It accepts every node. For preemption it gives the answer that the scheduler assumes for an RM
+    without predicates (X24): the first attempt suffices.
     """
 
     def update_allocation(self, response: AllocationResponse) -> None:
-        """Ignored. A release that stays unconfirmed is sent again."""
+        """Ignored. The scheduler sends an unconfirmed release again."""
 
     def update_application(self, response: ApplicationResponse) -> None:
         """Ignored."""
@@ -172,11 +176,11 @@ class NullCallback:
         """Ignored."""
 
     def predicates(self, args: PredicatesArgs) -> str | None:
-        """Every node will do."""
+        """Accept every node."""
         return None
 
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
-        """The first try does it."""
+        """Accept the first attempt."""
         return PreemptionPredicatesResponse(success=True, index=args.startIndex)
 
     def send_event(self, events: Sequence[EventRecord]) -> None:
@@ -189,7 +193,8 @@ class NullCallback:
 
 
 def has_own(callback: object, method: str) -> bool:
-    """Whether the callback does something of its own there, and not what `NullCallback` does."""
+    """Whether the callback implements the method itself, rather than inheriting it from
+    `NullCallback`."""
     found = getattr(callback, method, None)
     nothing = getattr(NullCallback, method, None)
     return found is not None and getattr(found, "__func__", found) is not nothing

@@ -1,7 +1,7 @@
-"""Names that the resource manager (RM) and the scheduler agree on (I34), and tag keys (I35).
+"""Names that resource managers (RMs) and the scheduler share (I34), and tag keys (I35).
 
-The names of the specification come first, grouped as there. A *domain* and a *group* keep their
-slash, so that the parts of a tag key put side by side are the key.
+The names of the specification come first, in its groups. A *domain* and a *group* end with their
+slash, so that the concatenation of the parts of a tag key is the key.
 """
 
 from typing import NamedTuple
@@ -17,15 +17,15 @@ RACK_NAME = "si/rackname"
 OS = "si/os"
 """Operating system, such as ``linux``."""
 INSTANCE_TYPE = "si/instance-type"
-"""Machine type of the provider; usage is summed up by it."""
+"""Machine type of the cloud provider; usage is also summed up by machine type."""
 FAILURE_DOMAIN_ZONE = "si/zone"
-"""Zone that fails as one."""
+"""Failure zone."""
 FAILURE_DOMAIN_REGION = "si/region"
 """Region of the zone."""
 LOCAL_IMAGES = "si/local-images"
-"""Container images which the node holds already."""
+"""Container images that are already on the node."""
 NODE_PARTITION = "si/node-partition"
-"""Partition which the node joins, by the name the RM knows."""
+"""Partition that the node joins, by the name that the RM uses."""
 
 # Attributes of an allocation.
 
@@ -34,14 +34,14 @@ APPLICATION_ID = "si/application-id"
 CONTAINER_IMAGE = "si/container-image"
 """Container image to run."""
 CONTAINER_PORTS = "si/container-ports"
-"""Ports which the container opens."""
+"""Ports that the container opens."""
 
 # Parts of the tag keys of an allocation or an ask (I35).
 
 DOMAIN_K8S = "kubernetes.io/"
-"""Domain of what Kubernetes says of a pod."""
+"""Domain of Kubernetes' own information about a pod."""
 DOMAIN_YUNIKORN = "yunikorn.apache.org/"
-"""Domain of what is said to the scheduler."""
+"""Domain of information for the scheduler."""
 
 GROUP_META = "meta/"
 """Group of a pod's metadata."""
@@ -55,59 +55,61 @@ KEY_POD_NAME = "podName"
 KEY_NAMESPACE = "namespace"
 """Namespace of the pod."""
 KEY_REQUIRED_NODE = "requiredNode"
-"""The only node that will do, by its node ID."""
+"""The node ID of the only node that the pod may run on."""
 KEY_ALLOW_PREEMPTION = "allowPreemption"
-"""``true`` or ``false``: may the pod be preempted (X21)?"""
+"""``true`` or ``false``: whether the pod may be preempted (X21)."""
 
 CREATION_TIME = "creationTime"
-"""When the RM made the application or the pod, in s since the Unix epoch."""
+"""When the RM created the application or the pod, in s since the Unix epoch."""
 
 # Resource types, tags of an application, and more node attributes.
 
 MEMORY = "memory"
-"""Resource type memory, in bytes."""
+"""Resource type for memory, in bytes."""
 CPU = "vcore"
-"""Resource type processor, in thousandths of a core."""
+"""Resource type for processors, in thousandths of a core."""
 APP_TAG_NAMESPACE_RESOURCE_QUOTA = "namespace.resourcequota"
-"""JSON of the resource limit for the queue made for this application."""
+"""JSON of the resource limit of the queue that is created for this application."""
 APP_TAG_NAMESPACE_RESOURCE_GUARANTEED = "namespace.resourceguaranteed"
-"""JSON of the guaranteed resource for the queue made for this application."""
+"""JSON of the guaranteed resource of the queue that is created for this application."""
 APP_TAG_STATE_AWARE_DISABLE = "application.stateaware.disable"
-"""``true``: the application does not enter Starting (X15)."""
+"""``true``: the application skips the state Starting (X15)."""
 NODE_READY_ATTRIBUTE = "ready"
-"""``true`` or ``false``: the node's own word on whether it works (X19)."""
+"""``true`` or ``false``: whether the node reports itself ready (X19)."""
 
-# Later than the specification, and used by current RMs.
+# Names that are newer than the specification and used by current RMs.
 
 APP_TAG_CREATE_FORCE = "application.create.force"
-"""``true``: take the application in, if need be in the recovery queue (SI 1.4)."""
+"""``true``: accept the application in any case, in the recovery queue if necessary (SI 1.4)."""
 APP_TAG_NAMESPACE_RESOURCE_MAX_APPS = "namespace.resourcemaxapps"
-"""Limit of running applications for the queue made for this application (SI 1.5)."""
+"""Limit of running applications of the queue that is created for this application (SI 1.5)."""
 DOMAIN_YUNIKORN_INTERNAL = "internal.yunikorn.apache.org/"
-"""Domain of what RM and scheduler say to each other and to nobody else."""
+"""Domain of internal information between RM and scheduler."""
 KEY_FOREIGN = "foreign"
-"""The allocation belongs to somebody else and only takes up room (X19); with one of these values."""
+"""The allocation belongs to another scheduler and only occupies resources (X19). It has one of
+these values:"""
 FOREIGN_STATIC = "static"
-"""It belongs to the node itself and goes with it."""
+"""The allocation belongs to the node and disappears with it."""
 FOREIGN_DEFAULT = "default"
-"""It is a pod like any other, placed by another scheduler."""
+"""The allocation is an ordinary pod, placed by another scheduler."""
 
-# Whole tag keys which the scheduler reads.
+# Whole tag keys that the scheduler reads.
 
 TAG_CREATION_TIME = DOMAIN_YUNIKORN + CREATION_TIME
-"""Of an application it shortens the placeholder timeout, of an ask it gives the age."""
+"""Creation time. For an application it shortens the placeholder timeout; for an ask it determines
+the age."""
 TAG_REQUIRED_NODE = DOMAIN_YUNIKORN + KEY_REQUIRED_NODE
-"""Of an ask: the node ID of the only node that will do."""
+"""The node ID of the only node that the ask may be allocated to."""
 TAG_ALLOW_PREEMPTION = DOMAIN_YUNIKORN + KEY_ALLOW_PREEMPTION
-"""Of an ask without a PreemptionPolicy: stands for allowPreemptSelf (X21)."""
+"""Replaces allowPreemptSelf for an ask without a PreemptionPolicy (X21)."""
 TAG_FOREIGN = DOMAIN_YUNIKORN_INTERNAL + KEY_FOREIGN
-"""Of an allocation that nobody asked for here (X19); current RMs leave the domain out."""
+"""Marks an allocation of another scheduler (X19). Current RMs leave the domain out."""
 
 
 class TagKey(NamedTuple):
-    """A tag key in its parts (I35): ``kubernetes.io/`` ``meta/`` ``namespace``.
+    """The parts of a tag key (I35): ``kubernetes.io/`` ``meta/`` ``namespace``.
 
-    `group` is empty when there is none. `str` gives the text that `parse_tag_key` reads.
+    `group` is empty if there is none. `str` gives the text that `parse_tag_key` reads.
     """
 
     domain: str
@@ -119,11 +121,11 @@ class TagKey(NamedTuple):
 
 
 def parse_tag_key(text: str) -> TagKey:
-    """The parts of a tag key: domain, group (may be missing) and key (I35).
+    """Split a tag key into domain, optional group, and key (I35).
 
-    What follows the second slash is the key, slashes and all: label names contain them
-    (``kubernetes.io/label/app.kubernetes.io/name``). Raises ValueError for a text without a
-    domain, or with an empty part.
+    Everything after the second slash is the key, further slashes included, since label names
+    contain them (``kubernetes.io/label/app.kubernetes.io/name``). Raises ValueError for a text
+    without a domain or with an empty part.
     """
     parts = text.split("/", 2)
     if len(parts) < 2 or not all(parts):
@@ -133,10 +135,10 @@ def parse_tag_key(text: str) -> TagKey:
 
 
 def build_tag_key(domain: str, key: str, *, group: str = "") -> str:
-    """A tag key of its parts; `domain` and `group` with or without their slash (I35).
+    """Build a tag key; `domain` and `group` may be given with or without their slash (I35).
 
-    Raises ValueError when the parts would not be read back as they are: an empty domain or key, a
-    slash within domain or group, or a slash in the key where there is no group.
+    Raises ValueError if `parse_tag_key` would return other parts: for an empty domain or key, a
+    slash within domain or group, or a slash in the key without a group.
     """
     parts = [domain.removesuffix("/"), key]
     if group:

@@ -1,8 +1,9 @@
-"""Make the code of the protocol from its .proto files: ``python -m quadriga.si.generate``.
+"""Generate the Python code of the protocol from its .proto files: ``python -m
+quadriga.si.generate``.
 
-With ``--check`` nothing is written: the exit status is 1, and the difference is shown, when the
-committed code is not what the generator makes of them. The script imports nothing of ours, so
-that ``python si/generate.py`` repairs a checkout whose generated code cannot be imported.
+With ``--check`` nothing is written: if the committed code differs from the generated code, the
+difference is shown and the exit status is 1. The script imports nothing of ours, so ``python
+si/generate.py`` also works in a checkout whose generated code cannot be imported.
 """
 
 import argparse
@@ -15,13 +16,13 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
-# Generated code runs on the protobuf it was made for and on later ones, so the oldest generator
-# that suits us decides which runtimes our users may have. It must be this one exactly: another
-# makes other text, and --check would report drift where there is none.
+# Generated code runs on the protobuf version it was generated for and on later ones. The oldest
+# suitable generator therefore supports the most runtimes. It must be exactly this version: another
+# one generates other text, and --check would report a difference.
 GENERATOR = "1.68.1"
 
 HERE = Path(__file__).resolve().parent
-# The virtual folder makes the name in the descriptor pool, and imports, those of the package.
+# Names in the descriptor pool, and imports, follow this virtual folder rather than the real one.
 VIRTUAL = "quadriga/si"
 PROTOS = ("v1/si.proto", "extension/extension.proto")
 OUTPUTS = tuple(
@@ -32,11 +33,12 @@ OUTPUTS = tuple(
 
 
 class GeneratorError(Exception):
-    """The generator is missing, is another version, or refused the .proto. The text says which."""
+    """The generator is missing, has another version, or rejected the .proto files. The text says
+    which."""
 
 
 def generate(source: Path) -> dict[str, str]:
-    """What the generator makes of the .proto files below `source`: path below `source` -> text.
+    """Generate the code of the .proto files below `source`. Returns path below `source` -> text.
 
     Raises GeneratorError.
     """
@@ -79,8 +81,8 @@ def generate(source: Path) -> dict[str, str]:
 
 
 def _services(descriptors: bytes) -> dict[str, str]:
-    # The generator makes no stubs for services. Ours say with which messages each method is called,
-    # on a channel of grpc and on one of grpc.aio.
+    # The generator makes no stubs for services. These stubs type the messages of each method, for
+    # channels of grpc and of grpc.aio.
     known = import_module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(
         descriptors
     )
@@ -96,7 +98,7 @@ def _stub(file: Any) -> str:
         for name in (file.name, *file.dependency)
         if name.startswith(VIRTUAL)
     }
-    # a package of the protocol is one module
+    # each protobuf package is one module
     homes = {module.split(".")[-2]: module for module in modules}
     names = {"si.v1": homes.get("v1", ""), "quadriga.v1": homes.get("extension", "")}
 
@@ -138,15 +140,15 @@ def _stub(file: Any) -> str:
 
 
 def _strict(stub: str) -> str:
-    # What mypy --strict rejects in the stubs of this generator: a ClassVar outside of a class, and
-    # a Mapping that does not say of what.
+    # mypy --strict rejects two things in this generator's stubs: a ClassVar outside a class, and a
+    # Mapping without type arguments.
     stub = re.sub(r"^(\w+): _ClassVar\[(\w+)\]$", r"\1: \2", stub, flags=re.MULTILINE)
     stub = re.sub(r"\b_Mapping\](?=\])", "_Mapping[str, _Any]]", stub)
     return stub.replace("from typing import ", "from typing import Any as _Any, ", 1)
 
 
 def drift(made: dict[str, str], folder: Path) -> Iterator[str]:
-    """The lines of a unified diff from the files below `folder` to what was `made`."""
+    """A unified diff, line by line, from the files below `folder` to the generated texts."""
     for path, text in made.items():
         committed = folder / path
         old = committed.read_text(encoding="utf-8") if committed.exists() else ""
@@ -156,7 +158,8 @@ def drift(made: dict[str, str], folder: Path) -> Iterator[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns its exit status: 0, 1 for drift, 2 for no generator."""
+    """Run the command. Returns the exit status: 0, 1 for a difference, 2 for a missing
+    generator."""
     parser = argparse.ArgumentParser(prog="python -m quadriga.si.generate", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     check: bool = parser.parse_args(arguments).check

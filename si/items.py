@@ -1,4 +1,5 @@
-"""What is counted where work is shared out: asks, applications, nodes, allocations and releases."""
+"""The number of items in a request. Limits and fair sharing count asks, applications, nodes,
+allocations and releases."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ __all__ = ["count", "size_of_node"]
 
 
 def count(message: Any) -> int:
-    """How many items a request has; 0 for one that only names its resource manager."""
+    """The number of items in a request; 0 for a request that only names its resource manager."""
     if isinstance(message, AllocationRequest):
         found = len(message.asks) + len(message.allocations)
         if message.HasField("releases"):
@@ -25,5 +26,5 @@ def count(message: Any) -> int:
 
 
 def size_of_node(node: NodeInfo) -> int:
-    """A node counts with the allocations that it brings."""
+    """A node counts together with the allocations that it reports."""
     return 1 + len(node.existingAllocations)

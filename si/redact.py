@@ -1,7 +1,7 @@
-"""Messages as text for logs and errors, without what is marked ``si_secret`` (I1).
+"""Messages as text for logs and errors, without the values of fields marked ``si_secret`` (I1).
 
-Whether a field is secret is read from its descriptor, so that messages of later versions, and
-messages built at run time in a descriptor pool of their own, are treated alike.
+The descriptor tells whether a field is secret. Later versions of a message, and messages built at
+run time in a descriptor pool of their own, are therefore treated the same way.
 """
 
 import json
@@ -16,21 +16,21 @@ from google.protobuf.message import Message
 from quadriga.si.v1 import si_pb2
 
 HIDDEN = "<secret>"
-"""Stands for the value of a secret field, however many or long its values are."""
+"""Replaces the value of a secret field, whatever its length and number of values."""
 
-# The generator's stubs and those of protobuf do not agree on the type of an extension.
+# The stubs of the generator and of protobuf disagree on the type of an extension.
 _SI_SECRET: Any = si_pb2.si_secret
 
-# What a field holds that is neither a list nor a map. Asking the descriptor instead would take one
-# name in protobuf 5 and another in 7.
+# Types of a field that is neither a list nor a map. The descriptor has this too, but under one name
+# in protobuf 5 and another in protobuf 7.
 _SINGULAR = (Message, str, bytes, int, float)
 
 
 @lru_cache(maxsize=4096)
 def is_secret(field: FieldDescriptor) -> bool:
-    """Whether the field bears ``si_secret`` (extension 1059 of FieldOptions) set to true."""
-    # Options of a descriptor from another pool hold the mark as an unknown field. Their bytes are
-    # the same in every pool, and our FieldOptions knows what 1059 means.
+    """Whether the field has the option ``si_secret`` (extension 1059 of FieldOptions)."""
+    # In a descriptor from another pool the option is an unknown field. Its bytes are the same in
+    # every pool, and our FieldOptions knows extension 1059.
     options = FieldOptions.FromString(field.GetOptions().SerializeToString())
     return bool(options.Extensions[_SI_SECRET])
 
@@ -38,9 +38,9 @@ def is_secret(field: FieldDescriptor) -> bool:
 def redacted(message: Message) -> str:
     """The message on one line, with `HIDDEN` for the value of every field marked ``si_secret``.
 
-    The form is that of protobuf's text format, with map entries in the order of their keys, and
-    control characters escaped. For reading, not for parsing. Fields unknown to the descriptor are
-    left out: nobody can tell whether they are secret.
+    The form is protobuf's text format with map entries in the order of their keys and with escaped
+    control characters. It is not meant to be parsed. Fields unknown to the descriptor are left out,
+    as they may be secret.
     """
     return " ".join(_fields(message))
 
@@ -61,7 +61,7 @@ def _fields(message: Message) -> Iterator[str]:
 
 
 def _is_packed(field: FieldDescriptor) -> bool:
-    # The content of an Any is bytes to us; it may hold a secret.
+    # The content of an Any is opaque bytes and may hold a secret.
     return field.full_name == "google.protobuf.Any.value"
 
 
@@ -70,7 +70,7 @@ def _assigned(field: FieldDescriptor, value: Any) -> str:
         inside = redacted(value)
         return f" {{ {inside} }}" if inside else " {}"
     if field.enum_type is not None:
-        # An enum is open: a peer may send a number that has no name yet.
+        # An enum is open: a peer may send a number without a name.
         known = field.enum_type.values_by_number.get(value)
         return f": {known.name if known else value}"
     return f": {_scalar(value)}"
@@ -79,6 +79,6 @@ def _assigned(field: FieldDescriptor, value: Any) -> str:
 def _scalar(value: Any) -> str:
     if isinstance(value, bytes):
         return repr(value)[1:]
-    # JSON escapes line ends, control characters and what is not ASCII: a value can forge neither a
-    # line of the log nor a terminal's commands.
+    # JSON escapes line ends, control characters and non-ASCII characters, so no value can forge a
+    # line of the log or send a command to a terminal.
     return json.dumps(value)

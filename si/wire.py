@@ -1,6 +1,7 @@
-"""What client and server agree on beside the messages: metadata, counts, and what is a safe address.
+"""The agreement of gRPC client and server beyond the messages: metadata, message counts, and safe
+addresses.
 
-The rules are in docs/grpc.md. Nothing here needs gRPC.
+docs/grpc.md has the rules. This module does not need gRPC.
 """
 
 from __future__ import annotations
@@ -19,33 +20,33 @@ from quadriga.si.extension.extension_pb2 import (
 from quadriga.si.v1.si_pb2 import AllocationRequest, ApplicationRequest, NodeRequest
 
 __all__ = [
-    "AGAIN",
+    "REGISTER_AGAIN",
     "EPOCH",
     "IN_ORDER",
     "RECEIVED",
     "RM_ID",
     "Request",
-    "counted",
-    "counts",
+    "from_counts",
+    "to_counts",
     "is_loopback",
 ]
 
-#: what goes in on the three streams of the interface
+#: the requests on the three streams of the interface
 Request = AllocationRequest | ApplicationRequest | NodeRequest
 
-#: metadata of a stream: which resource manager (RM), in which of its registrations, and how many
-#: messages of this kind of stream have been read since then
+#: Metadata of a stream: the resource manager (RM), the number of its registration, and the number
+#: of messages of this channel that have been received since then.
 RM_ID: Final = "quadriga-rm-id"
 EPOCH: Final = "quadriga-epoch"
 RECEIVED: Final = "quadriga-received"
-#: of a registration: all messages in one order, across the streams
+#: metadata of a registration: the RM wants one order of all messages across its streams
 IN_ORDER: Final = "quadriga-in-order"
-#: of a status: the RM has to register again (I43)
-AGAIN: Final = "quadriga-register"
+#: metadata of a status: the RM must register again (I43)
+REGISTER_AGAIN: Final = "quadriga-register"
 
 
-def counts(of: Mapping[Any, int]) -> Counts:
-    """Numbers of messages, by kind of stream, as they are said."""
+def to_counts(of: Mapping[Any, int]) -> Counts:
+    """Encode numbers of messages by channel."""
     return Counts(
         allocation=of.get(ALLOCATION, 0),
         application=of.get(APPLICATION, 0),
@@ -54,8 +55,8 @@ def counts(of: Mapping[Any, int]) -> Counts:
     )
 
 
-def counted(said: Counts) -> dict[Any, int]:
-    """Numbers of messages as they were said."""
+def from_counts(said: Counts) -> dict[Any, int]:
+    """Decode numbers of messages by channel."""
     return {
         ALLOCATION: said.allocation,
         APPLICATION: said.application,
@@ -65,7 +66,7 @@ def counted(said: Counts) -> dict[Any, int]:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether nobody on another machine can read what goes to ``host:port`` or ``unix:path``."""
+    """Whether traffic to ``host:port`` or ``unix:path`` stays on this machine."""
     if address.startswith("unix:"):
         return True
     host = address.rpartition(":")[0].strip("[]")

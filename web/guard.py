@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from quadriga.si.access import bearer_of
+from quadriga.si.access import bearer_token
 from quadriga.web.answers import Refusal, problem
 
 if TYPE_CHECKING:
@@ -36,13 +36,13 @@ _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_
 def principal(site: Site, scope: Scope) -> Principal | None:
     """Who asks: the bearer of a token or a certificate that is known, or anybody where none is
     needed."""
-    token = bearer_of(Headers(scope=scope).get("authorization"))
+    token = bearer_token(Headers(scope=scope).get("authorization"))
     return site.access.principal(token, scope.get("state", {}).get("certificate", ()))
 
 
 def unknown(scope: Scope) -> Refusal:
     """What is said to a caller that is not known: that its token is wrong, or that one is needed."""
-    if bearer_of(Headers(scope=scope).get("authorization")):
+    if bearer_token(Headers(scope=scope).get("authorization")):
         return Refusal(401, "The bearer token is wrong", _INVALID)
     return Refusal(401, "A bearer token is needed", _CHALLENGE)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from quadriga.core.runtime.outbox import Output
-from quadriga.si.answers import Outcome
+from quadriga.si.outcome import Outcome
 
 if TYPE_CHECKING:
     from quadriga.core.driver.portions import Portions

@@ -50,9 +50,9 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
-from quadriga.si.answers import Outcome
 from quadriga.si.api import has_own
 from quadriga.si.items import count
+from quadriga.si.outcome import Outcome
 
 __all__ = ["SchedulerService"]
 

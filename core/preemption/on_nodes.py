@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption.shortfall import add_to
 from quadriga.core.runtime.remote_predicates import Unanswered
-from quadriga.si.answers import UNANSWERED, UNANSWERED_INDEX
+from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -191,7 +191,7 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     lowest = (_FAILED, 0)
     for start in range(0, len(checks), _BATCH):
         answers = [_answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
-        if UNANSWERED in answers:  # every question of the batch is on its way now
+        if ANSWER_PENDING in answers:  # every question of the batch is on its way now
             raise Unanswered
         for answer in answers:
             if isinstance(answer, Offer) and (_score(answer), answer.gangs) < lowest:
@@ -202,19 +202,19 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
 
 
 def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
-    """The offer as the resource manager changes it; ``None`` if the pod would not fit, `UNANSWERED`
+    """The offer as the resource manager changes it; ``None`` if the pod would not fit, `ANSWER_PENDING`
     while its answer is missing."""
     if not offer.victims:
         predicate = kernel.predicates.get(rm_id)
         said = predicate and predicate(ask.ask_key, offer.node.node_id, True)
-        return offer if said is None else said if said is UNANSWERED else None
+        return offer if said is None else said if said is ANSWER_PENDING else None
     asked = kernel.preemption_predicates.get(rm_id)
     if asked is None:
         return offer
     keys = [candidate.allocation.ask.ask_key for candidate in offer.victims]
     index = asked(ask.ask_key, offer.node.node_id, keys, offer.index)
-    if index == UNANSWERED_INDEX:
-        return UNANSWERED
+    if index == ANSWER_PENDING_INDEX:
+        return ANSWER_PENDING
     if index is None or not 0 <= index < len(offer.victims):
         return None
     return Offer(offer.node, index, offer.victims)

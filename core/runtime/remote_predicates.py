@@ -1,6 +1,6 @@
-"""Resource managers that are far away answer predicates later (`quadriga.si.answers`).
+"""Resource managers that are far away answer predicates later (`quadriga.si.remote_predicates`).
 
-An ask whose predicates are `UNANSWERED` is set aside, as one that they refuse, but it stays there
+An ask whose predicates are `ANSWER_PENDING` is set aside, as one that they refuse, but it stays there
 until the answer has come: looking at it before would be vain.
 """
 

@@ -23,7 +23,7 @@ from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
 from quadriga.core.scheduling.round import Round
 from quadriga.fsm import queue as queue_life
-from quadriga.si.answers import UNANSWERED
+from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
@@ -161,7 +161,7 @@ def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     if predicate is None or ask.required_node:
         return True
     said = predicate(ask.ask_key, node.node_id, False)
-    if said is UNANSWERED:
+    if said is ANSWER_PENDING:
         look_ahead(predicate, ask, (), allocate=False)
     return said is None
 

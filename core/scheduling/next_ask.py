@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.events import producers
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
-from quadriga.si.answers import UNANSWERED
+from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -70,7 +70,7 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
         reason = predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
-        if reason is UNANSWERED:
+        if reason is ANSWER_PENDING:
             look_ahead(predicate, ask, islice(nodes, place + 1, None))
             return None
         refused[reason] = refused.get(reason, 0) + 1

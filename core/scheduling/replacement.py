@@ -32,7 +32,7 @@ from quadriga.fsm import allocation as life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import ask as ask_life
 from quadriga.si import TerminationType
-from quadriga.si.answers import UNANSWERED
+from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -70,7 +70,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
         if said is None:
             _plan(kernel, ask, placeholder, node)
             return True
-        if said is UNANSWERED:
+        if said is ANSWER_PENDING:
             return _wait_for_answers(kernel, ask, group)
     if first is None:
         return _replace_smaller(kernel, ask, group)
@@ -104,7 +104,7 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
         if said is None:
             _plan(kernel, ask, placeholder, node)
             return True
-        if said is UNANSWERED:
+        if said is ANSWER_PENDING:
             return _wait_for_answers(kernel, ask, group)
         refused = True
     if oldest is not None:
@@ -179,7 +179,7 @@ def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node |
         said = predicate and predicate(ask.ask_key, node.node_id, True)
         if said is None:
             return node, True
-        if said is UNANSWERED:
+        if said is ANSWER_PENDING:
             look_ahead(predicate, ask, islice(nodes, place + 1, None))
             return None, True
     return None, bool(nodes)

@@ -1,8 +1,8 @@
-"""The client of a resource manager for a remote scheduler; needs the extra ``grpc``.
+"""The client of a resource manager for a remote scheduler. Needs the extra ``grpc``.
 
-`Client` implements `SchedulerAPI`, for programs with threads; `AsyncClient` is the same with
-``await``. Both keep what is to be said while the connection is away, go on where it broke off, and
-tell when the resource manager has to register anew.
+`Client` implements `SchedulerAPI` for programs with threads; `AsyncClient` does the same for
+asyncio. Both keep requests while the connection is lost, resume where it broke, and report when the
+resource manager must register again.
 """
 
 try:
@@ -13,8 +13,8 @@ except ImportError as error:  # pragma: no cover (the tests have it)
 from quadriga.si.client.asynchronous import AsyncClient
 from quadriga.si.client.backoff import Backoff
 from quadriga.si.client.client import Client
+from quadriga.si.client.connection_state import AWAY, CLOSED, CONNECTED, FORGOTTEN, NEW
 from quadriga.si.client.errors import ClientError, RegisterAgain, Unreachable
-from quadriga.si.client.link import AWAY, CLOSED, CONNECTED, FORGOTTEN, NEW
 from quadriga.si.client.tls import Tls
 from quadriga.si.client.watcher import Watcher
 

@@ -1,4 +1,4 @@
-"""How long to wait before the next try to reach the scheduler."""
+"""Delays between attempts to reach the scheduler."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["Backoff"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Exponential, with jitter, so that many clients do not come back at the same moment.
+    """Exponential backoff with jitter, so that many clients do not reconnect at the same moment.
 
-    `first_s` is the longest first wait, each further one is `factor` times as long, up to `most_s`.
-    `jitter` is the share of a wait that is left to chance: `draw` gives numbers from 0 to 1. Raises
-    `ValueError` in one line for a value that makes no sense. All times in s.
+    The first delay is at most `first_s`; each further one may be `factor` times as long, up to
+    `most_s`. `jitter` is the random share of a delay; `draw` returns random numbers from 0 to 1.
+    Raises `ValueError` for a value out of range. All times in s.
     """
 
     first_s: float = 0.1
@@ -33,7 +33,7 @@ class Backoff:
             raise ValueError(f"jitter is {self.jitter:g}, not a share within 0 and 1")
 
     def waits(self) -> Iterator[float]:
-        """The waits one after another, in s, without end."""
+        """The delays, in s, without end."""
         longest = self.first_s
         while True:
             yield longest * (1.0 - self.jitter * self.draw())

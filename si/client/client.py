@@ -1,4 +1,4 @@
-"""The client for programs with threads: `SchedulerAPI` towards a remote scheduler."""
+"""The client for programs with threads: `SchedulerAPI` for a remote scheduler."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ Args = TypeVarTuple("Args")
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """gRPC has one queue of events for all loops of a process, and the loop of another client may hand on
-    what was meant for this one. What comes after the end is nobody's, and no error in that other loop."""
+    """An event loop that ignores late events of gRPC. gRPC has one event queue for all loops of a
+    process, so the loop of another client may pass on an event to this loop after it has closed.
+    That must not be an error in the other loop."""
 
     def call_soon_threadsafe(
         self,
@@ -55,21 +56,22 @@ class _Loop(asyncio.SelectorEventLoop):
             return late
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """Older versions of gRPC raise where the loop of another client has read that queue first. That
-        loop hands the event on, so nothing is lost."""
+        """Ignore an error of older gRPC versions, raised when the loop of another client has read
+        the shared queue first. That loop passes the event on, so nothing is lost."""
         queue = "PollerCompletionQueue" in context.get("message", "")
         if not (queue and isinstance(context.get("exception"), BlockingIOError)):
             super().default_exception_handler(context)
 
 
 class Client:
-    """One resource manager's side towards a remote scheduler, as `SchedulerAPI`; see `AsyncClient`.
+    """A resource manager's connection to a remote scheduler, as `SchedulerAPI`; `AsyncClient`
+    describes the parameters.
 
-    Safe for several threads. Callbacks come one after another on a thread of the client's, and may
-    call it; questions (predicates) are answered on another, so that a callback that waits for the
-    scheduler does not keep the scheduler waiting. Close it in the end, or use it with ``with``: that
-    leaves, and the scheduler waits for the resource manager to come back (I6); ``shutdown`` leaves
-    for good.
+    Safe for threads. Callbacks are called one after another in a thread of the client, and may call
+    the client. Questions (predicates) are answered in another thread, so the scheduler is not held
+    up by a callback that waits for it. Close the client at the end, or use it with ``with``:
+    closing disconnects, and the scheduler waits for the resource manager to come back (I6).
+    ``shutdown`` leaves for good.
     """
 
     def __init__(
@@ -81,10 +83,10 @@ class Client:
         insecure: bool = False,
         backoff: Backoff | None = None,
         watcher: Watcher | None = None,
-        patience_s: float = 30.0,
-        most_waiting: int = 10_000,
-        most_waiting_bytes: int = 64 * MEBIBYTE,
-        most_request_bytes: int = 4 * MEBIBYTE,
+        timeout_s: float = 30.0,
+        max_pending: int = 10_000,
+        max_pending_bytes: int = 64 * MEBIBYTE,
+        max_request_bytes: int = 4 * MEBIBYTE,
     ) -> None:
         self.address = address
         self._client = AsyncClient(
@@ -94,10 +96,10 @@ class Client:
             insecure=insecure,
             backoff=backoff,
             watcher=watcher,
-            patience_s=patience_s,
-            most_waiting=most_waiting,
-            most_waiting_bytes=most_waiting_bytes,
-            most_request_bytes=most_request_bytes,
+            timeout_s=timeout_s,
+            max_pending=max_pending,
+            max_pending_bytes=max_pending_bytes,
+            max_request_bytes=max_request_bytes,
             deliver=self._deliver,
             ask=self._ask,
         )
@@ -111,12 +113,12 @@ class Client:
 
     @property
     def state(self) -> str:
-        """The state of the connection (`quadriga.si.client.link`)."""
+        """The state of the connection (`quadriga.si.client.connection_state`)."""
         return self._client.state
 
     @property
     def waiting(self) -> int:
-        """How many requests the scheduler has not taken yet."""
+        """The number of requests that the scheduler has not taken yet."""
         return self._client.waiting
 
     # -- SchedulerAPI ----------------------------------------------------------------------------
@@ -124,42 +126,45 @@ class Client:
     def register_resource_manager(
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
     ) -> RegisterResourceManagerResponse:
-        """Make the resource manager known, for the first time or anew (I5, I7).
+        """Register the resource manager, for the first time or again (I5, I7).
 
-        What was to be said or heard until now is forgotten. Raises `RequestError` for a registration
-        that is refused, `PermissionError`, `Unreachable`, `ClientError`; an older one then stays.
+        Pending requests and messages of an earlier registration are dropped. If the registration is
+        refused, the earlier one stays. Raises `RequestError`, `PermissionError`, `Unreachable`,
+        `ClientError`.
         """
         return self._do(self._client.register_resource_manager(request, callback))
 
     def update_allocation(self, request: AllocationRequest) -> None:
         """Add or change asks, release asks, release allocations (M2).
 
-        Returns when the request is taken over, to be sent in its turn. Raises `RequestError` for an
-        rmID that is not registered here, `RegisterAgain`, and `Unreachable` where too much waits.
+        Returns when the request is queued. Raises `RequestError` for an rmID that is not registered
+        here, `RegisterAgain`, and `Unreachable` if the queue stays full.
         """
         self._do(self._client.update_allocation(request))
 
     def update_application(self, request: ApplicationRequest) -> None:
-        """Add applications, then remove applications (M5); as `update_allocation`."""
+        """Add applications, then remove applications (M5). Returns and raises like
+        `update_allocation`."""
         self._do(self._client.update_application(request))
 
     def update_node(self, request: NodeRequest) -> None:
-        """Create, update, drain, undrain or remove nodes (M7); as `update_allocation`."""
+        """Create, update, drain, undrain or remove nodes (M7). Returns and raises like
+        `update_allocation`."""
         self._do(self._client.update_node(request))
 
     def update_configuration(self, request: UpdateConfigurationRequest) -> None:
-        """Change queues and settings (I39), after all that was said before.
+        """Change queues and settings (I39), after all requests that were made before.
 
-        Returns when that is done. Raises `RequestError`, `PermissionError`, `RegisterAgain`,
-        `Unreachable`.
+        Returns when the new configuration is in force. Raises `RequestError`, `PermissionError`,
+        `RegisterAgain`, `Unreachable`.
         """
         self._do(self._client.update_configuration(request))
 
     # -- more ------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Wait until the scheduler has taken all that was said until now. Raises `RegisterAgain`,
-        and `Unreachable` where that takes too long."""
+        """Wait until the scheduler has taken all requests that were made before. Raises
+        `RegisterAgain`, and `Unreachable` after the timeout."""
         self._do(self._client.flush())
 
     def step(
@@ -171,7 +176,7 @@ class Client:
         schedule: bool = False,
         limit: int = 0,
     ) -> StepResponse:
-        """Let time go on, for a scheduler that runs by the client's clock (`AsyncClient.step`)."""
+        """Advance the clock of a scheduler that runs by the client's clock (`AsyncClient.step`)."""
         return self._do(
             self._client.step(now, requests, advance=advance, schedule=schedule, limit=limit)
         )
@@ -179,21 +184,22 @@ class Client:
     def explain(
         self, application_id: str, allocation_key: str = "", partition: str = ""
     ) -> ExplainResponse:
-        """Where an application is, and why one of its asks waits. Raises as `update_configuration`,
-        `RequestError` for what the scheduler does not know."""
+        """Where an application is, and why one of its asks waits. Raises like
+        `update_configuration`; `RequestError` for unknown names."""
         return self._do(self._client.explain(application_id, allocation_key, partition))
 
     def shutdown(self) -> None:
-        """Leave for good, after all that was said: the scheduler drops the resource manager's state
-        at once (I6). Raises as `update_configuration`; the client is closed in any case."""
+        """Leave for good after all requests that were made before: the scheduler drops the resource
+        manager's state at once (I6). Raises like `update_configuration`; the client is closed in
+        any case."""
         try:
             self._do(self._client.shutdown())
         finally:
             self.close()
 
     def close(self) -> None:
-        """Just leave. What waits to be said or heard is given up. Safe to call twice, and from a
-        callback (which then returns before its thread ends)."""
+        """Disconnect. Pending requests and messages are dropped. May be called twice, and from a
+        callback; the call then returns before the callback's thread ends."""
         with self._lock:
             if self._closed:
                 return
@@ -216,7 +222,7 @@ class Client:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
-            self._loop.run_until_complete(_end_all())
+            self._loop.run_until_complete(_cancel_all())
         finally:
             self._loop.close()
 
@@ -238,8 +244,8 @@ class Client:
         return await self._loop.run_in_executor(self._questions, method, *args)
 
 
-async def _end_all() -> None:
-    """Whoever still waits for something waits in vain."""
+async def _cancel_all() -> None:
+    """Cancel all tasks; callers that still wait get an error."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

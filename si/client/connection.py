@@ -1,4 +1,5 @@
-"""One connection of a resource manager to the scheduler: four streams, and what goes through them."""
+"""One connection of a resource manager to the scheduler: its four streams, and the messages on
+them."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from typing import Any, Final
 import grpc
 from grpc.aio import EOF
 
-from quadriga.si.client.answers import Ask, answer, hello
-from quadriga.si.client.errors import most_bytes, said_by
-from quadriga.si.client.line import Metadata
+from quadriga.si.client.callbacks import Ask, answer, hello
+from quadriga.si.client.channels import Metadata
+from quadriga.si.client.errors import details_of, max_message_bytes
 from quadriga.si.client.registration import Registration
 from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import (
@@ -21,28 +22,27 @@ from quadriga.si.extension.extension_pb2 import (
     Channel,
     Refused,
 )
-from quadriga.si.wire import RECEIVED, counted, counts
+from quadriga.si.wire import RECEIVED, from_counts, to_counts
 
-__all__ = ["Connection", "Lost"]
+__all__ = ["Connection", "ConnectionLost"]
 
 _CALLBACKS: Final = "/quadriga.v1.Extension/Callbacks"
 
 
-class Lost(Exception):
-    """The connection is over. `error` is what gRPC says of it, if it says anything."""
+class ConnectionLost(Exception):
+    """The connection is lost. `error` is gRPC's error, if there is one."""
 
     def __init__(self, error: grpc.RpcError | None, why: str = "the scheduler ended it") -> None:
         super().__init__(error, why)
         self.error = error
-        self.why = why if error is None else said_by(error)
+        self.why = why if error is None else details_of(error)
 
 
 class Connection:
-    """`open` opens the streams; `run` goes on until the connection is lost.
+    """`open` opens the streams; `run` runs until the connection is lost.
 
-    `heard` is called when messages may be taken from what comes in, `taken` when requests were taken
-    by the scheduler, `refused` when it has refused one. `ask` calls a method of the
-    callback.
+    `on_messages` is called when messages have arrived, `on_taken` when the scheduler has taken
+    requests, `on_refused` when it has refused one. `ask` calls a method of the callback.
     """
 
     def __init__(
@@ -52,9 +52,9 @@ class Connection:
         registration: Registration,
         *,
         ask: Ask,
-        heard: Callable[[], None],
-        taken: Callable[[], None],
-        refused: Callable[[Refused], None],
+        on_messages: Callable[[], None],
+        on_taken: Callable[[], None],
+        on_refused: Callable[[Refused], None],
     ) -> None:
         self._channel = channel
         self._metadata = (*metadata, *registration.metadata)
@@ -62,43 +62,51 @@ class Connection:
         self._outgoing = registration.outgoing
         self._incoming = registration.incoming
         self._ask = ask
-        self._heard = heard
-        self._taken = taken
-        self._refused = refused
-        self._something_to_say = asyncio.Event()
+        self._on_messages = on_messages
+        self._on_taken = on_taken
+        self._on_refused = on_refused
+        self._wake_sender = asyncio.Event()
         self._replies: asyncio.Queue[CallbackAnswer] = asyncio.Queue()
         self._callbacks: Any = None
         self._calls: dict[Channel, Any] = {}
 
     async def open(self) -> None:
-        """Go on where the last connection broke off. Raises `Lost`."""
-        said = hello(self._registration.rm_id, self._registration.callback)
-        said.received.CopyFrom(counts(self._incoming.received))
+        """Open the streams and resume where the last connection broke. Raises `ConnectionLost`."""
+        greeting = hello(self._registration.rm_id, self._registration.callback)
+        greeting.received.CopyFrom(to_counts(self._incoming.received))
         try:
             self._callbacks = self._channel.stream_stream(
                 _CALLBACKS, CallbackAnswer.SerializeToString, Callback.FromString
             )(metadata=self._of(CALLBACK))
-            await self._callbacks.write(CallbackAnswer(hello=said))
+            await self._callbacks.write(CallbackAnswer(hello=greeting))
             while (first := await self._callbacks.read()) is not EOF:
                 if first.HasField("ready"):
                     break
-                self._take_in(first)  # what was said while we were away
+                self._handle(first)  # messages that arose while the connection was lost
             else:
-                raise Lost(await _status(self._callbacks))
+                raise ConnectionLost(await _status(self._callbacks))
             for stream in STREAMS:
                 await self._open(stream)
         except grpc.RpcError as error:
-            raise Lost(error) from None
-        except asyncio.InvalidStateError:  # what grpc.aio makes of a write on a call that is over
-            raise Lost(await _status(self._callbacks)) from None
+            raise ConnectionLost(error) from None
+        except (
+            asyncio.InvalidStateError
+        ):  # grpc.aio raises this for a write on a call that has ended
+            raise ConnectionLost(await _status(self._callbacks)) from None
 
     async def run(self) -> None:
-        """Talk until the connection is lost. Raises `Lost`; what was not said stays where it was."""
-        work = (self._say(), self._reply(), self._hear_callbacks(), *map(self._hear, STREAMS))
+        """Exchange messages until the connection is lost. Raises `ConnectionLost`; requests that
+        were not sent stay queued."""
+        work = (
+            self._send(),
+            self._reply(),
+            self._receive_callbacks(),
+            *map(self._receive, STREAMS),
+        )
         tasks = [asyncio.ensure_future(each) for each in work]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-            raise _worst([error for task in done if (error := task.exception()) is not None])
+            raise _most_telling([error for task in done if (error := task.exception()) is not None])
         finally:
             for task in tasks:
                 task.cancel()
@@ -106,19 +114,20 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """End the streams, as a client that is gone would."""
+        """Cancel the streams."""
         for call in (self._callbacks, *self._calls.values()):
             if call is not None:
                 call.cancel()
         self._incoming.lose()
 
-    def say(self) -> None:
-        """There is something to say."""
-        self._something_to_say.set()
+    def wake(self) -> None:
+        """Wake up the sender: a request is queued."""
+        self._wake_sender.set()
 
     def confirm(self, delivered: Mapping[Channel, int]) -> None:
-        """So much was heard, and need not be kept any longer."""
-        self._replies.put_nowait(CallbackAnswer(received=counts(delivered)))
+        """Confirm to the scheduler which messages have been delivered, so that it need not keep
+        them."""
+        self._replies.put_nowait(CallbackAnswer(received=to_counts(delivered)))
 
     # -- streams ---------------------------------------------------------------------------------
 
@@ -131,104 +140,107 @@ class Connection:
             metadata=self._of(stream)
         )
         self._calls[stream] = call
-        told = dict([*(await call.initial_metadata() or ())])
-        if RECEIVED not in told:  # it was not bound, and says why in its status
-            raise Lost(await _status(call))
-        self._outgoing.resume(stream, int(told[RECEIVED]))
+        metadata = dict([*(await call.initial_metadata() or ())])
+        if RECEIVED not in metadata:  # the stream was refused; its status tells why
+            raise ConnectionLost(await _status(call))
+        self._outgoing.resume(stream, int(metadata[RECEIVED]))
         too_large = self._registration.too_large
         if too_large is not None and too_large[0] == stream:
             self._registration.too_large = None
-            self._give_up(*too_large)
-        self._taken()
-        self.say()
+            self._drop_too_large(*too_large)
+        self._on_taken()
+        self.wake()
 
-    def _give_up(self, stream: Channel, most: int) -> None:
-        """What is too large would end the stream again and again."""
+    def _drop_too_large(self, stream: Channel, limit: int) -> None:
+        """Drop requests that are too large for the server: each of them would end the stream
+        again."""
         name = STREAMS[stream].request.__name__
-        for data in self._outgoing.forgo(stream, most):
-            said = f"{name}.: has {len(data)} bytes, the scheduler lets in {most} at once"
-            self._refused(Refused(channel=stream, request=data, reason=said))
+        for data in self._outgoing.drop_larger_than(stream, limit):
+            reason = f"{name}.: has {len(data)} bytes, the scheduler lets in {limit} at once"
+            self._on_refused(Refused(channel=stream, request=data, reason=reason))
 
     # -- out -------------------------------------------------------------------------------------
 
-    async def _say(self) -> None:
+    async def _send(self) -> None:
         while True:
-            self._something_to_say.clear()
+            self._wake_sender.clear()
             try:
-                while (said := self._outgoing.next()) is not None:
-                    await self._calls[said.stream].write(said.data)
+                while (request := self._outgoing.next()) is not None:
+                    await self._calls[request.stream].write(request.data)
             except (grpc.RpcError, asyncio.InvalidStateError):
-                pass  # whoever listens to this stream knows more
-            await self._something_to_say.wait()
+                pass  # the reader of this stream reports the error
+            await self._wake_sender.wait()
 
     async def _reply(self) -> None:
         try:
             while True:
                 await self._callbacks.write(await self._replies.get())
         except (grpc.RpcError, asyncio.InvalidStateError):
-            pass  # likewise
+            pass  # the reader of this stream reports the error
 
     # -- in --------------------------------------------------------------------------------------
 
-    async def _hear(self, stream: Channel) -> None:
+    async def _receive(self, stream: Channel) -> None:
         call = self._calls[stream]
         try:
             while (message := await call.read()) is not EOF:
                 self._incoming.arrive(stream, message)
-                self._heard()
+                self._on_messages()
                 await self._registration.room()
-            raise Lost(await _status(call))
+            raise ConnectionLost(await _status(call))
         except grpc.RpcError as error:
-            if (most := most_bytes(error)) is not None:
-                self._registration.too_large = stream, most
-            raise Lost(error) from None
+            if (limit := max_message_bytes(error)) is not None:
+                self._registration.too_large = stream, limit
+            raise ConnectionLost(error) from None
 
-    async def _hear_callbacks(self) -> None:
+    async def _receive_callbacks(self) -> None:
         questions: set[asyncio.Task[None]] = set()
         try:
-            while (said := await self._callbacks.read()) is not EOF:
-                if not self._take_in(said):
-                    # not here: while a question waits for its answer, other things are said
-                    task = asyncio.create_task(self._answer(said))
+            while (message := await self._callbacks.read()) is not EOF:
+                if not self._handle(message):
+                    # in a task of its own: other messages arrive while a question waits for its
+                    # answer
+                    task = asyncio.create_task(self._answer(message))
                     questions.add(task)
                     task.add_done_callback(questions.discard)
-            raise Lost(await _status(self._callbacks))
+            raise ConnectionLost(await _status(self._callbacks))
         except grpc.RpcError as error:
-            raise Lost(error) from None
+            raise ConnectionLost(error) from None
         finally:
             for task in questions:
                 task.cancel()
 
-    def _take_in(self, said: Callback) -> bool:
-        """What needs no answer; whether it is that."""
-        kind = said.WhichOneof("callback")
+    def _handle(self, message: Callback) -> bool:
+        """Handle a message that needs no answer. Return False for a question."""
+        kind = message.WhichOneof("callback")
         if kind == "order":
-            if not self._incoming.order(said.order.first, said.order.messages):
-                raise Lost(None, "the order of messages has a gap")
+            if not self._incoming.order(message.order.first, message.order.messages):
+                raise ConnectionLost(None, "the order of messages has a gap")
         elif kind == "taken":
-            self._outgoing.taken(counted(said.taken))
-            self._taken()
-            self.say()
+            self._outgoing.taken(from_counts(message.taken))
+            self._on_taken()
+            self.wake()
         elif kind in ("events", "schedulingStates"):
-            self._incoming.arrive(CALLBACK, said)
+            self._incoming.arrive(CALLBACK, message)
         elif kind == "refused":
-            self._refused(said.refused)
+            self._on_refused(message.refused)
         else:
             return False
-        self._heard()
+        self._on_messages()
         return True
 
     async def _answer(self, question: Callback) -> None:
-        told = await answer(question, self._registration.callback, self._ask)
-        if told is not None:
-            self._replies.put_nowait(told)
+        reply = await answer(question, self._registration.callback, self._ask)
+        if reply is not None:
+            self._replies.put_nowait(reply)
 
 
-def _worst(errors: list[BaseException]) -> BaseException:
-    """Of streams that end at once: a mistake of ours, then one that says more than that it is over."""
+def _most_telling(errors: list[BaseException]) -> BaseException:
+    """The most informative of several errors: a programming error first, then an error that says
+    more than that the connection has ended."""
 
     def rank(error: BaseException) -> int:
-        if not isinstance(error, Lost):
+        if not isinstance(error, ConnectionLost):
             return 0
         if not isinstance(error.error, grpc.aio.AioRpcError):
             return 3
@@ -238,7 +250,7 @@ def _worst(errors: list[BaseException]) -> BaseException:
 
 
 async def _status(call: Any) -> grpc.RpcError | None:
-    """What a call that is over says of its end."""
+    """The status of a call that has ended."""
     code = await call.code()
     if code is grpc.StatusCode.OK:
         return None

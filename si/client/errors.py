@@ -1,4 +1,4 @@
-"""What can go wrong with a remote scheduler."""
+"""The errors of a client, and their translation from gRPC statuses."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import re
 import grpc
 
 from quadriga.si import RequestError
-from quadriga.si.wire import AGAIN
+from quadriga.si.wire import REGISTER_AGAIN
 
 __all__ = [
     "ClientError",
     "RegisterAgain",
     "Unreachable",
-    "is_for_good",
-    "most_bytes",
+    "is_permanent",
+    "max_message_bytes",
     "refusal",
-    "said_by",
-    "translated",
+    "details_of",
+    "to_exception",
 ]
 
 
 class ClientError(RuntimeError):
-    """The scheduler, or what answers in its place, did not do what was asked."""
+    """The scheduler, or the server at its address, did not do what was requested."""
 
 
 class RegisterAgain(ClientError):
-    """The scheduler does not know the resource manager (any more): it has to register, and then
+    """The scheduler does not know the resource manager, or no longer: it must register and then
     report all its state (I7, I43)."""
 
 
@@ -40,55 +40,55 @@ _REFUSAL = re.compile(
 
 _LARGER = re.compile(r"larger than max \(\d+ vs\. (\d+)\)")
 
-_NOT_THERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
-_NOT_ALLOWED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+_UNREACHABLE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+_DENIED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 
-_NOT_SO = (
+_REFUSED = (
     grpc.StatusCode.INVALID_ARGUMENT,
     grpc.StatusCode.FAILED_PRECONDITION,
     grpc.StatusCode.NOT_FOUND,
 )
 
-#: what another try will not mend: the resource manager has to register, and then hears why not
-_FOR_GOOD = (*_NOT_ALLOWED, *_NOT_SO, grpc.StatusCode.UNIMPLEMENTED)
+#: statuses that another attempt would only repeat; registering again tells the reason
+_PERMANENT = (*_DENIED, *_REFUSED, grpc.StatusCode.UNIMPLEMENTED)
 
 
-def is_for_good(error: grpc.RpcError | None) -> bool:
-    """Whether another connection would end the same way."""
-    return error is not None and (_code(error) in _FOR_GOOD or _wants_registration(error))
+def is_permanent(error: grpc.RpcError | None) -> bool:
+    """Whether another connection would end with the same error."""
+    return error is not None and (_code(error) in _PERMANENT or _wants_registration(error))
 
 
-def most_bytes(error: grpc.RpcError) -> int | None:
-    """Where a message was larger than the other side lets in: how large it may be. gRPC itself says
-    that, in words only."""
-    found = _LARGER.search(said_by(error))
+def max_message_bytes(error: grpc.RpcError) -> int | None:
+    """The message size that the peer allows, if the error is that a message was larger. gRPC gives
+    it only in the text of the status."""
+    found = _LARGER.search(details_of(error))
     return int(found[1]) if found and _code(error) is grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
 
-def translated(error: grpc.RpcError, request: str, address: str) -> Exception:
-    """The exception to raise for a status: of `request`, the name of its message.
+def to_exception(error: grpc.RpcError, request: str, address: str) -> Exception:
+    """The exception to raise for a status. `request` is the name of the message that was sent.
 
-    `RequestError` for one that was refused, `PermissionError` where credentials do not suffice,
-    `RegisterAgain`, `Unreachable`, else `ClientError`.
+    `RequestError` for a refused request, `PermissionError` for missing rights, `RegisterAgain`,
+    `Unreachable`, else `ClientError`.
     """
-    code, said = _code(error), said_by(error)
+    code, details = _code(error), details_of(error)
     if _wants_registration(error):
-        return RegisterAgain(said)
-    if code in _NOT_SO:
-        return refusal(said, request)
-    if code in _NOT_ALLOWED:
-        return PermissionError(f"{address}: {said}")
-    if code in _NOT_THERE:
-        return Unreachable(f"{address}: {said}")
-    return ClientError(f"{address}: {code.name}: {said}")
+        return RegisterAgain(details)
+    if code in _REFUSED:
+        return refusal(details, request)
+    if code in _DENIED:
+        return PermissionError(f"{address}: {details}")
+    if code in _UNREACHABLE:
+        return Unreachable(f"{address}: {details}")
+    return ClientError(f"{address}: {code.name}: {details}")
 
 
-def refusal(said: str, request: str) -> RequestError:
-    """``Request.field: reason`` as the error that it was in the scheduler; a rule may stand before
-    it. For what is said in other words `request` is the name of the message."""
-    found = _REFUSAL.fullmatch(said)
+def refusal(details: str, request: str) -> RequestError:
+    """The scheduler's own `RequestError`, parsed from ``Request.field: reason``; a rule may stand
+    before it. For any other text, `request` is the name of the message."""
+    found = _REFUSAL.fullmatch(details)
     if found is None:
-        return RequestError(request, "", said)
+        return RequestError(request, "", details)
     return RequestError(found["request"], found["field"], found["reason"])
 
 
@@ -99,10 +99,10 @@ def _code(error: grpc.RpcError) -> grpc.StatusCode:
 
 def _wants_registration(error: grpc.RpcError) -> bool:
     trailing = error.trailing_metadata() if isinstance(error, grpc.aio.AioRpcError) else None
-    return any(key == AGAIN for key, _ in trailing or ())
+    return any(key == REGISTER_AGAIN for key, _ in trailing or ())
 
 
-def said_by(error: grpc.RpcError) -> str:
+def details_of(error: grpc.RpcError) -> str:
     """The text of a status."""
-    said = error.details() if isinstance(error, grpc.Call | grpc.aio.AioRpcError) else None
-    return said or str(error)
+    details = error.details() if isinstance(error, grpc.Call | grpc.aio.AioRpcError) else None
+    return details or str(error)

@@ -1,7 +1,7 @@
-"""What the scheduler says, in the order in which it was said.
+"""Messages of the scheduler, in the order in which it sent them.
 
-It comes on several streams, between which gRPC promises no order. The scheduler tells in which order
-it put its messages on them, and so they are handed on.
+They arrive on several streams, between which gRPC keeps no order. The scheduler tells on which
+stream it has put each message, and they are delivered in that order.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from quadriga.si.client.streams import ALL
+from quadriga.si.client.streams import CHANNELS
 from quadriga.si.extension.extension_pb2 import Channel
 
-__all__ = ["Incoming"]
+__all__ = ["IncomingMessages"]
 
 
-class Incoming:
-    """`received` counts the messages of each stream whose turn has come, over all connections.
+class IncomingMessages:
+    """`received` counts the messages that were delivered, by stream, over all connections.
 
-    The scheduler keeps what was not confirmed, and no more than so much of it: that is the bound of
-    what can wait here.
+    The scheduler keeps unconfirmed messages up to a limit, which also bounds the messages that wait
+    here.
     """
 
     def __init__(self) -> None:
-        self.received: dict[Channel, int] = dict.fromkeys(ALL, 0)
-        self._arrived: dict[Channel, deque[Any]] = {stream: deque() for stream in ALL}
+        self.received: dict[Channel, int] = dict.fromkeys(CHANNELS, 0)
+        self._arrived: dict[Channel, deque[Any]] = {stream: deque() for stream in CHANNELS}
         self._order: deque[Channel] = deque()
-        #: of how many messages the order is known
+        #: number of messages whose order is known
         self._known = 0
 
     def arrive(self, stream: Channel, message: Any) -> None:
-        """A message came on its stream."""
+        """Add a message that arrived on its stream."""
         self._arrived[stream].append(message)
 
     def order(self, first: int, streams: Sequence[Channel]) -> bool:
-        """The messages after the `first` so many were put on these streams, in this order; some of
-        that may be known. False where something in between was not told."""
+        """The messages after the first `first` ones are on these streams, in this order. A part of
+        it may be known already. Return False if there is a gap."""
         if first > self._known:
             return False
         new = streams[self._known - first :]
@@ -45,7 +45,7 @@ class Incoming:
         return True
 
     def take(self) -> list[tuple[Channel, Any]]:
-        """Those whose turn has come, in order; each is given once."""
+        """Take the messages that are next in order, each of them once."""
         taken = []
         while self._order and (arrived := self._arrived[self._order[0]]):
             stream = self._order.popleft()
@@ -54,7 +54,8 @@ class Incoming:
         return taken
 
     def lose(self) -> None:
-        """The connection is lost: what had not its turn yet will be said again."""
+        """The connection is lost. Drop messages that were not next in order; the scheduler sends
+        them again."""
         self._order.clear()
         self._known = sum(self.received.values())
         for arrived in self._arrived.values():

@@ -1,9 +1,9 @@
-"""What a client has to say: requests in their order, until the scheduler has taken them.
+"""Requests of a client, in order, until the scheduler has taken them.
 
-The order of the requests of one resource manager is kept (`SchedulerAPI`), also across the three
-streams, between which gRPC promises no order. So a request goes out when all before it went out on
-the same stream, or have been taken by the scheduler. What was not taken when a connection was lost
-goes out again on the next.
+The scheduler processes the requests of one resource manager in order (`SchedulerAPI`), also across
+the three streams, between which gRPC keeps no order. A request is therefore sent only when every
+earlier request was sent on the same stream or has been taken by the scheduler. Requests that were
+not taken when a connection was lost are sent again on the next one.
 """
 
 from __future__ import annotations
@@ -14,89 +14,89 @@ from dataclasses import dataclass, replace
 
 from quadriga.si.extension.extension_pb2 import Channel
 
-__all__ = ["Outgoing", "Said"]
+__all__ = ["OutgoingRequests", "OutgoingRequest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Said:
-    """One request as bytes, the stream it belongs on, and its place among those of that stream
-    (from 1)."""
+class OutgoingRequest:
+    """One encoded request, its stream, and its number among the requests of that stream, from 1."""
 
     stream: Channel
     number: int
     data: bytes
 
 
-class Outgoing:
-    """At most `most` requests of `most_bytes` altogether; a single larger one is let in alone."""
+class OutgoingRequests:
+    """Holds at most `limit` requests of together `max_bytes`. A single larger request is accepted
+    alone."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, limit: int, max_bytes: int) -> None:
+        self._limit = limit
+        self._max_bytes = max_bytes
         self._bytes = 0
         self._numbers: dict[Channel, int] = {}
-        self._waiting: deque[Said] = deque()
-        self._on_the_way: deque[Said] = deque()
-        #: requests that were ever added
+        self._waiting: deque[OutgoingRequest] = deque()
+        self._in_flight: deque[OutgoingRequest] = deque()
+        #: number of requests that were ever added
         self.added = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._on_the_way)
+        return len(self._waiting) + len(self._in_flight)
 
     @property
-    def over(self) -> int:
-        """Requests that the scheduler has seen to."""
+    def done(self) -> int:
+        """The number of requests that the scheduler has processed."""
         return self.added - len(self)
 
     def has_room(self, size: int) -> bool:
-        """Whether a request of so many bytes may be added."""
-        return not len(self) or (len(self) < self._most and self._bytes + size <= self._most_bytes)
+        """Whether a request of this size may be added."""
+        return not len(self) or (len(self) < self._limit and self._bytes + size <= self._max_bytes)
 
     def add(self, stream: Channel, data: bytes) -> None:
-        """Put a request at the end. Whoever adds asks `has_room` first."""
+        """Append a request. The caller checks `has_room` first."""
         number = self._numbers[stream] = self._numbers.get(stream, 0) + 1
-        self._waiting.append(Said(stream, number, data))
+        self._waiting.append(OutgoingRequest(stream, number, data))
         self._bytes += len(data)
         self.added += 1
 
-    def next(self) -> Said | None:
-        """The next request to put on its stream; None while it has to wait, or there is none."""
+    def next(self) -> OutgoingRequest | None:
+        """The next request to send; None if it must wait, or there is none."""
         if not self._waiting:
             return None
-        if self._on_the_way and self._on_the_way[-1].stream != self._waiting[0].stream:
+        if self._in_flight and self._in_flight[-1].stream != self._waiting[0].stream:
             return None
-        said = self._waiting.popleft()
-        self._on_the_way.append(said)
-        return said
+        request = self._waiting.popleft()
+        self._in_flight.append(request)
+        return request
 
     def taken(self, counts: Mapping[Channel, int]) -> None:
-        """The scheduler has seen to so many requests of each stream."""
-        way = self._on_the_way
-        while way and way[0].number <= counts.get(way[0].stream, 0):
-            self._bytes -= len(way.popleft().data)
+        """The scheduler has processed this many requests of each stream."""
+        in_flight = self._in_flight
+        while in_flight and in_flight[0].number <= counts.get(in_flight[0].stream, 0):
+            self._bytes -= len(in_flight.popleft().data)
 
-    def forgo(self, stream: Channel, most: int) -> list[bytes]:
-        """Give up the requests of the stream that are longer than `most` bytes, since they can never
-        be taken; those behind them move up. Which were these?"""
+    def drop_larger_than(self, stream: Channel, limit: int) -> list[bytes]:
+        """Drop the requests of the stream that are longer than `limit` bytes, as they can never be
+        taken, and return them. The requests behind them move up."""
         gone: list[bytes] = []
-        kept: deque[Said] = deque()
-        for said in self._waiting:
-            if said.stream == stream and len(said.data) > most:
-                gone.append(said.data)
-            elif said.stream == stream:
-                kept.append(replace(said, number=said.number - len(gone)))
+        kept: deque[OutgoingRequest] = deque()
+        for request in self._waiting:
+            if request.stream == stream and len(request.data) > limit:
+                gone.append(request.data)
+            elif request.stream == stream:
+                kept.append(replace(request, number=request.number - len(gone)))
             else:
-                kept.append(said)
+                kept.append(request)
         self._waiting = kept
         self._numbers[stream] -= len(gone)
         self._bytes -= sum(map(len, gone))
         return gone
 
     def resume(self, stream: Channel, count: int) -> None:
-        """The stream is open again, and the scheduler has seen to so many of its requests: the others
-        go out again, in their order."""
+        """The stream is open again, and the scheduler has processed this many of its requests. The
+        others are queued again, in order."""
         self.taken({stream: count})
-        way = self._on_the_way
-        if way and way[0].stream == stream:  # there is never more than one stream in it
-            self._waiting.extendleft(reversed(way))
-            way.clear()
+        in_flight = self._in_flight
+        if in_flight and in_flight[0].stream == stream:  # requests in flight are all on one stream
+            self._waiting.extendleft(reversed(in_flight))
+            in_flight.clear()

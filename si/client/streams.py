@@ -1,4 +1,4 @@
-"""The streams of a resource manager, as a table: what goes in, what comes out, and who hears it."""
+"""The streams of a resource manager, as a table: their RPCs, messages and callback methods."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from quadriga.si.extension.extension_pb2 import (
     Channel,
 )
 
-__all__ = ["ALL", "STREAMS", "STREAM_OF", "Stream"]
+__all__ = ["CHANNELS", "STREAMS", "STREAM_OF", "Stream"]
 
 
 class Stream(NamedTuple):
-    """One stream of the scheduler interface. `method` is its path in gRPC, `heard` the method of
-    `ResourceManagerCallback` that what comes out is for."""
+    """One stream of the scheduler interface. `method` is its path in gRPC; `callback` is the method
+    of `ResourceManagerCallback` that receives its messages."""
 
     method: str
     request: type[Any]
     read: Callable[[bytes], Message]
-    heard: str
+    callback: str
 
 
 # fmt: off
@@ -51,5 +51,5 @@ STREAM_OF: Final[Mapping[type[Any], Channel]] = {
     stream.request: channel for channel, stream in STREAMS.items()
 }
 
-#: with what comes on the stream of callbacks
-ALL: Final[tuple[Channel, ...]] = (*STREAMS, CALLBACK)
+#: the streams and Callbacks
+CHANNELS: Final[tuple[Channel, ...]] = (*STREAMS, CALLBACK)

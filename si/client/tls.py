@@ -1,4 +1,4 @@
-"""How the client knows the scheduler, and the scheduler the client."""
+"""TLS of the client: the authorities that it trusts, and its own certificate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["Tls"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """PEM text. `authorities` are trusted to say who the scheduler is (None: those of the system);
-    `certificate` and `key` say who the client is (mutual TLS). `server_name` is the name in the
-    scheduler's certificate, where it is not that of its address."""
+    """PEM text. `authorities` sign the scheduler's certificate (None: the authorities of the
+    system). `certificate` and `key` identify the client (mutual TLS). `server_name` is the name in
+    the scheduler's certificate, if it differs from the address."""
 
     authorities: bytes | None = None
     certificate: bytes | None = None
@@ -33,7 +33,7 @@ class Tls:
         key: Path | str | None = None,
         server_name: str | None = None,
     ) -> Tls:
-        """The same from PEM files. Raises `OSError` and `ValueError`."""
+        """Read PEM files. Raises `OSError` and `ValueError`."""
 
         def read(path: Path | str | None) -> bytes | None:
             return None if path is None else Path(path).read_bytes()
@@ -46,5 +46,5 @@ class Tls:
         )
 
     def credentials(self) -> grpc.ChannelCredentials:
-        """What gRPC makes of it."""
+        """The credentials for gRPC."""
         return grpc.ssl_channel_credentials(self.authorities, self.key, self.certificate)

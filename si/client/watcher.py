@@ -1,4 +1,4 @@
-"""What the user of a client may want to know beside what the scheduler says."""
+"""Notifications of a client that do not come from the scheduler's callbacks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from quadriga.si import RequestError
-from quadriga.si.client.link import FORGOTTEN
+from quadriga.si.client.connection_state import FORGOTTEN
 
 __all__ = ["Watcher"]
 
@@ -14,17 +14,18 @@ _log = logging.getLogger("quadriga.client")
 
 
 class Watcher:
-    """Logs; to be told, override. The calls come between those of the callback, in order."""
+    """Logs the notifications; override its methods to handle them. They are called between the
+    callbacks, in order."""
 
     def changed(self, state: str, why: str) -> None:
-        """The connection is ``Connected``, ``Away`` or ``Forgotten`` now (`link`).
+        """The connection is now ``Connected``, ``Away`` or ``Forgotten`` (`connection_state`).
 
-        After ``Forgotten`` nothing more comes until the resource manager registers anew and reports
-        all its state (I7, I43); that may be done right here.
+        After ``Forgotten`` no messages follow until the resource manager registers again and
+        reports all its state (I7, I43). It may do so within this method.
         """
         level = logging.ERROR if state == FORGOTTEN else logging.INFO
         _log.log(level, "the connection to the scheduler is %s%s", state, why and f": {why}")
 
     def refused(self, request: Any, error: RequestError) -> None:
-        """The scheduler has refused a request as a whole, and nothing of it is applied."""
+        """The scheduler has refused a request as a whole and applied nothing of it."""
         _log.error("refused: %s", error)

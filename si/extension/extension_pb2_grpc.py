@@ -27,7 +27,7 @@ if _version_not_supported:
 
 
 class ExtensionStub(object):
-    """Beside `si.v1.Scheduler`, for the same RMs.
+    """Used together with `si.v1.Scheduler`, by the same RMs.
     """
 
     def __init__(self, channel):
@@ -64,19 +64,20 @@ class ExtensionStub(object):
 
 
 class ExtensionServicer(object):
-    """Beside `si.v1.Scheduler`, for the same RMs.
+    """Used together with `si.v1.Scheduler`, by the same RMs.
     """
 
     def UpdateConfiguration(self, request, context):
-        """Changes the queues and settings of a registered RM while it runs; all or nothing (I39).
+        """Changes the queues and settings of a registered RM at run time; all or nothing (I39).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Callbacks(self, request_iterator, context):
-        """What the scheduler asks and tells the RM beside its three streams. The RM speaks first, with
-        `hello`, and hears `ready`; then the scheduler asks and tells, and the RM answers (I4).
+        """Questions and notifications of the scheduler beyond its three streams. The RM begins with
+        `hello` and receives `ready`. From then on the scheduler asks and notifies, and the RM answers
+        (I4).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -90,7 +91,7 @@ class ExtensionServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Step(self, request, context):
-        """Time goes on by the client's clock. Only where the scheduler was started with one.
+        """Advances the client's clock. Only for a scheduler that was started with one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -140,7 +141,7 @@ def add_ExtensionServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class Extension(object):
-    """Beside `si.v1.Scheduler`, for the same RMs.
+    """Used together with `si.v1.Scheduler`, by the same RMs.
     """
 
     @staticmethod

@@ -1,5 +1,7 @@
-"""The scheduler interface over gRPC: ``service Scheduler`` of ``si.v1`` and ``Extension`` of
-``quadriga.v1``, with health and reflection. Needs the extra ``grpc``; docs/grpc.md has the rules.
+"""The gRPC server: ``service Scheduler`` of ``si.v1`` and ``Extension`` of ``quadriga.v1``, with
+health and reflection.
+
+Needs the extra ``grpc``. docs/grpc.md has the rules.
 """
 
 try:

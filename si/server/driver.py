@@ -1,5 +1,8 @@
-"""What the server needs of the scheduler that it serves: `quadriga.core.driver.service.SchedulerService`
-has it. What is asked for is done in the order of the calls; nothing but `play` waits for it."""
+"""The interface between the gRPC server and the scheduler.
+`quadriga.core.driver.service.SchedulerService` implements it.
+
+Calls take effect in the order in which they are made. Only `play` waits for its effect.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
-from quadriga.si.answers import Outcome
+from quadriga.si.outcome import Outcome
 from quadriga.si.wire import Request
 
 __all__ = [
@@ -26,67 +29,71 @@ __all__ = [
     "Served",
 ]
 
-#: (allocation key, node id, allocate) gives ``None`` or the reason against it (I36)
+#: (allocation key, node id, allocate) -> ``None``, or the reason against the node (I36)
 Predicate = Callable[[str, str, bool], str | None]
-#: (allocation key, node id, keys of the victims, start index) gives the index of the last (I37)
+#: (allocation key, node id, keys of the victims, start index) -> index of the last victim (I37)
 Preemption = Callable[[str, str, list[str], int], int | None]
 
 DISCONNECT, RECONNECT, SHUTDOWN = "disconnect", "reconnect", "shutdown"
 
 
 class Served(Protocol):
-    """All but the clock. Futures have what the scheduler raises, ``RequestError`` for what it
-    refuses."""
+    """The interface of a scheduler with a clock of its own. A future raises what the scheduler
+    raises: ``RequestError`` for a refused request."""
 
     def submit(
         self,
         request: Request | RegisterResourceManagerRequest | UpdateConfigurationRequest,
         callback: ResourceManagerCallback | None = None,
     ) -> Future[None]:
-        """A request of an RM; its registration needs the callback."""
+        """Hand over a request of an RM. A registration needs the callback."""
         ...
 
     def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
-        """Do before what takes long and changes nothing; may be called in any thread."""
+        """Do in advance the slow part of a request, such as parsing its configuration. Changes
+        nothing and may be called in any thread."""
         ...
 
     def post(self, request: Request, outcome: Outcome) -> None:
-        """As `submit`, for many requests: the outcome is told in the scheduler's thread. Raises
-        ``RuntimeError`` if the scheduler has been stopped."""
+        """Like `submit`, but cheaper for many requests: ``outcome`` receives the result in the
+        scheduler's thread. Raises ``RuntimeError`` if the scheduler has been stopped."""
         ...
 
     def connection(self, rm_id: str, trigger: str) -> Future[None]:
-        """The RM is out of reach, back, or leaves (I6): `DISCONNECT`, `RECONNECT`, `SHUTDOWN`."""
+        """Report that the RM is out of reach, back, or leaving (I6): `DISCONNECT`, `RECONNECT`,
+        `SHUTDOWN`."""
         ...
 
     def registered(self) -> Future[frozenset[str]]:
-        """The RMs that need not register again."""
+        """The ids of the RMs that are registered."""
         ...
 
     def set_predicates(
         self, rm_id: str, predicate: Predicate | None, preemption: Preemption | None
     ) -> Future[None]:
-        """Whom to ask for the RM from now on."""
+        """Set the functions that the scheduler calls for predicates of this RM."""
         ...
 
     def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
-        """Whether the RM hears events, so that they need not be made for nobody."""
+        """Set whether the RM receives events. The scheduler creates no events for an RM without
+        them."""
         ...
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str
     ) -> Future[tuple[str, str, tuple[str, ...], str]]:
-        """The queue and the state of an application, and why its ask waits; without a key only the
-        former. ``KeyError`` for what is not known."""
+        """The queue and the state of an application, and the reasons why its ask waits with a
+        verdict. Without an allocation key the reasons are empty. Raises ``KeyError`` for an unknown
+        name."""
         ...
 
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:
-        """Have its owner do something between two steps."""
+        """Run a function in the scheduler's thread between two steps."""
         ...
 
 
 class Driver(Served, Protocol):
-    """With a clock that may be a client's."""
+    """The interface of a scheduler that may run by a client's clock."""
 
     def play(
         self,
@@ -97,7 +104,8 @@ class Driver(Served, Protocol):
         schedule: bool = False,
         limit: int | None = None,
     ) -> list[tuple[int, RequestError]]:
-        """One instant of a clock that is not the scheduler's own. Waits until it is over."""
+        """Apply the requests at the instant ``now`` of the client's clock, and wait until that is
+        done."""
         ...
 
     @property

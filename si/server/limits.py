@@ -1,4 +1,4 @@
-"""How much of everything one client, and all of them, may have."""
+"""The limits of the gRPC server, for each client and for all of them together."""
 
 from __future__ import annotations
 
@@ -6,63 +6,65 @@ from dataclasses import dataclass, fields
 
 __all__ = ["LONGEST_ID", "Limits"]
 
-#: the longest name of a resource manager
+#: a name of a resource manager has at most this many characters
 LONGEST_ID = 253
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Safe for a server that strangers can reach. Sizes are bytes, times seconds.
+    """Defaults are safe for a server that strangers can reach. Sizes are in bytes, times in
+    seconds.
 
-    Raises ``ValueError``, with the name, for one that is not positive.
+    Raises ``ValueError`` naming the limit for a value that is not positive.
     """
 
-    #: of one message in either direction
+    #: size of one message in either direction
     message_bytes: int = 4 << 20
-    #: asks, nodes, applications, releases ... of one message together
+    #: items in one message: asks, nodes, applications and releases together
     items: int = 10_000
-    #: resource managers (RMs) that are registered at a time
+    #: resource managers (RMs) registered at a time
     resource_managers: int = 256
-    #: streams of one RM, and of all; each connection may have as many as one RM
+    #: open streams of one RM, and of all RMs; a connection may have four times the first number
     streams_per_rm: int = 16
     streams: int = 1024
-    #: requests of one RM in a second, in the long run, and how many may come at once; faster
-    #: streams are read later, faster unary calls refused
+    #: requests of one RM: average per second, and burst; above it streams are read later, and unary
+    #: calls are refused
     requests_per_second: float = 20_000.0
     request_burst: int = 40_000
-    #: the same for the items of all its requests
+    #: items of these requests: average per second, and burst
     items_per_second: float = 100_000.0
     item_burst: int = 200_000
-    #: requests of one stream, and their items, that the scheduler has not taken up yet: the stream
-    #: is read no further while there are so many
+    #: requests of one stream, and their items, that the scheduler has not processed yet; at this
+    #: number the stream is not read
     window: int = 64
     window_items: int = 20_000
-    #: what waits for one RM: above half of it nothing more is read of the RM or decided for it,
-    #: above it the RM has to register again
+    #: bytes that wait for one RM; above half of it nothing more is read from the RM or decided for
+    #: it, above it the RM must register again
     backlog_bytes: int = 64 << 20
-    #: consecutive messages of one kind are joined up to this size when the RM is behind
+    #: consecutive messages of one channel are joined up to this size while the RM is behind
     batch_bytes: int = 256 << 10
-    #: what was sent on one stream and can be sent again after a broken connection
+    #: bytes sent on one stream that are kept to be sent again after a broken connection
     replay_bytes: int = 2 << 20
-    #: events and scheduling states that wait for one RM; more are dropped, and counted
-    news: int = 10_000
-    #: until a new stream has said whose it is
+    #: events and scheduling states that wait for one RM; further ones are dropped and counted
+    pending_events: int = 10_000
+    #: time for a new stream to name its RM
     introduction_s: float = 30.0
-    #: until a registered RM has opened its first stream; without one it counts as away
+    #: time for a registered RM to open its first stream, before it counts as disconnected
     attach_s: float = 60.0
-    #: nodes that one predicates question is about
+    #: nodes in one question to predicates
     predicate_batch: int = 256
-    #: asks about which predicates are asked at a time; the next ones wait for their turn
+    #: asks of one RM with pending questions; further asks wait
     predicate_asks: int = 256
-    #: until predicates that do not answer count as refused, and how long an answer holds
+    #: time for predicates to answer before they count as refused, and time that an answer stays
+    #: valid
     predicate_timeout_s: float = 5.0
     predicate_age_s: float = 2.0
-    #: requests that one step of a client's clock may name
+    #: requests named by one step of a client's clock
     step_requests: int = 1_000_000
-    #: between two probes of a connection that is silent, and until an answer must have come
+    #: time between two probes of a silent connection, and time for the answer
     keepalive_s: float = 30.0
     keepalive_timeout_s: float = 20.0
-    #: between two looks for RMs that have been given up
+    #: time between two searches for RMs that the scheduler has given up
     sweep_s: float = 10.0
 
     def __post_init__(self) -> None:

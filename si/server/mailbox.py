@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from quadriga.si.extension.extension_pb2 import Callback, Counts
-from quadriga.si.server.box import Box
 from quadriga.si.server.channels import CALLBACK, SI_CHANNELS
-from quadriga.si.server.flow import call_soon
+from quadriga.si.server.flow_control import call_soon
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.ordering import Ordering
-from quadriga.si.wire import counted, counts
+from quadriga.si.server.message_order import MessageOrder
+from quadriga.si.server.replay_buffer import ReplayBuffer
+from quadriga.si.wire import from_counts, to_counts
 
 __all__ = ["Mailbox"]
 
@@ -50,15 +50,17 @@ class Mailbox:
         self._changed = changed
         self._on_overflow = overflowed
         self._lock = threading.Lock()
-        self._buffers: dict[int, Box] = {
-            int(channel): Box(0 if client_clock else limits.batch_bytes, limits.replay_bytes)
+        self._buffers: dict[int, ReplayBuffer] = {
+            int(channel): ReplayBuffer(
+                0 if client_clock else limits.batch_bytes, limits.replay_bytes
+            )
             for channel in (*SI_CHANNELS, CALLBACK)
         }
         #: bytes that wait in all buffers
         self._backlog = 0
         #: unnumbered messages of Callbacks: they concern the open stream only and are never replayed
         self._unnumbered: deque[Callback] = deque()
-        self._ordering = Ordering() if in_order else None
+        self._ordering = MessageOrder() if in_order else None
         #: whether requests were received that Callbacks has not acknowledged yet
         self._unacknowledged = False
         self._keeping_up = asyncio.Event()
@@ -126,7 +128,7 @@ class Mailbox:
         before = buffer.bytes
         if ordering is None:
             buffer.put(message, field)
-        elif buffer.put(message, field, anew=not ordering.follows(channel)):
+        elif buffer.put(message, field, anew=not ordering.continues(channel)):
             ordering.add(channel)
         self._backlog += buffer.bytes - before
 
@@ -183,12 +185,12 @@ class Mailbox:
         if self._unnumbered:
             return self._unnumbered.popleft()
         if self._ordering is not None:
-            order = self._ordering.tell()
+            order = self._ordering.take_unsent()
             if order is not None:
                 return Callback(order=order)
             if self._unacknowledged:
                 self._unacknowledged = False
-                return Callback(taken=counts(self._received))
+                return Callback(taken=to_counts(self._received))
         return None
 
     async def wait(self, channel: int) -> None:
@@ -205,7 +207,7 @@ class Mailbox:
         return (
             bool(self._unnumbered)
             or self._unacknowledged
-            or (ordering is not None and ordering.is_new)
+            or (ordering is not None and ordering.has_unsent)
         )
 
     def wake(self, channel: int) -> None:
@@ -227,14 +229,14 @@ class Mailbox:
         """The RM has received this many messages of each channel."""
         if self._ordering is not None:
             with self._lock:
-                self._ordering.confirm(counted(received))
+                self._ordering.confirm(from_counts(received))
 
     def resume(self, received: Counts) -> None:
         """A new Callbacks stream begins, and the RM has received this many messages of each channel."""
         with self._lock:
             self._unnumbered.clear()  # they concerned the older stream
             if self._ordering is not None:
-                self._ordering.resume(counted(received))
+                self._ordering.resume(from_counts(received))
                 self._unacknowledged = True
 
     def rewind(self, channel: int, received: int) -> bool:

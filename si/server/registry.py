@@ -1,7 +1,8 @@
-"""Who is registered: registrations, their streams, and whether they are connected (I6, I7).
+"""All registered resource managers: their sessions, their streams, and whether they are connected
+(I6, I7).
 
-What the scheduler is told about a resource manager (RM) follows from its streams here, one thing after
-the other for each RM.
+The state of an RM's streams decides what the scheduler is told about the RM. Changes are reported
+one at a time for each RM.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from quadriga.si.server.channels import ALLOCATION, CALLBACK, SI_CHANNELS
 from quadriga.si.server.driver import DISCONNECT, RECONNECT, SHUTDOWN, Served
 from quadriga.si.server.limits import LONGEST_ID, Limits
 from quadriga.si.server.session import Session
-from quadriga.si.server.statuses import Ending, of_request
+from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.server.streams import Stream
 from quadriga.si.v1.si_pb2 import RegisterResourceManagerRequest
 
@@ -32,43 +33,44 @@ _log = logging.getLogger("quadriga.grpc")
 
 Code = grpc.StatusCode
 
-#: how long streams of a resource manager that leaves may take to write what waits, in s
-_FAREWELL = 5.0
+#: streams of a leaving resource manager have this long to write their last messages, in s
+_DRAIN_TIMEOUT_S = 5.0
 
 
 class Registry:
     """With ``client_clock`` the scheduler waits for the answers of predicates."""
 
     def __init__(self, driver: Served, limits: Limits, *, client_clock: bool) -> None:
-        #: the present registrations by rmID
+        #: rmID -> its current session
         self.sessions: dict[str, Session] = {}
-        #: the number of the latest registration; higher than any of a server that ran here before
+        #: number of the latest registration; higher than any number of an earlier server process
         self.epoch = time.time_ns() // 1_000_000
-        #: all rmIDs that have ever been registered
-        self.names: set[str] = set()
-        #: the server stops: the scheduler is told nothing more
+        #: all rmIDs that have ever registered
+        self.known_ids: set[str] = set()
+        #: the server is stopping; nothing more is reported to the scheduler
         self.stopping = False
         self._driver = driver
         self._limits = limits
         self._client_clock = client_clock
-        #: registrations of one RM are made one after the other; those of others go on meanwhile
+        #: serializes the registrations of one RM; other RMs are not held up
         self._registering: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def stop(self, ending: Ending) -> None:
-        """End what is under way, and every session."""
+    async def stop(self, status: StatusError) -> None:
+        """End all tasks and sessions."""
         for task in [*self._tasks]:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for session in self.sessions.values():
-            session.retire(ending)
+            session.end(status)
 
     # -- registrations ---------------------------------------------------------------------------
 
-    async def enter(
+    async def register(
         self, rm_id: str, request: RegisterResourceManagerRequest, in_order: bool
     ) -> Session:
-        """Register, instead of an older registration. No request of that one comes after."""
+        """Register the RM. The new session replaces an older one, whose requests are dropped from
+        then on."""
         async with self._registering.setdefault(rm_id, asyncio.Lock()):
             loop = asyncio.get_running_loop()
             self.epoch += 1
@@ -82,133 +84,143 @@ class Registry:
                 client_clock=self._client_clock,
                 in_order=in_order,
             )
-            old = self.sessions.get(rm_id)
-            held = asyncio.Event()
-            if old is not None:
-                old.held = held
+            older = self.sessions.get(rm_id)
+            pending = asyncio.Event()
+            if older is not None:
+                older.pending_registration = pending
             try:
                 await asyncio.wrap_future(self._driver.submit(request, session))
-                self._driver.set_events(rm_id, False)  # until it says that it hears them
-                if old is not None:
-                    why = _over("I7", f"resource manager {rm_id!r} has registered again")
-                    self._drop(old, why)
+                self._driver.set_events(
+                    rm_id, False
+                )  # until the RM announces that it handles events
+                if older is not None:
+                    status = _register_again(
+                        "I7", f"resource manager {rm_id!r} has registered again"
+                    )
+                    self._end(older, status)
                 self.sessions[rm_id] = session
-                self.names.add(rm_id)
+                self.known_ids.add(rm_id)
             except RequestError as error:
-                raise of_request(error) from None
+                raise status_of(error) from None
             finally:
-                held.set()
-                if old is not None:
-                    old.held = None
+                pending.set()
+                if older is not None:
+                    older.pending_registration = None
         loop.call_later(self._limits.attach_s, self._expect_streams, session)
         _log.info("resource manager %s registered (registration %d)", rm_id, session.epoch)
         return session
 
     def _expect_streams(self, session: Session) -> None:
-        """It has registered and opened no stream: nobody can be told anything."""
-        if not session.wanted and session.over is None:
-            session.wanted.add(ALLOCATION)
+        """Count the RM as disconnected if it has opened no stream since it registered."""
+        if not session.opened and session.ended is None:
+            session.opened.add(ALLOCATION)
             self._changed(session)
 
     # -- streams ---------------------------------------------------------------------------------
 
     async def session_for(self, rm_id: str, opened: int, epoch: int | None) -> Session:
-        """The registration that the stream belongs to. Raises `Ending` if that is not the present
-        one, or there is none any more."""
+        """The session that a new stream belongs to. Raises `StatusError` if the RM is not
+        registered, or has registered again since the stream was opened."""
         session = self.sessions.get(rm_id)
-        while session is not None and session.held is not None:  # about to be another one
-            await session.held.wait()
+        while session is not None and session.pending_registration is not None:
+            await session.pending_registration.wait()
             session = self.sessions.get(rm_id)
         if session is not None and not session.connected:
             known = await asyncio.wrap_future(self._driver.registered())
             session = self.sessions.get(rm_id)
             if session is not None and rm_id not in known:
-                self._drop(session, _stopped(rm_id))
+                self._end(session, _not_registered(rm_id))
                 session = None
         if session is None:
-            raise _stopped(rm_id)
+            raise _not_registered(rm_id)
         if session.epoch > opened or epoch not in (None, session.epoch):
-            raise Ending(
+            raise StatusError(
                 Code.FAILED_PRECONDITION,
                 "I7",
                 f"resource manager {rm_id!r} has registered since this stream was begun",
-                again=epoch is not None,
+                register_again=epoch is not None,
             )
         return session
 
     def attach(self, stream: Stream, received: int | None) -> None:
-        session, kind = stream.session, stream.kind
-        older = session.live.get(kind)
-        session.live[kind] = stream
-        session.wanted.add(kind)
-        session.half_closed.discard(kind)
+        session, channel = stream.session, stream.channel
+        older = session.streams.get(channel)
+        session.streams[channel] = stream
+        session.opened.add(channel)
+        session.half_closed.discard(channel)
         if older is not None:
-            session.mailbox.wake(kind)
-            older.end(Ending(Code.ABORTED, "I6", "replaced by a newer stream of its kind"))
-        if received is not None and not session.mailbox.rewind(kind, received):
-            ending = _over(
+            session.mailbox.wake(channel)
+            older.end(StatusError(Code.ABORTED, "I6", "replaced by a newer stream of its kind"))
+        if received is not None and not session.mailbox.rewind(channel, received):
+            status = _register_again(
                 "I43", f"what followed message {received} is no longer known: register again"
             )
-            session.retire(ending)
+            session.end(status)
             self._changed(session)
-            raise ending
+            raise status
         self._changed(session)
 
     def detach(self, stream: Stream) -> None:
-        session, kind = stream.session, stream.kind
-        if session.live.get(kind) is stream:
-            del session.live[kind]
-            if kind == CALLBACK:
-                session.asking.lost()
+        session, channel = stream.session, stream.channel
+        if session.streams.get(channel) is stream:
+            del session.streams[channel]
+            if channel == CALLBACK:
+                session.questions.disconnected()
             self._changed(session)
 
-    def half_closed(self, stream: Stream) -> None:
-        """The RM has nothing more to say on this stream. On all three: it leaves (I6)."""
+    def on_half_close(self, stream: Stream) -> None:
+        """The RM has sent its last request on this stream. If that holds for all three streams of
+        the interface, the RM leaves (I6)."""
         session = stream.session
         if not stream.is_current:
             return
-        if stream.kind == CALLBACK:  # nobody will answer: it has no callbacks any more
-            session.wanted.discard(CALLBACK)
+        if (
+            stream.channel == CALLBACK
+        ):  # the RM will answer no more questions, so it has no callbacks
+            session.opened.discard(CALLBACK)
             session.hello.Clear()
-            self.spawn(self.greeted(session))
+            self.spawn(self.install_callbacks(session))
             stream.drain()
             return
-        session.half_closed.add(stream.kind)
+        session.half_closed.add(stream.channel)
         if session.half_closed.issuperset(SI_CHANNELS):
             self.spawn(self.leave(session))
 
     async def leave(self, session: Session) -> None:
-        """The RM shuts down: its state is dropped, its streams end when they are empty."""
-        async with session.settling:
-            await session.decided()
-            if session.over is not None or session.leaving:
+        """Shut the RM down: the scheduler drops its state, and its streams end when they have
+        written all messages."""
+        async with session.connection_lock:
+            await session.registration_settled()
+            if session.ended is not None or session.leaving:
                 return
             try:
                 await asyncio.wrap_future(self._driver.connection(session.rm_id, SHUTDOWN))
             except RequestError as error:
-                self._drop(session, of_request(error))
+                self._end(session, status_of(error))
                 return
         _log.info("resource manager %s has left", session.rm_id)
         session.connected = False
         session.leaving = True
-        for stream in [*session.live.values()]:
+        for stream in [*session.streams.values()]:
             stream.drain()
-        asyncio.get_running_loop().call_later(_FAREWELL, self._drop, session, _left(session.rm_id))
+        asyncio.get_running_loop().call_later(
+            _DRAIN_TIMEOUT_S, self._end, session, _has_left(session.rm_id)
+        )
         if self.sessions.get(session.rm_id) is session:
             del self.sessions[session.rm_id]
 
-    async def greeted(self, session: Session) -> None:
-        """Whom the scheduler asks about the RM's asks."""
-        await session.decided()
+    async def install_callbacks(self, session: Session) -> None:
+        """Register the RM's predicates and its interest in events with the scheduler."""
+        await session.registration_settled()
         if self.sessions.get(session.rm_id) is not session:
-            return  # the scheduler asks and tells somebody else by now
-        hello, asking = session.hello, session.asking
+            return  # another session has replaced this one
+        hello, questions = session.hello, session.questions
         self._driver.set_events(session.rm_id, hello.events)
         await asyncio.wrap_future(
             self._driver.set_predicates(
                 session.rm_id,
-                asking.predicates if hello.predicates else None,
-                asking.preemption if hello.preemptionPredicates else None,
+                questions.predicates if hello.predicates else None,
+                questions.preemption if hello.preemptionPredicates else None,
             )
         )
         if hello.rmID:
@@ -217,39 +229,41 @@ class Registry:
     # -- connected or not ------------------------------------------------------------------------
 
     def _changed(self, session: Session) -> None:
-        """A stream has come or gone, or the RM has fallen behind or caught up."""
+        """A stream was opened or closed, or the RM has fallen behind or caught up."""
         if not self.stopping:
-            self.spawn(self._settle(session))
+            self.spawn(self._report_connection(session))
 
-    async def _settle(self, session: Session) -> None:
+    async def _report_connection(self, session: Session) -> None:
         """Tell the scheduler whether the RM is connected (I6)."""
-        async with session.settling:
-            await session.decided()
-            is_there = session.over is None and session.is_whole and session.mailbox.keeps_up
+        async with session.connection_lock:
+            await session.registration_settled()
+            connected = (
+                session.ended is None and session.has_all_streams and session.mailbox.keeps_up
+            )
             if self.sessions.get(session.rm_id) is not session or self.stopping:
                 return
-            if session.over is not None:
+            if session.ended is not None:
                 del self.sessions[session.rm_id]
-            if is_there == session.connected:
+            if connected == session.connected:
                 return
-            session.connected = is_there
-            trigger = RECONNECT if is_there else DISCONNECT
+            session.connected = connected
+            trigger = RECONNECT if connected else DISCONNECT
             try:
                 await asyncio.wrap_future(self._driver.connection(session.rm_id, trigger))
             except RequestError:
-                self._drop(session, _stopped(session.rm_id))
+                self._end(session, _not_registered(session.rm_id))
                 return
             _log.info("resource manager %s: %s", session.rm_id, trigger)
 
-    def _drop(self, session: Session, why: Ending) -> None:
-        """The scheduler does not know this registration any more."""
+    def _end(self, session: Session, status: StatusError) -> None:
+        """End a session that the scheduler no longer knows."""
         session.connected = False
-        session.retire(why)
+        session.end(status)
         if self.sessions.get(session.rm_id) is session:
             del self.sessions[session.rm_id]
 
     async def sweep(self) -> None:
-        """Forget those whom the scheduler has given up."""
+        """End the sessions of RMs that the scheduler has given up, every ``sweep_s`` seconds."""
         while True:
             await asyncio.sleep(self._limits.sweep_s)
             away = [s for s in self.sessions.values() if not s.connected]
@@ -257,12 +271,12 @@ class Registry:
                 known = await asyncio.wrap_future(self._driver.registered())
                 for session in away:
                     if session.rm_id not in known:
-                        self._drop(session, _stopped(session.rm_id))
+                        self._end(session, _not_registered(session.rm_id))
 
     def _begin(self, work: Callable[[], list[Any]]) -> None:
-        """Have the scheduler's owner do it, as long as there is one."""
+        """Run a function in the scheduler's thread, unless the server is stopping."""
         if not self.stopping:
-            with suppress(RuntimeError):  # it has been stopped
+            with suppress(RuntimeError):  # the scheduler has been stopped
                 self._driver.begin(work)
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -274,20 +288,20 @@ class Registry:
     def _finished(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            if not isinstance(error, Ending) and not self.stopping:
+            if not isinstance(error, StatusError) and not self.stopping:
                 _log.error("gRPC server: %r", error, exc_info=error)
 
 
-def _over(rule: str, text: str) -> Ending:
-    """The registration is over: there has to be another."""
-    return Ending(Code.FAILED_PRECONDITION, rule, text, again=True)
+def _register_again(rule: str, text: str) -> StatusError:
+    """The status of a session that is over: the RM must register again."""
+    return StatusError(Code.FAILED_PRECONDITION, rule, text, register_again=True)
 
 
-def _stopped(rm_id: str) -> Ending:
+def _not_registered(rm_id: str) -> StatusError:
     name = rm_id[:LONGEST_ID]
     text = f"resource manager {name!r} is not registered, or no longer: register again"
-    return _over("I43", text)
+    return _register_again("I43", text)
 
 
-def _left(rm_id: str) -> Ending:
-    return _over("I6", f"resource manager {rm_id!r} has left")
+def _has_left(rm_id: str) -> StatusError:
+    return _register_again("I6", f"resource manager {rm_id!r} has left")

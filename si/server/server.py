@@ -1,4 +1,4 @@
-"""The gRPC server: who may call, registrations, streams, and how they come and go (I2, I6, I7)."""
+"""The gRPC server: authentication of calls, unary calls, streams, start and stop (I2, I6, I7)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,26 @@ from quadriga.si.extension.extension_pb2 import (
     StepResponse,
     UpdateConfigurationResponse,
 )
-from quadriga.si.server.callers import Context, check_may, metadata, number, principal
+from quadriga.si.server.authentication import (
+    Context,
+    authenticate,
+    authorize,
+    integer_metadata,
+    metadata,
+)
 from quadriga.si.server.channels import CALLBACK, MESSAGE_OF, RPC_OF, SI_CHANNELS
 from quadriga.si.server.driver import Driver, Served
+from quadriga.si.server.interceptor import StrictInterceptor
 from quadriga.si.server.limits import LONGEST_ID, Limits
-from quadriga.si.server.neighbours import Strict
-from quadriga.si.server.owner import OneThread
-from quadriga.si.server.rates import Bucket
-from quadriga.si.server.reflected import add_reflection
+from quadriga.si.server.reflection import add_reflection
 from quadriga.si.server.registry import Registry
 from quadriga.si.server.session import Session
-from quadriga.si.server.statuses import Ending, of_request
+from quadriga.si.server.single_thread import SingleThreadDriver
+from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.server.stepping import step
 from quadriga.si.server.streams import Stream, parse, rm_id_of
 from quadriga.si.server.tls import Tls
+from quadriga.si.server.token_bucket import TokenBucket
 from quadriga.si.v1.si_pb2 import (
     RegisterResourceManagerRequest,
     RegisterResourceManagerResponse,
@@ -54,20 +60,22 @@ EXTENSION_SERVICE = "quadriga.v1.Extension"
 
 Code = grpc.StatusCode
 
-#: of so many times as many resource managers as may be registered the scheduler remembers names
-_NAMES = 16
-#: how long a connection without any call is kept, in ms; an RM has its streams
+#: the server remembers at most this many rmIDs for each resource manager that may be registered
+_IDS_PER_REGISTRATION = 16
+#: a connection without calls is closed after this time, in ms; a resource manager keeps its streams
+#: open
 _IDLE_MS = 600_000
-#: letters of a configuration that takes longer to read than others should wait
+#: a configuration longer than this, in characters, is parsed in a thread
 _LARGE = 4096
 
 
 class Server:
-    """Serves a scheduler on ``address`` (``host:port``, port 0 is any; or ``unix:path``).
+    """Serves a scheduler on ``address``: ``host:port``, where port 0 is any free one, or
+    ``unix:path``.
 
-    Without ``tls`` the address has to be on loopback, unless ``insecure`` says that plaintext beyond
-    is meant. With ``client_clock`` time goes on by the ``Step`` of a client, and the service has to be
-    one without a thread of its own.
+    Without ``tls`` the address must be on loopback, unless ``insecure`` allows plaintext. With
+    ``client_clock`` time advances by the ``Step`` calls of a client; the service must then have no
+    thread of its own.
 
     Use it in one event loop: ``await start()``, ``await stop(grace)``.
     """
@@ -90,27 +98,28 @@ class Server:
         self.access = access if access is not None else Access.open()
         self.limits = limits if limits is not None else Limits()
         self.port = 0
-        #: calls refused, by status
+        #: number of refused calls and streams, by status
         self.refused: Counter[str] = Counter()
-        self._steps = OneThread(service) if client_clock else None
+        self._steps = SingleThreadDriver(service) if client_clock else None
         self._driver: Served = self._steps or service
         self._address = address
         self._tls = tls
         self._renewed: grpc.ServerCertificateConfiguration | None = None
         self.registry = Registry(self._driver, self.limits, client_clock=client_clock)
         self._stepping = asyncio.Lock()
-        self._reading = asyncio.Lock()
-        #: open streams of each resource manager; those that have not said whose they are: ""
+        self._preparing = asyncio.Lock()
+        #: rmID -> number of its open streams; the key is "" until a stream has named its resource
+        #: manager
         self._streams: Counter[str] = Counter()
         self._server: grpc.aio.Server | None = None
         self._health: Any = None
-        self._bucket: Bucket | None = None
+        self._bucket: TokenBucket | None = None
 
     # -- life ------------------------------------------------------------------------------------
 
     async def start(self) -> int:
-        """Listen. Returns the port. Raises ``OSError`` where that is not possible, ``ValueError``
-        for certificates that cannot be used."""
+        """Listen, and return the port. Raises ``OSError`` if the address cannot be used,
+        ``ValueError`` for unusable certificates."""
         limits = self.limits
         options = [
             ("grpc.max_receive_message_length", limits.message_bytes),
@@ -118,7 +127,8 @@ class Server:
             ("grpc.max_metadata_size", 16 << 10),
             ("grpc.max_concurrent_streams", limits.streams_per_rm * 4),
             ("grpc.so_reuseport", 0),
-            # a connection that does not speak HTTP/2 soon, or has had no call for long, only takes room
+            # close connections that never speak HTTP/2, and connections that have had no call for
+            # long
             ("grpc.server_handshake_timeout_ms", max(1000, int(limits.introduction_s * 1000))),
             ("grpc.max_connection_idle_ms", _IDLE_MS),
             ("grpc.keepalive_time_ms", int(limits.keepalive_s * 1000)),
@@ -127,10 +137,10 @@ class Server:
             ("grpc.http2.max_pings_without_data", 0),
             ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ]
-        self._bucket = Bucket(
+        self._bucket = TokenBucket(
             limits.requests_per_second, limits.request_burst, asyncio.get_running_loop().time
         )
-        server = grpc.aio.server(interceptors=[Strict(limits.streams)], options=options)
+        server = grpc.aio.server(interceptors=[StrictInterceptor(limits.streams)], options=options)
         server.add_generic_rpc_handlers((self._si_handlers(), self._extension_handlers()))
         self._health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -141,7 +151,7 @@ class Server:
         try:
             if self._tls is not None:
                 self.port = server.add_secure_port(
-                    self._address, self._tls.credentials(self._take_renewed)
+                    self._address, self._tls.credentials(self._pop_renewed)
                 )
             else:
                 self.port = server.add_insecure_port(self._address)
@@ -155,30 +165,32 @@ class Server:
         return self.port
 
     async def stop(self, grace: float | None = 5.0) -> None:
-        """Say that it stops, let calls end for ``grace`` seconds, and end the rest. The scheduler
-        itself goes on: what it knows of resource managers is as it was."""
+        """Announce the stop, let calls finish for ``grace`` seconds, and end the rest. The
+        scheduler keeps running, with the state of all resource managers."""
         self.registry.stopping = True
         if self._server is None:
             return
         await self._health.enter_graceful_shutdown()
-        ending = Ending(Code.UNAVAILABLE, "I8", "the scheduler stops: connect again, then register")
+        status = StatusError(
+            Code.UNAVAILABLE, "I8", "the scheduler stops: connect again, then register"
+        )
         for session in self.registry.sessions.values():
-            for stream in [*session.live.values()]:
-                stream.end(ending)
+            for stream in [*session.streams.values()]:
+                stream.end(status)
         await self._server.stop(grace)
-        await self.registry.stop(ending)
+        await self.registry.stop(status)
         if self._steps is not None:
             self._steps.stop()
         self._server = None
 
     def renew_certificates(self) -> None:
-        """Read the TLS files again, for connections from now on. Raises ``ValueError``; then nothing
-        changes."""
+        """Read the TLS files again, for new connections. Raises ``ValueError`` and changes nothing
+        if they are unusable."""
         if self._tls is not None:
             self._renewed = self._tls.configuration()
 
-    def _take_renewed(self) -> grpc.ServerCertificateConfiguration | None:
-        """For gRPC, which asks at every new connection."""
+    def _pop_renewed(self) -> grpc.ServerCertificateConfiguration | None:
+        """Called by gRPC for every new connection."""
         found, self._renewed = self._renewed, None
         return found
 
@@ -186,20 +198,20 @@ class Server:
 
     @property
     def sessions(self) -> dict[str, Session]:
-        """The resource managers that are registered over gRPC, by id."""
+        """The sessions of all registered resource managers, by id."""
         return dict(self.registry.sessions)
 
     @property
     def streams(self) -> int:
-        """How many streams are open."""
+        """The number of open streams."""
         return self._streams.total()
 
     # -- handlers --------------------------------------------------------------------------------
 
     def _si_handlers(self) -> grpc.GenericRpcHandler:
         handlers: dict[str, Any] = {
-            RPC_OF[kind]: grpc.stream_stream_rpc_method_handler(self._stream_of(kind))
-            for kind in SI_CHANNELS
+            RPC_OF[channel]: grpc.stream_stream_rpc_method_handler(self._stream_of(channel))
+            for channel in SI_CHANNELS
         }
         handlers["RegisterResourceManager"] = self._unary(
             RegisterResourceManagerRequest, self._register
@@ -221,59 +233,66 @@ class Server:
     ) -> Any:
         async def handle(data: bytes, context: Context) -> bytes:
             try:
-                who = self._who(context)
+                principal = self._authenticate(context)
                 if self._bucket is not None and not self._bucket.try_take():
-                    raise Ending(Code.RESOURCE_EXHAUSTED, "I11", "too many requests: wait a little")
-                response = await do(who, parse(message, data), context)
-            except Ending as ending:
-                await self._abort(context, ending)
+                    raise StatusError(
+                        Code.RESOURCE_EXHAUSTED, "I11", "too many requests: wait a little"
+                    )
+                response = await do(principal, parse(message, data), context)
+            except StatusError as status:
+                await self._abort(context, status)
             return bytes(response.SerializeToString())
 
         return grpc.unary_unary_rpc_method_handler(handle)
 
-    def _stream_of(self, kind: int) -> Callable[[Any, Context], Coroutine[Any, Any, None]]:
+    def _stream_of(self, channel: int) -> Callable[[Any, Context], Coroutine[Any, Any, None]]:
         async def handle(_: Any, context: Context) -> None:
             try:
-                ending = await self._stream(kind, context)
-            except Ending as error:
-                ending = error
-            if ending is not None:
-                await self._abort(context, ending)
+                status = await self._stream(channel, context)
+            except StatusError as error:
+                status = error
+            if status is not None:
+                await self._abort(context, status)
 
         return handle
 
-    async def _abort(self, context: Context, ending: Ending) -> None:
-        self.refused[ending.code.name] += 1
+    async def _abort(self, context: Context, status: StatusError) -> None:
+        self.refused[status.code.name] += 1
         try:
-            await context.abort(ending.code, ending.details, ending.trailing)
-        except grpc.aio.InternalError:  # nobody is there to be told
+            await context.abort(status.code, status.details, status.trailing)
+        except grpc.aio.InternalError:  # the caller has gone
             raise asyncio.CancelledError from None
 
-    def _who(self, context: Context) -> Principal:
-        """Raises `Ending` for somebody who is not known."""
+    def _authenticate(self, context: Context) -> Principal:
+        """The caller. Raises `StatusError` for an unknown one."""
         if self.registry.stopping:
-            raise Ending(Code.UNAVAILABLE, "I8", "the scheduler stops")
-        return principal(self.access, context)
+            raise StatusError(Code.UNAVAILABLE, "I8", "the scheduler stops")
+        return authenticate(self.access, context)
 
     # -- unary calls -----------------------------------------------------------------------------
 
     async def _register(
-        self, who: Principal, request: RegisterResourceManagerRequest, context: Context
+        self, principal: Principal, request: RegisterResourceManagerRequest, context: Context
     ) -> RegisterResourceManagerResponse:
         rm_id = request.rmID
-        check_may(who, rm_id)
+        authorize(principal, rm_id)
         if len(rm_id) > LONGEST_ID:
-            raise Ending(Code.INVALID_ARGUMENT, "I10", f"rmID is longer than {LONGEST_ID}")
+            raise StatusError(Code.INVALID_ARGUMENT, "I10", f"rmID is longer than {LONGEST_ID}")
         most = self.limits.resource_managers
         if rm_id not in self.registry.sessions and len(self.registry.sessions) >= most:
-            raise Ending(Code.RESOURCE_EXHAUSTED, "I9", f"{most} resource managers are registered")
-        if rm_id not in self.registry.names and len(self.registry.names) >= most * _NAMES:
-            raise Ending(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
+            raise StatusError(
+                Code.RESOURCE_EXHAUSTED, "I9", f"{most} resource managers are registered"
+            )
+        if (
+            rm_id not in self.registry.known_ids
+            and len(self.registry.known_ids) >= most * _IDS_PER_REGISTRATION
+        ):
+            raise StatusError(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
         await self._prepare(request)
-        # whoever gives up waiting, it is done or not done
+        # a registration is completed even if the caller stops waiting for it
         in_order = metadata(context, IN_ORDER) is not None
         session = await asyncio.shield(
-            self.registry.spawn(self.registry.enter(rm_id, request, in_order))
+            self.registry.spawn(self.registry.register(rm_id, request, in_order))
         )
         await context.send_initial_metadata(((EPOCH, str(session.epoch)),))
         return RegisterResourceManagerResponse()
@@ -281,40 +300,42 @@ class Server:
     async def _prepare(
         self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest
     ) -> None:
-        """Large queues are read one after the other, and in nobody's way."""
+        """Parse large queue configurations in a thread, one at a time."""
         if len(request.config) > _LARGE:
-            async with self._reading:
+            async with self._preparing:
                 await asyncio.to_thread(self._driver.prepare, request)
 
     async def _configure(
-        self, who: Principal, request: UpdateConfigurationRequest, _: Context
+        self, principal: Principal, request: UpdateConfigurationRequest, _: Context
     ) -> UpdateConfigurationResponse:
-        self._registered(who, request.rmID)
+        self._registered(principal, request.rmID)
         await self._prepare(request)
         try:
             await asyncio.wrap_future(self._driver.submit(request))
         except RequestError as error:
-            raise of_request(error) from None
+            raise status_of(error) from None
         return UpdateConfigurationResponse()
 
     async def _shut_down(
-        self, who: Principal, request: ShutdownRequest, _: Context
+        self, principal: Principal, request: ShutdownRequest, _: Context
     ) -> ShutdownResponse:
-        session = self._registered(who, request.rmID)
+        session = self._registered(principal, request.rmID)
         await asyncio.shield(self.registry.spawn(self.registry.leave(session)))
         return ShutdownResponse()
 
-    async def _step(self, who: Principal, request: StepRequest, _: Context) -> StepResponse:
-        session = self._registered(who, request.rmID)
+    async def _step(self, principal: Principal, request: StepRequest, _: Context) -> StepResponse:
+        session = self._registered(principal, request.rmID)
         if self._steps is None:
-            raise Ending(Code.FAILED_PRECONDITION, "Step", "the scheduler has a clock of its own")
+            raise StatusError(
+                Code.FAILED_PRECONDITION, "Step", "the scheduler has a clock of its own"
+            )
         async with self._stepping:
             return await step(self._steps, session, request, self.limits)
 
     async def _explain(
-        self, who: Principal, request: ExplainRequest, _: Context
+        self, principal: Principal, request: ExplainRequest, _: Context
     ) -> ExplainResponse:
-        self._registered(who, request.rmID)
+        self._registered(principal, request.rmID)
         partition = request.partition or "default"
         app, key = request.applicationID, request.allocationKey
         try:
@@ -324,57 +345,62 @@ class Server:
         except KeyError as error:
             name = f"{app}/{key}" if key else app
             text = f"{name!r} in partition {partition!r} is not known: {error}"
-            raise Ending(Code.NOT_FOUND, "Explain", text) from None
+            raise StatusError(Code.NOT_FOUND, "Explain", text) from None
         return ExplainResponse(queue=queue, state=state, reasons=reasons, verdict=verdict)
 
-    def _registered(self, who: Principal, rm_id: str) -> Session:
-        check_may(who, rm_id)
+    def _registered(self, principal: Principal, rm_id: str) -> Session:
+        authorize(principal, rm_id)
         session = self.registry.sessions.get(rm_id)
         if session is None:
-            raise Ending(
-                Code.NOT_FOUND, "I43", f"resource manager {rm_id!r} is not registered", again=True
+            raise StatusError(
+                Code.NOT_FOUND,
+                "I43",
+                f"resource manager {rm_id!r} is not registered",
+                register_again=True,
             )
         return session
 
     # -- streams ---------------------------------------------------------------------------------
 
-    async def _stream(self, kind: int, context: Context) -> Ending | None:
-        who = self._who(context)
+    async def _stream(self, channel: int, context: Context) -> StatusError | None:
+        principal = self._authenticate(context)
         opened = self.registry.epoch
         if self._streams.total() >= self.limits.streams:
-            raise Ending(
+            raise StatusError(
                 Code.RESOURCE_EXHAUSTED, "I2", f"{self.limits.streams} streams are open already"
             )
         rm_id = metadata(context, RM_ID) or ""
         first = None
         if not rm_id:
             with self._counted(""):
-                first = await self._introduced(kind, context)
+                first = await self._first_message(channel, context)
             if first is None:
                 return None
-            rm_id = rm_id_of(kind, first)
-        check_may(who, rm_id)
+            rm_id = rm_id_of(channel, first)
+        authorize(principal, rm_id)
         if self._streams[rm_id] >= self.limits.streams_per_rm:
-            raise Ending(
+            raise StatusError(
                 Code.RESOURCE_EXHAUSTED,
                 "I2",
                 f"resource manager {rm_id!r} has {self.limits.streams_per_rm} streams already",
             )
         with self._counted(rm_id):
-            session = await self.registry.session_for(rm_id, opened, number(context, EPOCH))
+            session = await self.registry.session_for(
+                rm_id, opened, integer_metadata(context, EPOCH)
+            )
             stream = Stream(
-                kind,
+                channel,
                 session,
                 context,
                 self.limits,
                 submit=self._driver.post,
-                half_closed=self.registry.half_closed,
-                greeted=self.registry.greeted,
+                on_half_close=self.registry.on_half_close,
+                on_hello=self.registry.install_callbacks,
             )
-            self.registry.attach(stream, number(context, RECEIVED))
+            self.registry.attach(stream, integer_metadata(context, RECEIVED))
             try:
                 await context.send_initial_metadata(
-                    ((EPOCH, str(session.epoch)), (RECEIVED, str(session.taken[kind])))
+                    ((EPOCH, str(session.epoch)), (RECEIVED, str(session.received[channel])))
                 )
                 return await stream.run(first)
             finally:
@@ -382,7 +408,7 @@ class Server:
 
     @contextmanager
     def _counted(self, rm_id: str) -> Iterator[None]:
-        """One more stream of this resource manager is open."""
+        """Count an open stream of this resource manager."""
         self._streams[rm_id] += 1
         try:
             yield
@@ -391,13 +417,14 @@ class Server:
             if not self._streams[rm_id]:
                 del self._streams[rm_id]
 
-    async def _introduced(self, kind: int, context: Context) -> Any | None:
-        """The first message, which says whose stream it is; ``None`` if there is none."""
+    async def _first_message(self, channel: int, context: Context) -> Any | None:
+        """The first message, which names the resource manager; ``None`` if the stream ends
+        before."""
         limit = self.limits.introduction_s
         try:
             data = await asyncio.wait_for(context.read(), limit)
         except TimeoutError:
-            raise Ending(
+            raise StatusError(
                 Code.DEADLINE_EXCEEDED, "I11", f"no rmID within {limit:g} s of the stream's start"
             ) from None
-        return None if data is grpc.aio.EOF else parse(MESSAGE_OF[kind], data)
+        return None if data is grpc.aio.EOF else parse(MESSAGE_OF[channel], data)

@@ -20,12 +20,12 @@ import grpc
 
 from quadriga.si import NullCallback
 from quadriga.si.extension.extension_pb2 import Callback, Events, Hello, SchedulingStates
-from quadriga.si.server.asking import Asking
+from quadriga.si.server.callbacks import CallbackQuestions
 from quadriga.si.server.channels import ALLOCATION, APPLICATION, CALLBACK, NODE, SI_CHANNELS
 from quadriga.si.server.limits import Limits
 from quadriga.si.server.mailbox import Mailbox
-from quadriga.si.server.rates import Bucket
-from quadriga.si.server.statuses import Ending
+from quadriga.si.server.status import StatusError
+from quadriga.si.server.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from quadriga.si.v1.si_pb2 import (
@@ -46,7 +46,7 @@ _EVENTS_PER_MESSAGE = 1000
 class OpenStream(Protocol):
     """What a session needs of its streams."""
 
-    def end(self, why: Ending | None) -> None:
+    def end(self, status: StatusError | None) -> None:
         """End with this status; ``None`` is success."""
         ...
 
@@ -74,41 +74,43 @@ class Session(NullCallback):
         self.rm_id = rm_id
         self.epoch = epoch
         #: channel -> its open stream
-        self.live: dict[int, OpenStream] = {}
+        self.streams: dict[int, OpenStream] = {}
         #: channels that the RM has opened at least once
-        self.wanted: set[int] = set()
+        self.opened: set[int] = set()
         #: channels on which the RM has sent its last request
         self.half_closed: set[int] = set()
         #: number of requests received, by channel
-        self.taken: Counter[int] = Counter()
+        self.received: Counter[int] = Counter()
         #: requests that wait for a step of the client's clock, by channel
         self.inbound: dict[int, deque[Request]] = {channel: deque() for channel in SI_CHANNELS}
         self.inbound_bytes = 0
         #: set when a request was added to `inbound`
-        self.arrived = asyncio.Event()
+        self.request_arrived = asyncio.Event()
         #: whether the RM is connected, as last reported to the scheduler
         self.connected = True
         #: set while another registration of the RM is pending; no request is handed on until then
-        self.held: asyncio.Event | None = None
+        self.pending_registration: asyncio.Event | None = None
         #: the RM has left; its streams only write what still waits
         self.leaving = False
         #: the status with which the session ended; requests and messages are dropped from then on
-        self.over: Ending | None = None
+        self.ended: StatusError | None = None
         #: held while the scheduler is told about the RM's connection
-        self.settling = asyncio.Lock()
-        self.requests = Bucket(limits.requests_per_second, limits.request_burst, loop.time)
-        self.items = Bucket(limits.items_per_second, limits.item_burst, loop.time)
+        self.connection_lock = asyncio.Lock()
+        self.requests = TokenBucket(limits.requests_per_second, limits.request_burst, loop.time)
+        self.items = TokenBucket(limits.items_per_second, limits.item_burst, loop.time)
         self.hello = Hello(rmID=rm_id)
         self.mailbox = Mailbox(
             limits,
             loop,
-            self.taken,
+            self.received,
             lambda: changed(self),
             self._overflowed,
             client_clock=client_clock,
             in_order=in_order,
         )
-        self.asking = Asking(limits, loop, self._send_question, begin, waits=client_clock)
+        self.questions = CallbackQuestions(
+            limits, loop, self._send_question, begin, client_clock=client_clock
+        )
         self.client_clock = client_clock
         #: number of events and scheduling states that were dropped because too many waited
         self.dropped = 0
@@ -149,41 +151,41 @@ class Session(NullCallback):
 
     def _send_optional(self, callback: Callback, count: int) -> None:
         """Send informational messages; they are dropped if the RM does not read them."""
-        if self.mailbox.waiting(CALLBACK) >= self._limits.news:
+        if self.mailbox.waiting(CALLBACK) >= self._limits.pending_events:
             self.dropped += count
             return
         self.mailbox.add(CALLBACK, callback.SerializeToString(), 0)
 
     # -- streams: the server's loop --------------------------------------------------------------
 
-    async def decided(self) -> None:
+    async def registration_settled(self) -> None:
         """Wait while another registration of the RM is pending."""
-        while self.held is not None:
-            await self.held.wait()
+        while self.pending_registration is not None:
+            await self.pending_registration.wait()
 
     @property
-    def is_whole(self) -> bool:
+    def has_all_streams(self) -> bool:
         """Whether every channel that the RM has opened has a stream."""
-        return self.wanted <= self.live.keys()
+        return self.opened <= self.streams.keys()
 
-    def took(self, channel: int) -> None:
+    def count_request(self, channel: int) -> None:
         """Count a request received on this channel, and acknowledge it."""
-        self.taken[channel] += 1
+        self.received[channel] += 1
         self.mailbox.acknowledge()
 
-    def greet(self, hello: Hello) -> None:
+    def announce_callbacks(self, hello: Hello) -> None:
         """Use the callbacks that the RM announces on a new Callbacks stream."""
         self.hello = hello
         self.mailbox.resume(hello.received)
-        self.asking.greet()
+        self.questions.reset()
         if hello.stateDump:
             # an attribute of this instance only: an object that has it is a `StateDumpPlugin`
-            vars(self)["get_state_dump"] = self.asking.state_dump
+            vars(self)["get_state_dump"] = self.questions.state_dump
         else:
             vars(self).pop("get_state_dump", None)
 
     def _send_question(self, question: Callback) -> bool:
-        if CALLBACK not in self.live:
+        if CALLBACK not in self.streams:
             return False
         self.mailbox.add_unnumbered(question)
         return True
@@ -194,34 +196,34 @@ class Session(NullCallback):
         return self.mailbox.backlog
 
     @property
-    def unanswered(self) -> int:
+    def timed_out(self) -> int:
         """The number of questions that were not answered in time."""
-        return self.asking.unanswered
+        return self.questions.timed_out
 
     # -- the end: the server's loop --------------------------------------------------------------
 
     def _overflowed(self) -> None:
-        self.retire(
-            Ending(
+        self.end(
+            StatusError(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 "I43",
                 f"more than {self._limits.backlog_bytes} bytes waited for resource manager "
                 f"{self.rm_id!r}: register again",
-                again=True,
+                register_again=True,
             )
         )
         self._changed(self)
 
-    def retire(self, why: Ending) -> None:
+    def end(self, status: StatusError) -> None:
         """End the session and its streams with this status, and drop what waits."""
-        if self.over is not None:
+        if self.ended is not None:
             return
-        self.over = why
+        self.ended = status
         self.mailbox.close()
         for requests in self.inbound.values():
             requests.clear()
         self.inbound_bytes = 0
-        self.arrived.set()
-        self.asking.close()
-        for stream in [*self.live.values()]:
-            stream.end(why)
+        self.request_arrived.set()
+        self.questions.close()
+        for stream in [*self.streams.values()]:
+            stream.end(status)

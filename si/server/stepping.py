@@ -1,5 +1,8 @@
-"""One step of a client's clock: requests that have come in the streams, in the order that the client
-names, at the instant that it names. What follows is put on the streams; the order is told."""
+"""One step of a client's clock: process requests that came on the streams, at an instant and in an
+order that the client names.
+
+The resulting messages go out on the streams; the response names their order.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +16,29 @@ from quadriga.si.extension.extension_pb2 import Refusal, StepRequest, StepRespon
 from quadriga.si.server.channels import SI_CHANNELS
 from quadriga.si.server.driver import Driver
 from quadriga.si.server.limits import Limits
-from quadriga.si.server.owner import OneThread
 from quadriga.si.server.session import Session
-from quadriga.si.server.statuses import Ending, of_request
+from quadriga.si.server.single_thread import SingleThreadDriver
+from quadriga.si.server.status import StatusError, status_of
 from quadriga.si.wire import Request
 
 __all__ = ["step"]
 
-#: ns; 146 years, so that what is added to it is still a number of the protocol
+#: ns, 146 years: the sum of an instant and a timeout still fits the protocol
 _LATEST = 2**62
 
 _INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def step(
-    owner: OneThread, session: Session, request: StepRequest, limits: Limits
+    owner: SingleThreadDriver, session: Session, request: StepRequest, limits: Limits
 ) -> StepResponse:
-    """Raises `Ending` for a step that makes no sense; then nothing has happened."""
+    """Make one step. Raises `StatusError` for an invalid one, which changes nothing."""
     if len(request.requests) > limits.step_requests:
-        raise Ending(_INVALID, "Step", f"names more than {limits.step_requests} requests")
+        raise StatusError(_INVALID, "Step", f"names more than {limits.step_requests} requests")
     if request.limit < 0:
-        raise Ending(_INVALID, "Step", f"limit {request.limit} is negative")
+        raise StatusError(_INVALID, "Step", f"limit {request.limit} is negative")
     if request.now > _LATEST:
-        raise Ending(_INVALID, "Step", f"now {request.now} is after {_LATEST} ns")
+        raise StatusError(_INVALID, "Step", f"now {request.now} is after {_LATEST} ns")
     requests = await _named(session, request)
     now, schedule = request.now, request.schedule
 
@@ -52,26 +55,26 @@ async def step(
         return response
 
     try:
-        # to its end, whoever still waits for it: requests were taken
+        # the step is completed even if the caller stops waiting: its requests have been taken
         response = await asyncio.shield(asyncio.wrap_future(owner.call(play)))
     except RequestError as error:
-        raise of_request(error) from None
+        raise status_of(error) from None
     response.messages.extend(session.mailbox.take_order())  # type: ignore[arg-type]
     return response
 
 
 async def _named(session: Session, request: StepRequest) -> list[Request]:
-    """Take the requests from the streams, once all are there."""
+    """Take the named requests from the session, once all of them have arrived."""
     counts = Counter(request.requests)
     if strange := counts.keys() - {*SI_CHANNELS}:
-        raise Ending(_INVALID, "Step", f"channel {min(strange)} has no requests")
-    while any(len(session.inbound[kind]) < count for kind, count in counts.items()):
-        if session.over is not None:
-            raise session.over
-        session.arrived.clear()
-        await session.arrived.wait()
-    if session.over is not None:
-        raise session.over
-    requests = [session.inbound[kind].popleft() for kind in request.requests]
+        raise StatusError(_INVALID, "Step", f"channel {min(strange)} has no requests")
+    while any(len(session.inbound[channel]) < count for channel, count in counts.items()):
+        if session.ended is not None:
+            raise session.ended
+        session.request_arrived.clear()
+        await session.request_arrived.wait()
+    if session.ended is not None:
+        raise session.ended
+    requests = [session.inbound[channel].popleft() for channel in request.requests]
     session.inbound_bytes -= sum(message.ByteSize() for message in requests)
     return requests

@@ -1,4 +1,4 @@
-"""The server's certificate, and whose certificates it trusts."""
+"""TLS of the gRPC server: its certificate, and the authority that signs certificates of clients."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ __all__ = ["Tls"]
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM files. With ``client_ca`` clients need a certificate that it has signed (mutual TLS)."""
+    """Paths of PEM files. With ``client_ca`` clients need a certificate signed by that authority
+    (mutual TLS)."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = None
 
     def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """Read the files. Raises ``ValueError`` that names the one that cannot be read."""
+        """Read the files. Raises ``ValueError`` naming a file that cannot be used."""
         trusted = _read(self.client_ca) if self.client_ca is not None else None
         return grpc.ssl_server_certificate_configuration(
             [(_read(self.key), _read(self.certificate))], trusted
@@ -29,8 +30,8 @@ class Tls:
     def credentials(
         self, renewed: Callable[[], grpc.ServerCertificateConfiguration | None] = lambda: None
     ) -> grpc.ServerCredentials:
-        """As the files are now, and for later connections as ``renewed`` says, unless it says
-        nothing. Raises ``ValueError``."""
+        """Credentials with the files as they are now. For each new connection ``renewed`` may
+        return a newer configuration. Raises ``ValueError``."""
         return grpc.dynamic_ssl_server_credentials(
             self.configuration(),
             renewed,  # type: ignore[arg-type]  # its stub forgets that it may say nothing

@@ -30,7 +30,7 @@ class SchedulerStub(object):
     Service
     ---------------------------------------------------------------------------------------------
 
-    What a remote RM calls. A local one uses `quadriga.si.SchedulerAPI`, with the same messages.
+    Called by remote RMs. A local RM uses `quadriga.si.SchedulerAPI` with the same messages.
     """
 
     def __init__(self, channel):
@@ -66,32 +66,33 @@ class SchedulerServicer(object):
     Service
     ---------------------------------------------------------------------------------------------
 
-    What a remote RM calls. A local one uses `quadriga.si.SchedulerAPI`, with the same messages.
+    Called by remote RMs. A local RM uses `quadriga.si.SchedulerAPI` with the same messages.
     """
 
     def RegisterResourceManager(self, request, context):
-        """First call of every RM. An rmID that is known already starts again from nothing (I7).
+        """The first call of every RM. If the rmID is known already, the RM starts again without any state
+        (I7).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateAllocation(self, request_iterator, context):
-        """Asks and releases go in; allocations, releases and rejections come out.
+        """Takes asks and releases; returns allocations, releases and rejections.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateApplication(self, request_iterator, context):
-        """Applications go in and out; verdicts and state changes come out.
+        """Takes applications to add and remove; returns acceptances, rejections and state changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateNode(self, request_iterator, context):
-        """Nodes are made, changed, drained and removed; verdicts come out.
+        """Takes nodes to create, change, drain and remove; returns acceptances and rejections.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,7 +134,7 @@ class Scheduler(object):
     Service
     ---------------------------------------------------------------------------------------------
 
-    What a remote RM calls. A local one uses `quadriga.si.SchedulerAPI`, with the same messages.
+    Called by remote RMs. A local RM uses `quadriga.si.SchedulerAPI` with the same messages.
     """
 
     @staticmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from quadriga.si.answers import UNANSWERED, UNANSWERED_INDEX
+from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 from quadriga.sim.script import Script
 
 from .preemption_side import ask, filled, preempted
@@ -28,7 +28,7 @@ class Far:
         if (key, node, allocate) in self.known:
             return self.known[key, node, allocate]
         self.look_ahead(key, [node], allocate)
-        return UNANSWERED
+        return ANSWER_PENDING
 
     def look_ahead(self, key: str, nodes: Iterable[str], allocate: bool) -> None:
         if (key, allocate) not in self.open and len(self.open) >= self.room:
@@ -194,7 +194,7 @@ class FarVictims:
         if (key, node) in self.known:
             return self.known[key, node]
         self.open[key, node] = start
-        return UNANSWERED_INDEX
+        return ANSWER_PENDING_INDEX
 
     def awaits(self, key: str) -> bool:
         return any(about == key for about, _ in self.open)

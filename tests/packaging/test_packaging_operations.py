@@ -108,7 +108,7 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("requests of a stream") == [limits.window, limits.window_items]
     assert numbers("what waits for an RM")[0] == limits.backlog_bytes >> 20
     assert numbers("kept to be sent again") == [limits.replay_bytes >> 20]
-    assert numbers("events and scheduling states") == [limits.news]
+    assert numbers("events and scheduling states") == [limits.pending_events]
     assert numbers("a stream that does not say") == [limits.introduction_s]
     assert numbers("a gRPC connection") == [limits.introduction_s, grpc_server._IDLE_MS // 60_000]
     assert numbers("a regular expression") == [expression._LARGEST >> 20]

@@ -272,7 +272,7 @@ class RemoteScript(Script):
     def __init__(self, *args: Any, **how: Any) -> None:
         options = how.pop("options", None)
         self.serving = Serving(steps=True, options=options)
-        self.client = Client(self.serving.address, backoff=SOON, patience_s=PATIENCE)
+        self.client = Client(self.serving.address, backoff=SOON, timeout_s=PATIENCE)
         try:
             wire: Any = OverTheWire(self.serving, self.client, how.pop("questions", None))
             super().__init__(*args, scheduler=wire, **how)
@@ -321,7 +321,7 @@ def client(wire: Wire) -> Iterator[Make]:
     made: list[Client] = []
 
     def make(**how: Any) -> Client:
-        how = {"backoff": SOON, "patience_s": PATIENCE, **how}
+        how = {"backoff": SOON, "timeout_s": PATIENCE, **how}
         made.append(Client(how.pop("address", wire.address), **how))
         return made[-1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadriga.si.access import Access, AccessError, Principal, bearer_of
+from quadriga.si.access import Access, AccessError, Principal, bearer_token
 
 TOKEN = "correct-horse-battery"
 HASH = hashlib.sha256(TOKEN.encode()).hexdigest()
@@ -150,4 +150,4 @@ def test_no_repr_has_a_token(tmp_path: Path) -> None:
     ],
 )
 def test_the_token_of_a_header(header: str | None, token: str | None) -> None:
-    assert bearer_of(header) == token
+    assert bearer_token(header) == token

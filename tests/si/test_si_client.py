@@ -29,7 +29,7 @@ from quadriga.si.client import (
     AsyncClient,
     ClientError,
     RegisterAgain,
-    line,
+    channels,
     registration,
 )
 from quadriga.si.server import Limits
@@ -217,7 +217,7 @@ def test_a_callback_that_raises_does_not_stop_what_follows(client: Make) -> None
 def test_many_threads_may_talk_at_once(client: Make) -> None:
     """With room for two requests only, so that they wait for each other."""
     heard = Heard()
-    rm = client(most_waiting=2)
+    rm = client(max_pending=2)
     rm.register_resource_manager(register(), heard)
 
     def say(thread: int) -> None:
@@ -417,9 +417,9 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
 ) -> None:
     """A callback that stands still: little is read, the scheduler decides nothing more for this RM
     once too much waits, and when the callback goes on nothing is missing."""
-    monkeypatch.setattr(registration, "_MOST", 2)
+    monkeypatch.setattr(registration, "_MAX_UNDELIVERED", 2)
     # else gRPC takes in megabytes before it lets the other side wait
-    monkeypatch.setattr(line, "_OPTIONS", (*line._OPTIONS, ("grpc.http2.bdp_probe", 0)))
+    monkeypatch.setattr(channels, "_OPTIONS", (*channels._OPTIONS, ("grpc.http2.bdp_probe", 0)))
     go_on = threading.Event()
 
     class Stuck(Heard):
@@ -447,7 +447,7 @@ def test_what_is_not_heard_waits_at_the_scheduler_and_pauses_the_rm(
 
 def test_a_request_that_is_too_large_is_refused_here(client: Make) -> None:
     heard = Heard()
-    rm = client(most_request_bytes=10_000)
+    rm = client(max_request_bytes=10_000)
     rm.register_resource_manager(register(), heard)
     with pytest.raises(RequestError, match="has .* bytes, more than the 10000"):
         rm.update_node(nodes(*(f"node-{n}" for n in range(1000))))

@@ -152,7 +152,7 @@ def test_i7_whoever_registers_last_is_it(client: Make) -> None:
 
 def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
     told = Told()
-    rm = client(watcher=told, most_waiting=3, patience_s=0.2)
+    rm = client(watcher=told, max_pending=3, timeout_s=0.2)
     rm.register_resource_manager(register(), Heard())
     wire.cut()
     told.wait_for(lambda told: told.states[-1] == AWAY)
@@ -168,7 +168,7 @@ def test_what_waits_is_bounded(client: Make, wire: Wire) -> None:
 def test_nobody_there(client: Make) -> None:
     with Serving() as gone:
         address = gone.address
-    rm = client(address=address, patience_s=0.1)
+    rm = client(address=address, timeout_s=0.1)
     with pytest.raises(Unreachable, match=address):
         rm.register_resource_manager(register(), Heard())
 
@@ -243,7 +243,7 @@ def test_no_thread_and_no_socket_is_left(serving: Serving) -> None:
 
     before = alive()
     for n in range(5):
-        with Client(serving.address, patience_s=PATIENCE) as rm:
+        with Client(serving.address, timeout_s=PATIENCE) as rm:
             rm.register_resource_manager(register(f"rm-{n}"), Heard())
             rm.update_node(nodes("n1", rm_id=f"rm-{n}"))
     ours = {name: n for name, n in alive().items() if name.startswith("quadriga-")}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quadriga.cli.main import main
-from quadriga.si.client import Backoff, link
+from quadriga.si.client import Backoff, connection_state
 from tests.si.remote_side import Serving
 
 
@@ -50,7 +50,7 @@ def test_the_commands_are_the_right_ones(document: str, capsys: pytest.CaptureFi
 
 def test_the_states_and_waits_are_those_of_the_code(document: str) -> None:
     states = re.findall(r"^\| `(\w+)` \| .* \| .*\|$", document, re.MULTILINE)
-    assert set(states) >= {*link.STATES}
+    assert set(states) >= {*connection_state.STATES}
     backoff = Backoff()
     assert f"{backoff.first_s:g} s at first" in document
     assert f"up to {backoff.most_s:g} s" in document

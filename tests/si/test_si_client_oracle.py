@@ -51,7 +51,7 @@ class RemoteService:
         self._clock: Callable[[], int] = how["clock"]
         self._service = SchedulerService(*args, **how)
         self._serving = Serving(steps=True, service=self._service)
-        self._client = Client(self._serving.address, backoff=SOON, patience_s=PATIENCE)
+        self._client = Client(self._serving.address, backoff=SOON, timeout_s=PATIENCE)
         self._remote: RemoteScheduler | None = None
         self._callback: Any = None
         self.scheduler = self._service.scheduler

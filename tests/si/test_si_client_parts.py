@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from transitions import MachineError
 
 from quadriga.si import RequestError
-from quadriga.si.client import Backoff, RegisterAgain, Tls, link
-from quadriga.si.client.errors import refusal, translated
-from quadriga.si.client.incoming import Incoming
-from quadriga.si.client.line import Line
-from quadriga.si.client.outgoing import Outgoing
+from quadriga.si.client import Backoff, RegisterAgain, Tls, connection_state
+from quadriga.si.client.channels import ChannelFactory
+from quadriga.si.client.errors import refusal, to_exception
+from quadriga.si.client.incoming import IncomingMessages
+from quadriga.si.client.outgoing import OutgoingRequests
 from quadriga.si.client.streams import STREAMS
 from quadriga.si.extension.extension_pb2 import Channel
-from quadriga.si.server.ordering import Ordering
-from quadriga.si.wire import AGAIN
+from quadriga.si.server.message_order import MessageOrder
+from quadriga.si.wire import REGISTER_AGAIN
 
 KINDS = st.sampled_from([*STREAMS])
 
@@ -61,28 +61,28 @@ def test_a_certificate_needs_its_key() -> None:
 def test_a_token_does_not_leave_the_machine_in_the_clear() -> None:
     for address in ("example.org:9081", "10.0.0.1:9081", "[2001:db8::1]:9081"):
         with pytest.raises(ValueError, match="can be read by others: use TLS") as error:
-            Line(address, None, "s3cret", insecure=False)
+            ChannelFactory(address, None, "s3cret", insecure=False)
         assert "s3cret" not in str(error.value)
-        Line(address, None, "s3cret", insecure=True)
-        Line(address, Tls(), "s3cret", insecure=False)
-        Line(address, None, None, insecure=False)
+        ChannelFactory(address, None, "s3cret", insecure=True)
+        ChannelFactory(address, Tls(), "s3cret", insecure=False)
+        ChannelFactory(address, None, None, insecure=False)
     for address in ("localhost:1", "127.0.0.1:1", "[::1]:1", "unix:/run/x"):
-        Line(address, None, "s3cret", insecure=False)
+        ChannelFactory(address, None, "s3cret", insecure=False)
 
 
 # -- the life of a connection ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("state", link.STATES)
+@pytest.mark.parametrize("state", connection_state.STATES)
 def test_the_table_says_where_every_trigger_leads(state: str) -> None:
-    triggers = {trigger for trigger, _, _ in link.TABLE}
+    triggers = {trigger for trigger, _, _ in connection_state.TABLE}
     for trigger in triggers:
         told: list[str] = []
-        each = link.Link(lambda state, why, told=told: told.append(state))  # type: ignore[misc]
+        each = connection_state.ConnectionState(lambda state, why, told=told: told.append(state))  # type: ignore[misc]
         each.state = state
         found = [
             target
-            for name, sources, target in link.TABLE
+            for name, sources, target in connection_state.TABLE
             if name == trigger and state in (sources if isinstance(sources, tuple) else (sources,))
         ]
         if not found:
@@ -104,13 +104,13 @@ def test_each_request_is_taken_once_and_in_order_whatever_breaks(
 ) -> None:
     """The scheduler takes from each stream what came on it; which stream is first is chance. Then a
     connection breaks, and what was on its way is lost."""
-    outgoing = Outgoing(1000, 10_000)
+    outgoing = OutgoingRequests(1000, 10_000)
     for number, kind in enumerate(kinds):
         outgoing.add(kind, b"%d" % number)
     taken: list[bytes] = []
     counts: Counter[Channel] = Counter()
     way: dict[Channel, list[bytes]] = {}
-    while outgoing.over < len(kinds):
+    while outgoing.done < len(kinds):
         said = outgoing.next()
         if said is not None and chance.random() < 0.7:
             way.setdefault(said.stream, []).append(said.data)
@@ -130,7 +130,7 @@ def test_each_request_is_taken_once_and_in_order_whatever_breaks(
 
 
 def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
-    outgoing = Outgoing(2, 10)
+    outgoing = OutgoingRequests(2, 10)
     kind = next(iter(STREAMS))
     assert outgoing.has_room(11)
     outgoing.add(kind, b"x" * 6)
@@ -141,7 +141,7 @@ def test_what_waits_has_two_bounds_and_a_large_one_is_let_in_alone() -> None:
     while outgoing.next():
         pass
     outgoing.taken({kind: 1})
-    assert (len(outgoing), outgoing.over, outgoing.has_room(9)) == (1, 1, True)
+    assert (len(outgoing), outgoing.done, outgoing.has_room(9)) == (1, 1, True)
 
 
 # -- what is heard ---------------------------------------------------------------------------------
@@ -153,17 +153,17 @@ def test_each_message_is_heard_once_and_in_order_whatever_breaks(
 ) -> None:
     """Streams and the telling of their order overtake each other; then a connection breaks. What the
     server does to tell the order is its own code."""
-    ordering = Ordering()
+    ordering = MessageOrder()
     log: dict[Channel, list[int]] = {kind: [] for kind in STREAMS}
     for number, kind in enumerate(kinds):
         ordering.add(kind)
         log[kind].append(number)
-    incoming, heard = Incoming(), []
+    incoming, heard = IncomingMessages(), []
     came: Counter[Channel] = Counter()
     while len(heard) < len(kinds):
         draw = chance.random()
         if draw < 0.2:
-            told = ordering.tell()
+            told = ordering.take_unsent()
             if told is not None:
                 assert incoming.order(told.first, told.messages)
         elif draw < 0.9:
@@ -182,7 +182,7 @@ def test_each_message_is_heard_once_and_in_order_whatever_breaks(
 
 
 def test_a_gap_in_the_order_is_noticed() -> None:
-    incoming = Incoming()
+    incoming = IncomingMessages()
     assert not incoming.order(1, [next(iter(STREAMS))])
 
 
@@ -210,8 +210,8 @@ def test_other_words_are_kept_as_they_are() -> None:
 
 def test_i43_whose_call_finds_no_registration_is_told_to_register_again() -> None:
     """Also by the oldest grpcio, whose metadata is no mapping."""
-    said = Metadata(("other", "1"), (AGAIN, "again"))
+    said = Metadata(("other", "1"), (REGISTER_AGAIN, "again"))
     lost = AioRpcError(StatusCode.NOT_FOUND, Metadata(), said, details="rm is not registered")
-    assert isinstance(translated(lost, "ExplainRequest", "here"), RegisterAgain)
+    assert isinstance(to_exception(lost, "ExplainRequest", "here"), RegisterAgain)
     refused = AioRpcError(StatusCode.NOT_FOUND, Metadata(), Metadata(("other", "1")), details="no")
-    assert isinstance(translated(refused, "ExplainRequest", "here"), RequestError)
+    assert isinstance(to_exception(refused, "ExplainRequest", "here"), RequestError)

@@ -22,7 +22,7 @@ sys.setswitchinterval(1e-5)
 
 def come_and_go(name):
     for _ in range(12):
-        with Client(serving.address, backoff=SOON, patience_s=PATIENCE) as client:
+        with Client(serving.address, backoff=SOON, timeout_s=PATIENCE) as client:
             request = RegisterResourceManagerRequest(rmID=name, config=ONE_QUEUE)
             client.register_resource_manager(request, NullCallback())
             for number in range(30):

@@ -21,10 +21,10 @@ __all__ = ["folder"]
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
 
 
-def talk(serving: Serving, patience_s: float = PATIENCE, **how: Any) -> None:
+def talk(serving: Serving, timeout_s: float = PATIENCE, **how: Any) -> None:
     """Register and have a node accepted."""
     heard = Heard()
-    with Client(serving.address, backoff=SOON, patience_s=patience_s, **how) as client:
+    with Client(serving.address, backoff=SOON, timeout_s=timeout_s, **how) as client:
         client.register_resource_manager(RegisterResourceManagerRequest(rmID="rm"), heard)
         client.update_node(nodes("n1"))
         heard.wait_for(lambda messages: len(messages) == 1)

@@ -140,7 +140,7 @@ async def test_no_answer_in_time_counts_as_refused() -> None:
         await three_nodes(rm)
         await rm.say(ask("app-1", "pod-1"))
         session = place.server.sessions["rm-1"]
-        await until(lambda: session.unanswered == 1)
+        await until(lambda: session.timed_out == 1)
         assert not rm.allocations
         told.fits = lambda key, name: ""
         await asyncio.sleep(0)

@@ -19,7 +19,7 @@ def run(program: str) -> str:
 @pytest.mark.parametrize(
     "module",
     [
-        *("quadriga.si", "quadriga.si.access", "quadriga.si.answers", "quadriga.si.wire"),
+        *("quadriga.si", "quadriga.si.access", "quadriga.si.remote_predicates", "quadriga.si.wire"),
         "quadriga.core.driver.service",
     ],
 )

@@ -44,7 +44,7 @@ async def test_i6_a_lost_stream_pauses_and_coming_back_in_time_loses_nothing() -
         await rm.say(application("app-1"))
         await until(lambda: rm.heard("UpdateApplication", "accepted"))
         await rm.say(ask("app-1", "pod-1"))
-        await until(lambda: place.server.sessions["rm-1"].taken[1] == 1)
+        await until(lambda: place.server.sessions["rm-1"].received[1] == 1)
 
         await rm.wires["UpdateAllocation"].lose()
         await place.becomes("Paused")

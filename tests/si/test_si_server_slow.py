@@ -114,7 +114,7 @@ async def test_past_the_bound_it_has_to_register_again() -> None:
 
 
 async def test_news_that_nobody_reads_are_dropped() -> None:
-    async with house(limits=Limits(news=3), virtual=True) as place:
+    async with house(limits=Limits(pending_events=3), virtual=True) as place:
         await place.rm().begin()
         session = place.server.sessions["rm-1"]
         session.hello.events = True
@@ -142,4 +142,4 @@ async def test_an_empty_request_only_says_whose_stream_it_is() -> None:
         wire = rm.open("UpdateNode", bound=False)
         await wire.say(NodeRequest(rmID="rm-1"))
         await wire.call.initial_metadata()
-        await until(lambda: place.server.sessions["rm-1"].taken[3] == 1)
+        await until(lambda: place.server.sessions["rm-1"].received[3] == 1)

@@ -24,8 +24,8 @@ from quadriga.si import (
 from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.si.items import count
 from quadriga.si.server import Limits
-from quadriga.si.server.flow import Flow
-from quadriga.si.server.rates import Bucket
+from quadriga.si.server.flow_control import FlowControl
+from quadriga.si.server.token_bucket import TokenBucket
 from tests.si.wire import PATIENCE, RM, House, application, ask, house, node, until
 
 ALLOCATION: int = Channel.ALLOCATION
@@ -56,7 +56,7 @@ def test_everything_in_a_request_counts_and_a_node_with_what_runs_on_it() -> Non
 
 def test_a_bucket_gives_tokens_for_items() -> None:
     now = [0.0]
-    bucket = Bucket(10.0, 20, lambda: now[0])
+    bucket = TokenBucket(10.0, 20, lambda: now[0])
     assert bucket.take(20) == 0.0
     assert bucket.take(5) == 0.5
     now[0] = 2.0
@@ -66,7 +66,7 @@ def test_a_bucket_gives_tokens_for_items() -> None:
 
 @pytest.mark.asyncio
 async def test_a_stream_is_read_no_further_while_a_window_of_items_is_on_its_way() -> None:
-    flow = Flow(64, 100, lambda error, request: error, lambda: None)
+    flow = FlowControl(64, 100, lambda error, request: error, lambda: None)
     first, second = flow.send("first", 60), flow.send("second", 60)
     waiting = asyncio.create_task(flow.room())
     await asyncio.sleep(0)
@@ -121,12 +121,12 @@ async def test_windows_count_items_and_not_only_requests() -> None:
         for at in range(10):
             await rm.say(asks(40 * at, 40))
         session = place.server.sessions["bulk"]
-        await until(lambda: session.taken[ALLOCATION] == 3)
+        await until(lambda: session.received[ALLOCATION] == 3)
         await rounds(rm)
-        assert session.taken[ALLOCATION] == 3  # 120 items; and health was answered
+        assert session.received[ALLOCATION] == 3  # 120 items; and health was answered
         go.set()
         await until(lambda: len(rm.allocations) == 400)
-        assert session.taken[ALLOCATION] == 10
+        assert session.received[ALLOCATION] == 10
 
 
 @pytest.mark.asyncio

@@ -32,7 +32,7 @@ def serving() -> Iterator[Serving]:
 def both(serving: Serving, workload: Any, **options: Any) -> tuple[str, str]:
     """The report of a scheduler at hand, and of one behind a server."""
     here = Simulation(workload, SimulationOptions(**options)).run()
-    with Client(serving.address, backoff=SOON, patience_s=PATIENCE) as client:
+    with Client(serving.address, backoff=SOON, timeout_s=PATIENCE) as client:
         there = RemoteSimulation(workload, SimulationOptions(**options), client=client).run()
     assert there.unaccounted == 0
     return here.json(), there.json()
@@ -97,7 +97,7 @@ partitions:
 
 
 def test_a_scheduler_with_a_clock_of_its_own(job: Any, workload: Any) -> None:
-    with Serving() as serving, Client(serving.address, patience_s=PATIENCE) as client:
+    with Serving() as serving, Client(serving.address, timeout_s=PATIENCE) as client:
         simulation = RemoteSimulation(workload((4,), job("a", 0, 1)), client=client)
         with pytest.raises(SimulationError, match="has a clock of its own .*--clock client"):
             simulation.run()
@@ -113,7 +113,7 @@ def test_nobody_there(job: Any, workload: Any) -> None:
     with Serving() as serving:
         address = serving.address
     with (
-        Client(address, backoff=SOON, patience_s=0.2) as client,
+        Client(address, backoff=SOON, timeout_s=0.2) as client,
         pytest.raises(SimulationError, match="127.0.0.1"),
     ):
         RemoteSimulation(workload((4,), job("a", 0, 1)), client=client).run()

@@ -1,13 +1,17 @@
-"""The life of a connection, as the resource manager (RM) sees it; the other end of I6.
+"""The lifecycle of a connection, as the resource manager (RM) sees it; the scheduler's side is I6.
 
     NEW ──────────▶ CONNECTED ◀──────▶ AWAY
                         ▲ │              │
                         │ ▼              │
                       FORGOTTEN ◀────────┘         and from everywhere to CLOSED
 
-While the connection is AWAY what is to be sent waits, and the scheduler, which has only paused the
-RM, keeps what it has to say. It waits for so long; then it has FORGOTTEN the RM, which has to
-register anew and report all its state (I7, I43). Registering is legal always, until it is CLOSED.
+AWAY: the connection is lost. Requests wait here; the scheduler has paused the RM and keeps its
+messages for a limited time.
+
+FORGOTTEN: the scheduler has dropped the RM, which must register again and report all its state (I7,
+I43).
+
+The RM may register in every state but CLOSED.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ __all__ = [
     "STATES",
     "TABLE",
     "UNKNOWN",
-    "Link",
+    "ConnectionState",
 ]
 
 NEW, CONNECTED, AWAY = "New", "Connected", "Away"
@@ -37,10 +41,10 @@ STATES: Final = (NEW, CONNECTED, AWAY, FORGOTTEN, CLOSED)
 
 REGISTER, LOSE, RESUME, FORGET, CLOSE = "register", "lose", "resume", "forget", "close"
 
-#: the scheduler does not know the resource manager, or not any more
+#: states in which the scheduler does not know the resource manager
 UNKNOWN: Final = (NEW, FORGOTTEN)
 
-#: the scheduler knows it, as far as can be told from here
+#: states in which the scheduler knows the resource manager, as far as the client can tell
 KNOWN: Final = (CONNECTED, AWAY)
 
 _OPEN: Final = (NEW, CONNECTED, AWAY, FORGOTTEN)
@@ -50,12 +54,12 @@ TABLE: Final = (
     #  trigger   from                to
     (REGISTER,  _OPEN,              CONNECTED),
     (LOSE,      CONNECTED,          AWAY),
-    (LOSE,      AWAY,               None),       # a try to come back that failed
+    (LOSE,      AWAY,               None),       # a failed attempt to reconnect
     (RESUME,    AWAY,               CONNECTED),
     (FORGET,    (CONNECTED, AWAY),  FORGOTTEN),
     (FORGET,    FORGOTTEN,          None),
     (CLOSE,     _OPEN,              CLOSED),
-    (CLOSE,     CLOSED,             None),       # closing twice is no mistake
+    (CLOSE,     CLOSED,             None),       # closing twice is legal
 )
 # fmt: on
 
@@ -72,15 +76,15 @@ _MACHINE: Final = Machine(
 )  # fmt: skip
 
 
-class Link:
-    """`state` is one of the five; `told` hears of every change, with the reason for it."""
+class ConnectionState:
+    """`state` is one of `STATES`; `changed` is called with every new state and its reason."""
 
-    def __init__(self, told: Callable[[str, str], None]) -> None:
+    def __init__(self, changed: Callable[[str, str], None]) -> None:
         self.state = NEW
-        self._told = told
+        self._changed = changed
 
     def fire(self, trigger: str, why: str = "") -> None:
-        """Go where the table says. Raises `transitions.MachineError` where it says nothing."""
+        """Fire a trigger. Raises `transitions.MachineError` if the table has no row for it."""
         before = self.state
         event = _MACHINE.events[trigger]
         if before not in event.transitions:
@@ -88,4 +92,4 @@ class Link:
         target = event.transitions[before][0].dest
         if target is not None and target != before:
             self.state = target
-            self._told(target, why)
+            self._changed(target, why)

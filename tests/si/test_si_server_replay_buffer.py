@@ -1,10 +1,10 @@
 """What waits for a resource manager, and what was sent lately."""
 
-from quadriga.si.server.box import OVERHEAD, Box
+from quadriga.si.server.replay_buffer import OVERHEAD, ReplayBuffer
 
 
 def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
-    box = Box(batch_bytes=100, replay_bytes=1000)
+    box = ReplayBuffer(batch_bytes=100, replay_bytes=1000)
     messages = ((1, b"a"), (1, b"b"), (2, b"c"), (1, b"d"), (0, b"e"), (0, b"f"))
     alone = [box.put(message, field) for field, message in messages]
     assert alone == [True, False, True, True, True, True]
@@ -18,21 +18,21 @@ def test_a_box_joins_what_has_the_same_list_and_nothing_else() -> None:
 
 
 def test_a_box_joins_no_more_than_the_limit() -> None:
-    box = Box(batch_bytes=3, replay_bytes=1000)
+    box = ReplayBuffer(batch_bytes=3, replay_bytes=1000)
     for _ in range(5):
         box.put(b"xx", 1)
     assert [box.take() for _ in range(6)] == [b"xx"] * 5 + [None]
 
 
 def test_a_box_begins_anew_where_it_has_to() -> None:
-    box = Box(batch_bytes=100, replay_bytes=1000)
+    box = ReplayBuffer(batch_bytes=100, replay_bytes=1000)
     assert box.put(b"a", 1)
     assert box.put(b"b", 1, anew=True)
     assert box.take() == b"a"
 
 
 def test_a_box_remembers_so_much() -> None:
-    box = Box(batch_bytes=1, replay_bytes=3)
+    box = ReplayBuffer(batch_bytes=1, replay_bytes=3)
     for letter in b"abcde":
         box.put(bytes([letter]))
         box.take()

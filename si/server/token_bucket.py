@@ -1,14 +1,14 @@
-"""How fast requests and their items may come: a bucket that fills at a steady rate."""
+"""A token bucket, which limits the rate of requests and of their items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Bucket"]
+__all__ = ["TokenBucket"]
 
 
-class Bucket:
-    """Holds ``burst`` tokens at most, and gets ``rate`` in a second of the ``clock`` (seconds)."""
+class TokenBucket:
+    """Holds at most ``burst`` tokens and refills at ``rate`` tokens per second of the ``clock``."""
 
     __slots__ = ("_burst", "_clock", "_left", "_rate", "_when")
 
@@ -20,7 +20,8 @@ class Bucket:
         self._when = clock()
 
     def take(self, tokens: int = 1) -> float:
-        """Take tokens. Returns how long to wait until they would have been there, in s; mostly 0."""
+        """Take tokens, into debt if need be. Return how long to wait until the debt is paid, in s;
+        0 if there is none."""
         self._fill()
         self._left -= tokens
         return max(0.0, -self._left / self._rate)

@@ -1,5 +1,8 @@
-"""A scheduler that nobody drives but a client's clock has one owner at a time: a thread for all that
-the server asks of it, so that a step may wait for predicates while the server reads the answers."""
+"""The single thread that drives a scheduler with a client's clock.
+
+All calls of the server run in this thread, so a step may wait for predicates while the server's
+loop reads the answers.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +10,25 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from quadriga.si.answers import Outcome
 from quadriga.si.api import ResourceManagerCallback
+from quadriga.si.outcome import Outcome
 from quadriga.si.server.driver import Driver, Predicate, Preemption
 from quadriga.si.wire import Request
 
-__all__ = ["OneThread"]
+__all__ = ["SingleThreadDriver"]
 
 T = TypeVar("T")
 
 
-class OneThread:
-    """The driver, called in one thread and in the order of the calls."""
+class SingleThreadDriver:
+    """Calls the driver in one thread, in the order of the calls."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quadriga-steps")
 
     def call(self, what: Callable[[Driver], T]) -> Future[T]:
-        """Do something with the driver."""
+        """Run a function with the driver."""
         return self._pool.submit(what, self._driver)
 
     def submit(self, request: Any, callback: ResourceManagerCallback | None = None) -> Future[None]:
@@ -64,5 +67,5 @@ class OneThread:
         return self.call(lambda driver: driver.begin(work).result())
 
     def stop(self) -> None:
-        """After what is under way."""
+        """Stop after the call that is running."""
         self._pool.shutdown(wait=False, cancel_futures=True)

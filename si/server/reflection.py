@@ -1,7 +1,7 @@
-"""Reflection: what a client asks that has no .proto of ours (``grpcurl`` and the like).
+"""Server reflection, for clients without the .proto files, such as ``grpcurl``.
 
-The library serves the service under the name of v1alpha only. v1 is the same, byte for byte, and is what
-newer clients ask for first; so the same servicer answers under both names.
+The library serves v1alpha only. v1 has the same messages, byte for byte, and newer clients ask for
+it first, so the same servicer answers for both names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _V1: Final = "grpc.reflection.v1.ServerReflection"
 
 
 def add_reflection(server: grpc.aio.Server, services: Iterable[str]) -> None:
-    """Tell of these services, and of reflection itself."""
+    """Serve reflection for these services and for itself."""
     names = (*services, _V1, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     handler = grpc.stream_stream_rpc_method_handler(

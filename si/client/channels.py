@@ -1,4 +1,4 @@
-"""The way to the scheduler: channels, credentials, and calls with one answer."""
+"""gRPC channels to the scheduler: creating them, with credentials, and unary calls on them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from typing import Any, Final
 
 import grpc
 
-from quadriga.si.client.errors import Unreachable, translated
+from quadriga.si.client.errors import Unreachable, to_exception
 from quadriga.si.client.tls import Tls
 from quadriga.si.extension.extension_pb2_grpc import ExtensionStub
 from quadriga.si.wire import is_loopback
 
-__all__ = ["Line", "Metadata"]
+__all__ = ["ChannelFactory", "Metadata"]
 
 Metadata = tuple[tuple[str, str], ...]
 
 _OPTIONS: Final = (
-    # every connection is a new one, and waits are ours alone
+    # Each connection needs a channel of its own, and only the client decides on retries.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_retries", 0),
-    # a peer that has vanished without a word is noticed; servers of ours allow for it
+    # Notice a peer that has vanished without closing the connection. Our servers allow these pings.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),
-    # whoever answers is the scheduler: its messages are as long as they are
+    # The scheduler is trusted, so its messages may have any length.
     ("grpc.max_receive_message_length", -1),
 )
 
 
-class Line:
-    """`dial` gives a new channel; what it is used for needs `metadata`. Raises `ValueError` for a
-    token that would leave this machine in the clear, unless that is meant (``insecure``)."""
+class ChannelFactory:
+    """`dial` creates a new channel; calls on it need `metadata`. Raises `ValueError` for a token
+    that would leave this machine unencrypted, unless ``insecure`` allows that."""
 
     def __init__(self, address: str, tls: Tls | None, token: str | None, *, insecure: bool) -> None:
         if token is not None and tls is None and not insecure and not is_loopback(address):
@@ -43,7 +43,7 @@ class Line:
         self._tls = tls
 
     def dial(self) -> grpc.aio.Channel:
-        """A channel, which connects when it is first used."""
+        """A channel; it connects when it is first used."""
         if self._tls is None:
             return grpc.aio.insecure_channel(self.address, options=_OPTIONS)
         options: tuple[tuple[str, Any], ...] = _OPTIONS
@@ -54,16 +54,16 @@ class Line:
     async def call(
         self, channel: grpc.aio.Channel, method: Callable[[Any], Any], request: Any
     ) -> Any:
-        """Call a method of the extension. Raises what `translated` gives."""
+        """Make a unary call of the extension. Raises the result of `to_exception`."""
         try:
             call = method(ExtensionStub(channel))(request, metadata=self.metadata)
             return await self.answer_of(call)
         except grpc.RpcError as error:
-            raise translated(error, type(request).__name__, self.address) from None
+            raise to_exception(error, type(request).__name__, self.address) from None
 
     async def answer_of(self, call: Awaitable[Any]) -> Any:
-        """The answer to a call. Raises `Unreachable` where its channel is closed meanwhile, which
-        grpc.aio says as if the caller had been cancelled."""
+        """The answer to a call. Raises `Unreachable` if the channel is closed meanwhile, which
+        grpc.aio reports as a cancellation of the caller."""
         try:
             return await call
         except asyncio.CancelledError:

@@ -1,6 +1,9 @@
-"""Health and reflection are libraries, and anybody may call them: what they cannot parse they log with a
-traceback for each message, and their streams are not counted. Here it is, as everywhere else, the
-sender's mistake, and there are only so many streams."""
+"""Stricter handling of the health and reflection services, which come from libraries.
+
+The libraries log a traceback for each message that they cannot parse, and do not limit streams. The
+interceptor makes an unparsable message an error of the sender, as in the scheduler's own services,
+and limits the streams.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,16 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
-__all__ = ["Strict"]
+__all__ = ["StrictInterceptor"]
 
 
-class Strict(grpc.aio.ServerInterceptor):
-    """Refuses with INVALID_ARGUMENT what a handler of theirs cannot parse, and with RESOURCE_EXHAUSTED
-    more than so many ``streams`` at a time. Ours take bytes, and count themselves."""
+class StrictInterceptor(grpc.aio.ServerInterceptor):
+    """Refuses unparsable requests to library services with INVALID_ARGUMENT, and more than
+    ``streams`` streams at a time with RESOURCE_EXHAUSTED. The scheduler's own services receive
+    bytes and count their streams themselves."""
 
     def __init__(self, streams: int) -> None:
-        self._most = streams
+        self._limit = streams
         self._open = 0
 
     async def intercept_service(
@@ -40,8 +44,8 @@ class Strict(grpc.aio.ServerInterceptor):
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
 
         async def enter(context: Any) -> None:
-            if self._open >= self._most:
-                text = f"I2: {self._most} streams of this kind are open already"
+            if self._open >= self._limit:
+                text = f"I2: {self._limit} streams of this kind are open already"
                 await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
             self._open += 1
 

@@ -1,4 +1,4 @@
-"""What a resource manager has callbacks for, and its answers to the scheduler's questions."""
+"""The callbacks of a resource manager: announcing them, and answering the scheduler's questions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ __all__ = ["Ask", "answer", "hello"]
 
 _log = logging.getLogger("quadriga.client")
 
-#: calls a method of the callback with an argument, where and how the client does that
+#: calls a method of the callback with its argument, in the thread or loop that the client uses for
+#: it
 Ask = Callable[..., Awaitable[Any]]
 
 
 def hello(rm_id: str, callback: object) -> Hello:
-    """Who it is and what it wants to be asked and told."""
+    """The message that announces which callbacks the resource manager implements."""
     return Hello(
         rmID=rm_id,
         predicates=has_own(callback, "predicates"),
@@ -41,20 +42,20 @@ def hello(rm_id: str, callback: object) -> Hello:
 
 
 async def answer(question: Callback, callback: Any, ask: Ask) -> CallbackAnswer | None:
-    """The answer to a question of the scheduler; None where it is none."""
+    """The answer to a question of the scheduler; None for a message that is no question."""
     if question.HasField("predicates"):
         return CallbackAnswer(predicates=await _predicates(question.predicates, callback, ask))
     if question.HasField("preemptionPredicates"):
-        told = await _preemption_predicates(question.preemptionPredicates, callback, ask)
-        return CallbackAnswer(preemptionPredicates=told)
+        answered = await _preemption_predicates(question.preemptionPredicates, callback, ask)
+        return CallbackAnswer(preemptionPredicates=answered)
     if question.HasField("stateDump"):
         return CallbackAnswer(stateDump=await _state_dump(question.stateDump, callback, ask))
     return None
 
 
 async def _predicates(question: PredicatesQuestion, callback: Any, ask: Ask) -> PredicatesAnswer:
-    """Predicates that raise say no, as in process: better no pod than one on a node that nobody has
-    checked."""
+    """If the predicates raise, the node is refused, as in process: a node that was not checked gets
+    no pod."""
     reasons = []
     for node in question.nodeIDs:
         args = PredicatesArgs(
@@ -65,7 +66,7 @@ async def _predicates(question: PredicatesQuestion, callback: Any, ask: Ask) -> 
         except Exception as error:
             _log.exception("predicates of %s on node %s failed", question.allocationKey, node)
             reason = f"predicates failed: {error!r}"
-        # an empty reason is none in an answer, and an objection in process
+        # an empty text means acceptance here, but an objection in process
         reasons.append("" if reason is None else str(reason) or "refused without a reason")
     return PredicatesAnswer(id=question.id, reasons=reasons)
 
@@ -73,7 +74,8 @@ async def _predicates(question: PredicatesQuestion, callback: Any, ask: Ask) -> 
 async def _preemption_predicates(
     question: PreemptionPredicatesQuestion, callback: Any, ask: Ask
 ) -> PreemptionPredicatesAnswer:
-    """Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit."""
+    """If the predicates raise or return nothing, the answer is no: nothing is evicted for a pod
+    that may not fit."""
     responses = []
     for args in question.args:
         try:

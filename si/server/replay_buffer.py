@@ -1,7 +1,8 @@
-"""The messages of one kind for one resource manager (RM): those that wait, and those sent lately.
+"""The messages of one channel to a resource manager (RM): those that wait, and the most recent ones
+that were sent.
 
-Messages are numbered from 1 as they are written. An RM that comes back after a broken connection says
-how many it has got; what it has not is written again, as long as it is remembered.
+Messages are numbered from 1 in the order in which they are written. An RM that reconnects says how
+many it has received; the others are written again, if they are still in the buffer.
 """
 
 from __future__ import annotations
@@ -9,31 +10,31 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["OVERHEAD", "Box"]
+__all__ = ["OVERHEAD", "ReplayBuffer"]
 
-#: what a message that waits costs beside its bytes
+#: bytes that a waiting message costs in addition to its content
 OVERHEAD = 100
 
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    """What goes out as one message; ``field`` is the one that it has, if it has one only and may be
-    joined, else 0."""
+    """One outgoing message. ``field`` is the number of its only field if others may be joined to
+    it, else 0."""
 
     field: int
     parts: list[bytes]
     size: int
 
 
-class Box:
-    """Not safe for threads: its `Session` has a lock for all its boxes."""
+class ReplayBuffer:
+    """Not safe for threads: the `Mailbox` guards all its buffers with one lock."""
 
     __slots__ = ("_batch", "_replay", "_sent", "_sent_bytes", "_waiting", "bytes", "written")
 
     def __init__(self, batch_bytes: int, replay_bytes: int) -> None:
-        #: how many messages were written
+        #: number of messages written
         self.written = 0
-        #: what waits, with the overhead
+        #: bytes of the waiting messages, with their overhead
         self.bytes = 0
         self._batch = batch_bytes
         self._replay = replay_bytes
@@ -45,9 +46,11 @@ class Box:
         return len(self._waiting)
 
     def put(self, part: bytes, field: int = 0, *, anew: bool = False) -> bool:
-        """Let a message wait. Whether it is one of its own: messages that follow one another and have
-        the same one list (``field``) go out as one, unless this is to begin ``anew``. In protobuf the
-        concatenation of two messages is their sum. So the order stays as it was.
+        """Add a message. Return False if it was joined to the one before.
+
+        Consecutive messages with the same single list (``field``) are joined, unless ``anew`` is
+        set: in protobuf the concatenation of two messages is a message with both lists. The order
+        never changes.
         """
         last = self._waiting[-1] if self._waiting else None
         self.bytes += len(part) + OVERHEAD
@@ -65,7 +68,7 @@ class Box:
         return True
 
     def take(self) -> bytes | None:
-        """The next message to write; ``None`` if nothing waits."""
+        """The next message to write, or ``None``."""
         if not self._waiting:
             return None
         waiting = self._waiting.popleft()
@@ -80,22 +83,22 @@ class Box:
         return message
 
     def rewind(self, received: int) -> bool:
-        """The RM has got so many: let the others wait again. Whether they are still known, or ever
-        were."""
+        """Queue again all messages after the first ``received`` ones. Return False if one of them
+        is no longer in the buffer, or was never written."""
         missing = self.written - received
         if not 0 <= missing <= len(self._sent):
             return False
         for _ in range(missing):
             message = self._sent.pop()
             self._sent_bytes -= len(message)
-            # its number stands: it is joined with no other
+            # its number is fixed, so no other message may be joined to it
             self._waiting.appendleft(_Waiting(0, [message], len(message)))
             self.bytes += len(message) + OVERHEAD
         self.written = received
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all messages."""
         self._waiting.clear()
         self._sent.clear()
         self._sent_bytes = self.bytes = 0

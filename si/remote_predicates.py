@@ -1,0 +1,63 @@
+"""Predicates that answer later: the interface between the scheduler and a remote resource manager.
+
+A predicate is a function that tells at once whether an ask may go to a node (I36, I37). A predicate
+that first has to ask a remote resource manager returns `ANSWER_PENDING`. The scheduler then defers the
+ask, continues with others, and returns to the ask when the answer has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import Final, Protocol
+
+__all__ = ["ANSWER_PENDING", "ANSWER_PENDING_INDEX", "RemotePredicate", "RemotePreemption"]
+
+
+class _AnswerPending(str):
+    """A text that is never equal by identity to a reason."""
+
+    __slots__ = ()
+
+
+#: returned instead of a reason against a node while the answer is pending; compared by identity
+ANSWER_PENDING: Final = _AnswerPending("not answered yet")
+#: returned instead of the index of a victim while the answer is pending
+ANSWER_PENDING_INDEX: Final = -(1 << 40)
+
+
+class RemotePredicate(Protocol):
+    """A predicate (I36) that may return `ANSWER_PENDING`."""
+
+    def __call__(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
+        """Return ``None`` if the ask may go to the node, else the reason against it. Return
+        `ANSWER_PENDING` if the question has been queued but not answered."""
+        ...
+
+    def look_ahead(self, allocation_key: str, node_ids: Iterable[str], allocate: bool) -> None:
+        """Add further nodes to the question that is being prepared, as many as one question allows.
+        They are the nodes that come next if the first one is refused."""
+        ...
+
+    def allowed(self, allocation_key: str) -> Container[str]:
+        """The nodes to which the ask may be allocated according to answers that are still valid."""
+        ...
+
+    def awaits(self, allocation_key: str) -> bool:
+        """Whether an answer for this ask is pending, so that another try must wait for it. If it is
+        False after `ANSWER_PENDING`, the limit of pending questions is reached."""
+        ...
+
+
+class RemotePreemption(Protocol):
+    """A preemption predicate (I37) that may return `ANSWER_PENDING_INDEX`."""
+
+    def __call__(
+        self, allocation_key: str, node_id: str, victims: list[str], start: int, /
+    ) -> int | None:
+        """Return the index of the last victim that must be evicted, ``None`` if the ask may not go to
+        the node, or `ANSWER_PENDING_INDEX`."""
+        ...
+
+    def awaits(self, allocation_key: str) -> bool:
+        """Whether an answer for this ask is pending."""
+        ...
