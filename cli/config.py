@@ -74,14 +74,13 @@ def run_show(arguments: Namespace) -> int:
         _tell(result, quiet=False, to=sys.stderr)
         return USAGE if "error" in result else FOUND
     from quadriga.core.config import as_document
+    from quadriga.core.config.writer import write
 
     document = as_document(configuration)
     if arguments.json:
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        from ruamel.yaml import YAML
-
-        YAML().dump(document, sys.stdout)
+        sys.stdout.write(write(document))
     return 0
 
 

@@ -1,10 +1,16 @@
 """YAML text to plain data with positions, strictly.
 
-One document, unique keys, texts as keys, no tags but those of the YAML 1.2
-core schema. Scalars keep their text: what they mean is decided where they are
-used, so that ``yes`` is a text and ``vcore: 2`` keeps its digits. Aliases and
-merge keys (``<<``) work, but a text that unfolds to more than `MOST_NODES`
-nodes, nests deeper than `MOST_DEPTH` or is longer than `MOST_BYTES` is refused.
+A text is one document. Its keys are texts and are unique within their mapping;
+its tags are those of YAML's core schema. Scalars keep their text: its meaning
+is decided where it is used, so that ``yes`` is a text and ``vcore: 2`` keeps
+its digits. Aliases and merge keys (``<<``) work, but a text that unfolds to
+more than `MOST_NODES` nodes, nests deeper than `MOST_DEPTH` or is longer than
+`MOST_BYTES` is refused.
+
+libyaml parses the text. A text that it refuses, or any text where PyYAML was
+built without it, is parsed by the slower parser in PyYAML itself, which
+describes errors better and reads a little that libyaml does not, such as the
+two halves of a character in JSON.
 """
 
 from __future__ import annotations
@@ -13,17 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
-from ruamel.yaml.events import (
-    AliasEvent,
-    CollectionEndEvent,
-    DocumentStartEvent,
-    MappingStartEvent,
-    NodeEvent,
-    ScalarEvent,
-    SequenceStartEvent,
-)
+import yaml
 
 __all__ = [
     "MOST_BYTES",
@@ -50,8 +46,9 @@ MOST_DEPTH: Final = 200
 
 Path = tuple[str | int, ...]
 
-# The parser's time grows with the square of such a run, and with nothing else.
+# PyYAML's own parser takes time that grows with the square of such a run.
 _LONG_RUN: Final = "!" * 1001
+_FAST_PARSER: Final = getattr(yaml, "CSafeLoader", None)
 _NULLS: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _TAG: Final = "tag:yaml.org,2002:"
 _TAGS: Final = frozenset(
@@ -117,32 +114,41 @@ def read(text: str) -> tuple[Node | None, list[ReadError]]:
         raise ReadError(f"the text is longer than {MOST_BYTES} bytes")
     if _LONG_RUN in text:
         raise ReadError(f"more than {len(_LONG_RUN) - 1} exclamation marks in a row")
-    builder = _Builder(min(MOST_NODES, max(LEAST_NODES, len(text))))
-    for event in _events(text):
+    most = min(MOST_NODES, max(LEAST_NODES, len(text)))
+    if _FAST_PARSER is not None:
+        try:
+            return _build(yaml.parse(text, _FAST_PARSER), most)
+        except (yaml.YAMLError, UnicodeEncodeError):
+            pass
+    return _build(_explained(yaml.parse(text, yaml.SafeLoader)), most)
+
+
+def _build(events: Iterator[Any], most: int) -> tuple[Node | None, list[ReadError]]:
+    # One event at a time: nothing is built, nested or unfolded before `_Builder`
+    # has counted it.
+    builder = _Builder(most)
+    for event in events:
         builder.take(event)
     return builder.root, builder.repeated
 
 
-def _events(text: str) -> Iterator[Any]:
-    # The parser works event by event, so that nothing is built, nested or
-    # unfolded before `_Builder` has counted it.
-    events = YAML(typ="safe", pure=True).parse(text)
-    while True:
-        try:
-            event = next(events)
-        except StopIteration:
-            return
-        except MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            said = ", ".join(part for part in (error.context, error.problem) if part)
-            line = mark.line + 1 if mark is not None else 0
-            raise ReadError(f"not YAML: {said}", line=line) from None
-        except Exception as error:  # noqa: BLE001
-            # The parser lets other errors through for some texts (an escape
-            # beyond Unicode, a directive it cannot read): same meaning for us.
-            said = " ".join(str(error).split())
-            raise ReadError(f"not YAML: {said or type(error).__name__}") from None
-        yield event
+def _explained(events: Iterator[Any]) -> Iterator[Any]:
+    """The same events, with a `ReadError` for whatever the parser raises."""
+    try:
+        yield from events
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        line = mark.line + 1 if mark is not None else 0
+        raise ReadError(f"not YAML: {said}", line=line) from None
+    except Exception as error:  # noqa: BLE001
+        # For an escape beyond Unicode, for example, the parser raises something else.
+        said = " ".join(str(error).split())
+        raise ReadError(f"not YAML: {said or type(error).__name__}") from None
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
 
 
 @dataclass(slots=True)
@@ -166,34 +172,34 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: Any) -> None:
-        if isinstance(event, NodeEvent):
-            line = event.start_mark.line + 1
+        if isinstance(event, yaml.NodeEvent):
+            line = _line(event)
             tag = getattr(event, "tag", None)  # an alias has none
             if tag and tag != "!" and tag not in _TAGS:
                 raise self._error(f"the tag {tag!r} is not understood", line)
             match event:
-                case AliasEvent():
+                case yaml.AliasEvent():
                     if event.anchor not in self._anchors:
                         raise self._error(f"nothing complete is anchored as {event.anchor!r}", line)
                     self._add(self._anchors[event.anchor], line)
-                case ScalarEvent():
+                case yaml.ScalarEvent():
                     # "!" and "!!str" make a text of what stands there.
                     quoted = bool(event.style) or tag in ("!", _TAG + "str")
                     text = self._whole(event.value, line)
                     scalar = Scalar(text, quoted, line)
                     self._add(scalar, line, key=text, merge=not quoted)
                     self._keep(event.anchor, scalar)
-                case SequenceStartEvent():
+                case yaml.SequenceStartEvent():
                     self._start(_Open(Sequence(line), event.anchor))
-                case MappingStartEvent():
+                case yaml.MappingStartEvent():
                     self._start(_Open(Mapping(line), event.anchor))
-        elif isinstance(event, CollectionEndEvent):
+        elif isinstance(event, yaml.CollectionEndEvent):
             self._end()
-        elif isinstance(event, DocumentStartEvent):
+        elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
-                line = event.start_mark.line + 1
-                raise ReadError("a second document begins; there can be one only", line=line)
+                reason = "a second document begins; there can be one only"
+                raise ReadError(reason, line=_line(event))
 
     def _start(self, opened: _Open) -> None:
         if len(self._open) == MOST_DEPTH:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
-
 from quadriga.core.config import partition_document
+from quadriga.core.config.writer import write
 from quadriga.fsm import QUEUE
 from quadriga.fsm import queue as life
 
@@ -35,8 +33,4 @@ def configuration_object(rm: ResourceManager) -> dict[str, Any]:
 
 def as_yaml(configuration: Mapping[str, Any]) -> str:
     """The same as YAML, in the same order."""
-    writer = YAML(typ="rt", pure=True)
-    writer.width = 4096
-    text = StringIO()
-    writer.dump(dict(configuration), text)
-    return text.getvalue()
+    return write(dict(configuration), width=4096)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ruamel.yaml import YAML
-from ruamel.yaml.compat import StringIO
 
-from quadriga.core.config import ConfigError, Configuration, load
+from quadriga.core.config import ConfigError, Configuration, load, reader
 from quadriga.core.config.reader import MOST_BYTES, Mapping, read
 
 ROOT = "partitions: [{queues: [{name: root, %s}]}]"
@@ -54,6 +53,57 @@ def test_unreadable_texts(text: str, path: str, reason: str) -> None:
     ((found_path, found_reason),) = refused(text)
     assert found_path == path
     assert reason in found_reason
+
+
+UNREADABLE = [
+    "partitions: *",
+    "partitions:\n- name: [a",
+    "partitions:\n- name: a\n queues: []",
+    "a: b\nc",
+    '"\\UFFFFFFFF"',
+    "a: \x00",
+    "a: \ud800",
+    "%YAML 2.0\n---\na: b",
+    "[" * 300,
+    "a: !mine b",
+    "a: 1\n---\nb: 2",
+]
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_without_libyaml_the_problems_are_the_same(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = refused(text)
+    monkeypatch.setattr(reader, "_FAST_PARSER", None)
+    assert refused(text) == fast
+
+
+@pytest.mark.parametrize("with_libyaml", [True, False])
+def test_either_parser_reads_the_same_configuration(
+    with_libyaml: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_libyaml:
+        monkeypatch.setattr(reader, "_FAST_PARSER", None)
+    text = """\
+%YAML 1.2
+---
+partitions:
+  - {name: &name "default", queues: [{name: root, submitacl: '*', queues: [
+      {name: "caf\\u0065", properties: {"\\ud83d\\ude00": !!str yes}}, {name: *name}]}]}
+...
+"""
+    (partition,) = load(text).partitions
+    assert partition.name == "default"
+    first, second = partition.root.children
+    assert (first.name, first.raw_properties) == ("cafe", {"\U0001f600": "yes"})
+    assert second.name == "default"
+
+
+def test_libyaml_takes_tabs_between_tokens() -> None:
+    pytest.importorskip("yaml.cyaml", reason="PyYAML was built without libyaml")
+    assert load("partitions:\t# none\n").partitions == ()
+    assert load("partitions:\t[]\t\n").partitions == ()
 
 
 def test_a_key_written_twice_is_one_problem_among_others() -> None:
@@ -193,6 +243,4 @@ QUEUES = st.recursive(
     | st.lists(QUEUES, max_size=3).map(lambda some: {"partitions": [{"queues": some}]})
 )
 def test_any_structure_is_a_configuration_or_a_config_error(structure: object) -> None:
-    stream = StringIO()
-    YAML(typ="safe", pure=True).dump(structure, stream)
-    configuration_or_error(stream.getvalue())
+    configuration_or_error(yaml.safe_dump(structure))

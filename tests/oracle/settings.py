@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+import yaml
 
 __all__ = ["ADMISSION", "HOLD", "Setting", "with_properties"]
 
@@ -30,17 +28,14 @@ def with_properties(config: str, settings: tuple[Setting, ...]) -> str:
     is."""
     if not settings or not config.strip():
         return config
-    yaml = YAML(typ="safe", pure=True)
     try:
-        content = yaml.load(config)
+        content = yaml.safe_load(config)
         for partition in content["partitions"]:
             for queue in partition["queues"]:
                 _add(queue, settings)
-    except (YAMLError, KeyError, TypeError, AttributeError):
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
         return config
-    text = io.StringIO()
-    yaml.dump(content, text)
-    return text.getvalue()
+    return yaml.safe_dump(content)
 
 
 def _add(queue: dict[str, Any], settings: tuple[Setting, ...]) -> None:

@@ -25,7 +25,7 @@ MAY_IMPORT = {
 
 #: what `quadriga --help` must not load: it would make the command slow
 HEAVY = (
-    *("numpy", "google.protobuf", "transitions", "rich", "graphviz", "ruamel.yaml", "re2"),
+    *("numpy", "google.protobuf", "transitions", "rich", "graphviz", "yaml", "re2"),
     *("grpc", "starlette", "uvicorn", "asyncio"),
 )
 

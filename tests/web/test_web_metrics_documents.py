@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from metrics_scene import families, metrics_of, played, samples, scrape, served, service_of
-from ruamel.yaml import YAML
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -20,7 +20,7 @@ if not DOCS.is_dir():
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
 OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
 DASHBOARD: dict[str, Any] = json.loads((DOCS / "grafana" / "quadriga.json").read_text("utf-8"))
-ALERTS: dict[str, Any] = YAML(typ="safe").load(DOCS / "prometheus" / "alerts.yaml")
+ALERTS: dict[str, Any] = yaml.safe_load((DOCS / "prometheus" / "alerts.yaml").read_text("utf-8"))
 
 #: what Prometheus itself adds to every series
 TARGET = {"job", "instance"}
