@@ -36,14 +36,14 @@ def test_the_samples_run(page: str) -> None:
 def test_every_path_is_named(page: str) -> None:
     service = SchedulerService(manual=True)
     site = create_app(service, Views(service.scheduler)).state.site
-    table = page[page.index("## Paths") : page.index("## Where ours")]
+    table = page[page.index("## Paths") : page.index("## Differences from YuniKorn")]
     for resource in routes(site):
         last = [word for word in resource.path.split("/") if word and not word.startswith("{")][-1]
         assert last in table, resource.path
 
 
 def test_limits_are_those_of_the_code(page: str) -> None:
-    table = page[page.index("## Limits") : page.index("## Reads do not")]
+    table = page[page.index("## Limits") : page.index("## Cost of reads")]
     assert (HEAD_LIMIT, HEAD_PATIENCE, LONGEST, BODY_PATIENCE) == (32 << 10, 10, 1 << 20, 30)
     assert (CONNECTIONS, IDLE, MOST_WAITING, PATIENCE) == (1000, 30, 10_000, 30)
     for said in (
