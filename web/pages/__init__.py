@@ -1,8 +1,9 @@
-"""Our own pages, below ``/ui/``: what the scheduler does, and why, for people.
+"""The pages below ``/ui/``: what the scheduler does, and why, for people.
 
-One HTML file, one style sheet and a few modules, served from the package as they are, and JSON
-below ``/ui/data/`` for them to show (``sources`` has the table). No build step, nothing from elsewhere,
-no cookies. A page may do nothing but load its own parts and data: the headers say so to the browser.
+There are one HTML file, one style sheet and a few modules, served from the package as they are, and
+the JSON that they show below ``/ui/data/`` (``sources`` has the table). The pages need no build step,
+no other server and no cookies. The headers tell the browser that a page may load only its own parts
+and data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADERS", "PAGES", "missing", "routes"]
 
-#: the pages: each is the same file, whose module looks at its address
+#: The pages. All are the same HTML file; its script chooses the page by the address.
 PAGES: Final = (
     "",
     "queue",
@@ -42,10 +43,10 @@ PAGES: Final = (
     "events",
 )
 
-#: what is below /ui/ and no page: who asks there is a program
+#: Paths below /ui/ that are not pages; programs read them.
 _PARTS: Final = ("/ui/data/", "/ui/static/")
 
-#: by what a file's name ends in
+#: Content types by the suffix of the file.
 _TYPES: Final = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -53,8 +54,8 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
 }
 
-#: on every answer below /ui/. Scripts, styles and data come from here and from nowhere else, nothing
-#: that is inserted can become a script, and nobody may put a page into a frame.
+#: Headers of every answer below /ui/. Scripts, styles and data come only from this server, inserted
+#: text cannot become a script, and no other page may show these in a frame.
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -72,8 +73,8 @@ Serve = Callable[[Request], Awaitable[Response]]
 
 
 def routes(site: Site) -> list[BaseRoute]:
-    """The pages, their files and their data. ``/`` leads to them unless a web UI is served there; a web
-    UI may also have an icon of its own."""
+    """The pages, their files and their data. ``/`` leads to the pages unless another web UI is served
+    there, which may also have an icon of its own."""
     found: dict[str, Serve] = {"/ui": _to_the_pages}
     found |= {f"/ui/{page}": _file("page.html") for page in PAGES}
     found |= {f"/ui/static/{name}": _file(name) for name in _served()}
@@ -98,8 +99,8 @@ async def _missing(request: Request) -> Response:
 
 
 def missing(request: Request) -> Response:
-    """A page that says that there is none; JSON where data or a file were asked for. Its links are
-    relative, as all are, so that the pages may stand below any address."""
+    """A 404 answer: a page, or JSON for paths of data and files. Its links are relative, like all
+    links, so that the pages work below any address."""
     path = request.url.path
     if path.startswith(_PARTS):
         return _problem(404, "Not Found")
@@ -123,7 +124,7 @@ def _static() -> dict[str, bytes]:
 
 
 def _served() -> list[str]:
-    """The files that are asked for by their names."""
+    """The files that are served under their own names."""
     return sorted(name for name in _static() if not name.endswith(".html"))
 
 
@@ -164,9 +165,9 @@ def _data(site: Site, source: Source) -> Serve:
 def _answer(
     request: Request, body: bytes, kind: str, headers: dict[str, str] | None = None
 ) -> Response:
-    """The body, or that the browser has it already."""
+    """The body, or 304 if the browser has it already."""
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-    # a weak one, as what is packed has other bytes and says the same
+    # a weak tag: the same body has other bytes when it is compressed
     found = {**HEADERS, **(headers or {}), "ETag": f"W/{tag}"}
     known = request.headers.get("if-none-match", "").split(",")
     if tag in (each.strip().removeprefix("W/") for each in known):

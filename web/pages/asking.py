@@ -1,4 +1,4 @@
-"""What a page may ask for: every parameter is named, typed and bounded."""
+"""The parameters of the endpoints: each one has a name, a type and bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Number", "Parameters", "Text", "read_parameters"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """At most ``most`` characters; one of ``among`` where that is given."""
+    """A text of at most ``most`` characters, and one of ``among`` if that is given."""
 
     most: int = 1024
     among: tuple[str, ...] = ()
@@ -53,8 +53,8 @@ Parameters = Mapping[str, Text | Number]
 
 
 def read_parameters(given: Iterable[tuple[str, str]], known: Parameters) -> dict[str, Any]:
-    """The value of each parameter, with defaults. Raises ``BadRequest`` naming the one at fault: it
-    is not known, given twice, too long, or out of its range."""
+    """The value of each parameter, with defaults. Raises ``BadRequest`` naming the parameter that is
+    unknown, given twice, too long or out of its range."""
     texts: dict[str, str] = {}
     for name, text in given:
         if name not in known:

@@ -28,7 +28,7 @@ def layouts() -> dict[str, Any]:
 def picture(lifecycle: Lifecycle) -> dict[str, Any]:
     """The lifecycle with the coordinates of its states, edges and labels.
 
-    Raises ``KeyError`` for a lifecycle without a layout, and for a state without a place in it.
+    Raises ``KeyError`` for a lifecycle without a layout, and for a state without coordinates in it.
     """
     layout = layouts()[lifecycle.name]
     places = {state["name"]: state["at"] for state in layout["states"]}

@@ -1,7 +1,8 @@
-"""The table of JSON endpoints below ``/ui/data/``: what may be asked, what is looked at, what is told.
+"""The table of the JSON endpoints below ``/ui/data/``: parameters, what is read, and what is answered.
 
-A ``look`` runs in the owner's thread, a ``finish`` outside of it on what the look has taken. The
-reader tells looks apart by their names, so the name of a look has every parameter that it reads.
+A ``look`` runs in the owner's thread and reads the scheduler. A ``finish`` makes the answer of that
+in another thread. The reader caches looks by name, so the name contains every parameter that the look
+uses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One application: what it is, asks for and holds, and why an ask of it waits."""
+"""One application: its details, its asks and allocations, and why an ask of it is pending."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SORTS", "allocation_rows", "application", "waits"]
 
-#: kinds of asks, and allocations, in one answer
+#: The most kinds of asks, and the most allocations, in one answer.
 _KINDS: Final = 50
 _ALLOCATIONS: Final = 200
 
-#: by what allocations can be sorted; where that is equal the newest comes first
+#: The columns that allocations can be sorted by; of equal ones the newest comes first.
 _KEYS: Final[dict[str, Callable[[Allocation, Mapping[int, int]], Any]]] = {
     "application": lambda each, whole: each.ask.app.app_id,
     "key": lambda each, whole: each.uuid,
@@ -46,10 +46,11 @@ SORTS: Final = ("", *both_ways(_KEYS))
 def application(
     scheduler: Scheduler, partition: str, app_id: str, sort: str = ""
 ) -> dict[str, Any]:
-    """Everything about it but its story. ``history`` has every state that it entered, with the time.
+    """Everything about an application except its story. ``history`` has every state that it entered,
+    with the time.
 
-    Asks that differ in nothing a decision looks at are one row. Allocations are the newest ones,
-    or the first ones of a ``sort``; ``allocations`` and ``placeholders`` of ``row`` say how many there are.
+    Asks that a decision cannot tell apart are one row. The allocations are the newest ones, or the
+    first ones of a ``sort``; ``allocations`` and ``placeholders`` of ``row`` have the whole numbers.
     """
     app = application_of(scheduler, partition, app_id)
     if isinstance(app, EndedApplication):
@@ -90,7 +91,7 @@ def application(
 
 
 def _kinds(app: Application) -> list[list[Ask]]:
-    """Its asks in order of arrival, alike ones together."""
+    """The asks in order of arrival; asks that a decision cannot tell apart are one kind."""
     found: dict[object, list[Ask]] = {}
     for ask in app.asks.values():
         look = (
@@ -127,7 +128,7 @@ def _kind(asks: list[Ask]) -> dict[str, Any]:
 def allocation_rows(
     partition: Partition, allocations: Iterable[Allocation], most: int, sort: str
 ) -> list[dict[str, Any]]:
-    """The newest ``most`` of them, or the first of a ``sort``."""
+    """The newest ``most`` allocations, or the first of a ``sort``."""
     newest = sorted(allocations, key=lambda each: (-each.created, each.key))
     if sort:
         whole = {place: size for place, size in enumerate(partition.capacity) if size}
@@ -153,7 +154,7 @@ def allocation_rows(
 
 
 def _limits(app: Application) -> list[dict[str, Any]]:
-    """Those of its user and its group, with what is used of them."""
+    """The limits of the application's user and group, with their usage."""
     names = app.partition.registry.names
     return [
         {
@@ -171,11 +172,11 @@ def _limits(app: Application) -> list[dict[str, Any]]:
 
 
 def waits(scheduler: Scheduler, partition: str, app_id: str, key: str) -> dict[str, Any]:
-    """Why one ask waits: a sentence (``verdict``), and every check of a decision, in order, with its
-    numbers. ``holders`` are those who keep from it what it could have, ``held`` says how many.
+    """Why one ask is pending: a sentence (``verdict``), and every check of a decision, in order, with
+    its numbers. ``holders`` hold what the ask lacks, and ``held`` is their number.
 
-    Without ``key`` it is the application's oldest ask. The resource manager's predicates are not
-    asked. ``ask`` is empty where nothing is asked for.
+    Without ``key`` the ask is the oldest one of the application. The predicates of the resource
+    manager are not called. ``ask`` is empty if the application has no ask.
     """
     app = application_of(scheduler, partition, app_id)
     if isinstance(app, EndedApplication) or not app.asks:

@@ -1,4 +1,4 @@
-"""Applications, filtered and a page at a time."""
+"""Lists of applications, with filters, one page at a time."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ __all__ = ["CHOICES", "SORTS", "application_rows", "is_pending", "row"]
 
 Known = Application | EndedApplication
 
-#: which applications may be asked for: those that want resources, those that something was taken from,
-#: those of one state, all living ones, all that ended, or any
+#: The choices of applications: those that want resources, those with preempted allocations, those in
+#: one state, all living ones, all ended ones, or any.
 CHOICES: Final = ("", "pending", "preempted", "living", "ended", *APPLICATION.states)
 
 Key = Callable[[Known, int, "Mapping[int, int]"], Any]
 
 
 def _age(app: Known, now: int) -> int:
-    """How long it has been there, or was."""
+    """The time since the submission, or from the submission to the end."""
     return (app.finished or now) - app.submitted
 
 
 def _held(app: Known) -> int:
-    """How many allocations it has, placeholders included."""
+    """The number of allocations, placeholders included."""
     if isinstance(app, EndedApplication):
         return 0
     return len(app.allocations) + len(app.placeholders)
 
 
-#: states in the order of a life
+#: States in the order of the lifecycle.
 _RANK: Final[dict[str, int]] = {state: place for place, state in enumerate(APPLICATION.states)}
 
-#: by what the list can be sorted; where that is equal the newest comes first
+#: The columns that the list can be sorted by; of equal ones the newest comes first.
 _KEYS: Final[dict[str, Key]] = {
     "id": lambda app, now, whole: app.app_id,
     "state": lambda app, now, whole: _RANK[app.state],
@@ -75,12 +75,12 @@ def application_rows(
     offset: int,
     limit: int,
 ) -> dict[str, Any]:
-    """The applications that fit every filter, newest first unless a ``sort`` is asked for (with ``-``
-    the largest first): ``total`` and the rows of one page.
+    """The applications that match every filter, newest first or by ``sort`` (with ``-`` the largest
+    first): ``total`` and the rows of one page.
 
-    ``queue`` is a path, and means those below as well, or a piece of one; ``user`` is a name, or a
-    piece of one if nobody here has that name; ``text`` is a piece of the id. Case matters only for
-    a whole user's name.
+    ``queue`` is a path and includes the queues below it, or else a part of a path. ``user`` is a name,
+    or a part of one if no user here has that name. ``text`` is a part of the id. Case matters only for
+    the whole name of a user.
     """
     found = partition_of(scheduler, partition)
     chosen = _from_newest(found, state)
@@ -93,7 +93,7 @@ def application_rows(
     elif queue or user or text or state not in ("", "living", "ended"):
         every = list(chosen)
         total, page = len(every), every[offset : offset + limit]
-    else:  # nothing to look at one by one
+    else:  # without filters no application has to be examined
         total = _number(found, state)
         page = list(islice(chosen, offset, offset + limit))
     return {
@@ -106,7 +106,7 @@ def application_rows(
 
 
 def _from_newest(partition: Partition, state: str) -> Iterator[Known]:
-    """Living ones from the last submitted on, then those that ended, the last one first."""
+    """Living applications, the last submitted first, then ended ones, the last ended first."""
     living: Iterable[Known] = reversed(partition.applications.values())
     ended: Iterable[Known] = reversed(partition.ended)
     return chain(
@@ -147,24 +147,24 @@ def _filters(
 
 
 def is_pending(app: Known) -> bool:
-    """Whether it wants resources: some ask of it waits for an allocation, or for its placeholder."""
+    """Whether the application wants resources: an ask of it waits for an allocation or a placeholder."""
     return isinstance(app, Application) and bool(app.asks)
 
 
 def _was_preempted(app: Known) -> bool:
-    """Whether something of it went to make room for others, or is about to."""
+    """Whether an allocation of it was preempted, or its preemption is in progress."""
     return bool(app.preempted or (isinstance(app, Application) and app.preempting))
 
 
 def _since(app: Known) -> int:
-    """When it entered its state (ns)."""
+    """The time at which the application entered its state (ns)."""
     if isinstance(app, EndedApplication):
         return app.finished
     return app.history[-1][0]
 
 
 def _reason(app: Application, now: int) -> str:
-    """Why it is as it is: the reason that it was brought there for, or what its oldest ask lacks."""
+    """The reason of the application's last transition, or what its oldest ask lacks."""
     if app.reason:
         return in_words(app.reason)
     if app.asks:
@@ -173,13 +173,13 @@ def _reason(app: Application, now: int) -> str:
 
 
 def _queue_of(app: Known) -> str:
-    """Where it is or was; what it asked for, if it never got a queue."""
+    """The queue of the application, or the queue that it asked for if it never had one."""
     return ended_queue(app) if isinstance(app, EndedApplication) else app.queue_path
 
 
 def row(app: Known, now: int) -> dict[str, Any]:
-    """One application in a list. ``since`` is when it entered its state; ``gang`` is there for gangs
-    only."""
+    """One application in a list. ``since`` is the time at which it entered its state; only gangs have
+    ``gang``."""
     if isinstance(app, EndedApplication):
         return ended_row(app)
     partition = app.partition

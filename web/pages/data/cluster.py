@@ -1,4 +1,4 @@
-"""The cluster at a glance."""
+"""The overview of the cluster."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 __all__ = ["overview"]
 
-#: the watchdog's latest reports
+#: The latest reports of the watchdog in one answer.
 _REPORTS: Final = 20
 
 
 def overview(scheduler: Scheduler, views: Views, partition: str, failures: int) -> dict[str, Any]:
     """Capacity and usage by type, nodes and applications by state, health, the watchdog's reports.
 
-    ``failures`` are messages refused because of a bug of ours. Without any partition only
-    ``partitions`` is there, and empty. Raises ``NotFound`` for one that is not there.
+    ``failures`` is the number of messages refused because of a bug. Without any partition the answer has
+    only ``partitions``, which is empty. Raises ``NotFound`` for an unknown partition.
     """
     known = [
         {"key": each.key, "name": each.name, "rm": each.rm.rm_id, "state": each.state}

@@ -1,4 +1,4 @@
-"""Applications that have ended, from what is kept of them, in the shape of those that live."""
+"""Applications that have ended, from their summaries, in the form of living ones."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 __all__ = ["ended_application", "ended_queue", "ended_row", "in_words"]
 
-#: reasons that the scheduler gives, in words
+#: Reasons of the scheduler in words.
 _WORDS: Final = {
     "ResourceReservationTimeout": "its placeholders timed out",
     "ApplicationExecutionTimeout": "it ran for as long as it may",
     "application removed": "removed by the resource manager",
 }
 
-#: task groups in one answer
+#: The most task groups in one answer.
 _GROUPS: Final = 50
 
 
 def in_words(reason: str) -> str:
-    """A reason that the scheduler gives, for a person."""
+    """A reason of the scheduler in words for a person."""
     return _WORDS.get(reason, reason)
 
 
 def ended_queue(app: EndedApplication) -> str:
-    """Where it was; what it asked for, if it never got a queue."""
+    """The queue of the application, or the queue that it asked for if it never had one."""
     if app.rejected_message:
         return app.queue_asked.lower()
     return app.queue_path
 
 
 def ended_row(app: EndedApplication) -> dict[str, Any]:
-    """One application in a list. ``gang`` is there for gangs only."""
+    """One application in a list. Only gangs have ``gang``."""
     kept = app.remains
     found: dict[str, Any] = {
         "id": app.app_id,
@@ -74,7 +74,7 @@ def ended_row(app: EndedApplication) -> dict[str, Any]:
 
 
 def ended_application(app: EndedApplication) -> dict[str, Any]:
-    """Everything about it but its story."""
+    """Everything about the application except its story."""
     kept = app.remains
     gang = kept.get("gang", {})
     return {

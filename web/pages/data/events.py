@@ -1,4 +1,4 @@
-"""Event records, the latest ones first."""
+"""The latest event records."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOKED_AT", "TYPES", "TakenEvents", "events", "spelled_events"]
 
-#: so many of the latest records are looked at for those that fit
+#: At most this many of the latest records are searched.
 LOOKED_AT: Final = 3000
 
 TYPES: Final = ("", "REQUEST", "APP", "NODE", "QUEUE", "USERGROUP")
 
 
 class TakenEvents(NamedTuple):
-    """Records as they are remembered; the first one has the id ``first``."""
+    """A copy of the kept records; the first one has the id ``first``."""
 
     tracking: bool
     created: int
@@ -29,7 +29,7 @@ class TakenEvents(NamedTuple):
 
 
 def events(scheduler: Scheduler, *, filtered: bool, limit: int) -> TakenEvents:
-    """The latest ones: as many as are asked for, or as may have to be looked at."""
+    """The latest records: as many as the caller asks for, or, with a filter, as many as are searched."""
     source = scheduler.events
     number = LOOKED_AT if filtered else limit
     remembered = source.entries.maxlen or 0
@@ -41,8 +41,8 @@ def events(scheduler: Scheduler, *, filtered: bool, limit: int) -> TakenEvents:
 def spelled_events(
     taken: TakenEvents, *, type: str, text: str, about: str, limit: int
 ) -> dict[str, Any]:
-    """Those that fit, newest first. ``about`` is an id that is the record's object or reference,
-    ``text`` a piece of any of its texts. ``lookedAt`` says how far back was looked."""
+    """The records that match, newest first. ``about`` is an id, which is the record's object or reference;
+    ``text`` is a part of any of its texts. ``lookedAt`` is the number of records searched."""
     kind = EventRecord.Type.Value(type) if type else None
     piece = text.casefold()
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Which partition, application, node or queue a page asks for. All raise ``NotFound``."""
+"""The partition, application, node or queue that a page asks for. All functions raise ``NotFound``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["application_of", "node_of", "partition_of", "queue_of"]
 
 
 def partition_of(scheduler: Scheduler, name: str) -> Partition:
-    """By name or key (``[rmID]name``); the first one where nobody says which."""
+    """The partition with this name or key (``[rmID]name``); without one the first partition."""
     for partition in scheduler.partitions():
         if not name or name in (partition.name, partition.key):
             return partition
@@ -28,7 +28,7 @@ def partition_of(scheduler: Scheduler, name: str) -> Partition:
 def application_of(
     scheduler: Scheduler, partition: str, app_id: str
 ) -> Application | EndedApplication:
-    """The living application of this id, else what is kept of the last one that ended."""
+    """The living application with this id, or else the summary of the last one that ended."""
     found = partition_of(scheduler, partition)
     try:
         return scheduler.application(app_id, found.name, found.rm.rm_id)
@@ -37,7 +37,7 @@ def application_of(
 
 
 def node_of(scheduler: Scheduler, partition: str, node_id: str) -> Node:
-    """The node of this id."""
+    """The node with this id."""
     found = partition_of(scheduler, partition).nodes.get(node_id)
     if found is None:
         raise NotFound("Node not found")
@@ -45,7 +45,7 @@ def node_of(scheduler: Scheduler, partition: str, node_id: str) -> Node:
 
 
 def queue_of(scheduler: Scheduler, partition: str, path: str) -> Queue:
-    """The queue of this path; root where nobody says which."""
+    """The queue with this path; without one the root."""
     found = partition_of(scheduler, partition)
     queue = found.queue(path) if path else found.root
     if queue is None:

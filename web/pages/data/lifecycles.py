@@ -1,4 +1,4 @@
-"""The six lifecycles: their pictures, who is in which state, which ways were taken."""
+"""The six lifecycles: their pictures, the entities in each state, and the transitions taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["TakenLives", "lifecycles", "pictures", "spelled_lifecycles"]
 
 
 class TakenLives(NamedTuple):
-    """Entities by state, of each lifecycle, and a copy of the journal."""
+    """The number of entities by state, for each lifecycle, and a copy of the journal."""
 
     states: dict[str, Counter[str]]
     journal: Journal
@@ -28,8 +28,8 @@ def pictures() -> dict[str, Any]:
 
 
 def lifecycles(scheduler: Scheduler) -> TakenLives:
-    """Of all partitions. Who is forgotten (an ask that was allocated, a node that has left) is in no
-    state any more."""
+    """The entities of all partitions. An entity that is forgotten (an allocated ask, a removed node) is
+    not counted in any state."""
     partitions = list(scheduler.partitions())
     apps = [app for each in partitions for app in each.applications.values()]
     states = {name: Counter[str]() for name in LIFECYCLES}
@@ -50,8 +50,8 @@ def lifecycles(scheduler: Scheduler) -> TakenLives:
 
 
 def spelled_lifecycles(taken: TakenLives) -> dict[str, Any]:
-    """``taken`` are the transitions among the ``remembered`` latest ones, by their ends and
-    trigger; a row that stays has its state at both ends."""
+    """``taken`` counts the ``remembered`` latest transitions by their states and trigger. A row that does
+    not change the state has the same state at both ends."""
     edges: dict[str, list[dict[str, Any]]] = {name: [] for name in LIFECYCLES}
     for (name, source, trigger, target), count in sorted(taken.journal.edges().items()):
         edges[name].append({"source": source, "trigger": trigger, "target": target, "count": count})

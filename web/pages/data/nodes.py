@@ -1,4 +1,4 @@
-"""Nodes: a page of them, a strip of how full all are, and one with what runs there."""
+"""Nodes: a list one page at a time, a strip with the utilisation of all, and one node."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["CHOICES", "SORTS", "is_unhealthy", "node", "node_rows"]
 
 CHOICES: Final = ("", "reserved", "unhealthy", *NODE.states)
 
-#: by what the list can be sorted, beside how full nodes are; where that is equal it is by name
+#: The columns that the list can be sorted by, beside utilisation; equal ones are sorted by name.
 _KEYS: Final[dict[str, Callable[[Node], Any]]] = {
     "state": lambda node: (node.state, is_unhealthy(node)),
     "since": lambda node: -node.since,
@@ -30,7 +30,7 @@ _KEYS: Final[dict[str, Callable[[Node], Any]]] = {
 }
 SORTS: Final = ("name", "-name", "fullest", "emptiest", *both_ways(_KEYS))
 
-#: cells of the strip; of more nodes, neighbours by name share one
+#: At most this many cells are in the strip; with more nodes, neighbours by name share a cell.
 _CELLS: Final = 600
 _ALLOCATIONS: Final = 500
 
@@ -46,11 +46,11 @@ def node_rows(
     offset: int,
     limit: int,
 ) -> dict[str, Any]:
-    """The nodes that fit the filters, a page of them, and ``cells``: how full all nodes are.
+    """One page of the nodes that match the filters, and ``cells``: the utilisation of all nodes.
 
-    ``type`` is the resource that cells, and the order by fullness, are about; by default the one of
-    which most is allocated. A cell has its first node and that one's place among all (by name), how
-    many nodes it is, how full they are together and the fullest of them in percent, and how many are
+    ``type`` is the resource of the cells and of the order by utilisation; by default the one with the
+    largest share allocated. A cell has its first node and that node's index among all (by name), the
+    number of its nodes, their utilisation together and the largest of them in percent, and how many are
     draining or reserved.
     """
     found = partition_of(scheduler, partition)
@@ -105,7 +105,7 @@ def _host(node: Node) -> str:
 
 
 def is_unhealthy(node: Node) -> bool:
-    """Whether it says of itself that it does not work (X19)."""
+    """Whether the node reports that it is not ready (X19)."""
     return node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
 
 
@@ -151,7 +151,7 @@ def _row(node: Node) -> dict[str, Any]:
 
 
 def _reservations(node: Node) -> list[dict[str, Any]]:
-    """Who keeps the node, and since when; the first one is served first."""
+    """The reservations of the node with their times; the first one is served first."""
     if node.reservation is None:
         return []
     return [
@@ -161,7 +161,7 @@ def _reservations(node: Node) -> list[dict[str, Any]]:
 
 
 def node(scheduler: Scheduler, partition: str, node_id: str, sort: str = "") -> dict[str, Any]:
-    """One node with its newest allocations, or the first of a ``sort``, and what others run on it."""
+    """One node with its newest allocations, or the first of a ``sort``, and those of other schedulers."""
     one = node_of(scheduler, partition, node_id)
     foreign = sorted(one.foreign.items())[:_ALLOCATIONS]
     return {

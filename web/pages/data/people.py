@@ -1,4 +1,4 @@
-"""Users and groups: what they hold, and what they may hold."""
+"""Users and groups: their usage and their limits."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "SORTS", "people"]
 
 KINDS: Final = ("users", "groups")
-#: by what the list can be sorted; where that is equal it is by name
+#: The columns that the list can be sorted by; equal ones are sorted by name.
 SORTS: Final = ("name", *both_ways(("running", "holds")), "-name")
 
-#: limits of one name, and applications of it, in one answer
+#: The most limits, and the most applications, of one user or group in one answer.
 _LIMITS: Final = 50
 _APPLICATIONS: Final = 20
 
@@ -38,10 +38,10 @@ def people(
     offset: int,
     limit: int,
 ) -> dict[str, Any]:
-    """Everybody who has an application here or a limit of his own, a page at a time.
+    """Every user or group with an application here or a limit of its own, one page at a time.
 
-    ``limits`` has every queue that limits him, with what is used of it; ``groups`` of a user says
-    for which group each of his running applications counts.
+    ``limits`` has every queue with a limit for the user, and its usage. ``groups`` of a user are the
+    groups that its running applications count for.
     """
     found = partition_of(scheduler, partition)
     groups = kind == "groups"
@@ -66,7 +66,7 @@ def people(
 
 
 def _key(account: Account | None, key: str, whole: Mapping[int, int]) -> float:
-    """How many applications of it run, or which share of the whole it holds."""
+    """The number of running applications, or the share of the cluster held."""
     if account is None:
         return 0
     held = [ledger for ledger in account.ledgers.values() if ledger.queue.leaf]

@@ -1,4 +1,4 @@
-"""The queue tree, as rows from root down, and one queue with all that is set there."""
+"""The queue tree as rows from the root down, and one queue with all its settings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = ["queue", "queue_rows"]
 
-#: rows of the tree in one answer; a larger tree is read below one of its queues
+#: The most rows of the tree in one answer; a larger tree is read from one of its queues down.
 _MOST: Final = 2000
-#: beside the states: applications that want resources
+#: Counted beside the states: applications that want resources.
 PENDING: Final = "pending"
-#: names under one limit
+#: The most names of one limit in one answer.
 _NAMES: Final = 50
 
 
 def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, Any]:
-    """The queues from ``below`` (a path, by default root) down: parents first, children by name.
+    """The queues from ``below`` (a path, by default the root) down: parents first, children by name.
 
-    ``max`` of root is what the nodes have. ``applications`` counts living ones by state, those of
-    queues below included; ``total`` is the number of rows that there would be without a bound.
+    ``max`` of the root is the capacity of the nodes. ``applications`` counts living ones by state,
+    including those of queues below. ``total`` is the number of rows without the bound.
     """
     top = queue_of(scheduler, partition, below)
     states = _applications(top)
@@ -49,7 +49,7 @@ def queue_rows(scheduler: Scheduler, partition: str, below: str) -> dict[str, An
 
 
 def _applications(top: Queue) -> dict[Queue, Counter[str]]:
-    """Living applications by state, of each queue and all below; and how many want resources."""
+    """The living applications by state of each queue and all queues below it, and how many are pending."""
     found: dict[Queue, Counter[str]] = {each: Counter() for each in top.walk()}
     for each in reversed(found):
         if isinstance(each, LeafQueue):
@@ -85,7 +85,7 @@ def _row(each: Queue, depth: int, states: Counter[str]) -> dict[str, Any]:
 
 
 def queue(scheduler: Scheduler, partition: str, path: str) -> dict[str, Any]:
-    """One queue: its row, what limits it from above, its settings, its limits."""
+    """One queue: its row, the queues above it, its settings, its limits."""
     one = queue_of(scheduler, partition, path)
     shown = queue_object(one, tree=False)
     return {

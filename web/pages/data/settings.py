@@ -1,4 +1,4 @@
-"""What is configured: placement rules, the queues as YAML, a resource manager's extra settings."""
+"""The configuration: placement rules, queues as YAML, extra settings of the resource manager."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["configuration", "spelled_configuration"]
 
 
 def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
-    """Of the resource manager whose partition it is. ``configuration`` is data, not yet YAML."""
+    """The configuration of the partition's resource manager. ``configuration`` is data, not yet YAML."""
     found = partition_of(scheduler, partition)
     return {
         "partition": found.key,
@@ -29,7 +29,7 @@ def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
 
 
 def spelled_configuration(taken: dict[str, Any]) -> dict[str, Any]:
-    """With ``yaml`` in the place of the data. Takes its time where there are many queues."""
+    """The same with ``yaml`` in place of the data. This takes long if there are many queues."""
     found = dict(taken)
     data = found.pop("configuration")
     partitions = json.dumps(data["partitions"])
@@ -43,5 +43,5 @@ def spelled_configuration(taken: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _as_yaml(partitions: str) -> str:
-    """A configuration is read much more often than it changes."""
+    """Cached, because a configuration is read much more often than it changes."""
     return as_yaml({"partitions": json.loads(partitions)})

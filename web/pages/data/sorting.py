@@ -1,7 +1,7 @@
-"""Lists in the order that a column asks for.
+"""Lists in the order of a column.
 
-``name`` is the smallest first, ``-name`` the largest. What is equal stays in the order that the list has
-without a column, which is a total one, so pages never overlap and nothing jumps.
+``name`` puts the smallest first, ``-name`` the largest. Equal rows stay in the order that the list
+has without a column. That order is total, so pages never overlap and rows do not jump.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 def both_ways(names: Iterable[str]) -> tuple[str, ...]:
-    """Every name, and every name the other way round."""
+    """Every name, and every name with ``-``."""
     return tuple(each for name in names for each in (name, f"-{name}"))
 
 
 def in_order(rows: Iterable[T], sort: str, key: Callable[[str, T], Any]) -> list[T]:
-    """The rows by what ``key`` gives for the name in ``sort``."""
+    """The rows, ordered by the ``key`` of the name in ``sort``."""
     name = sort.removeprefix("-")
     return sorted(rows, key=lambda row: key(name, row), reverse=sort.startswith("-"))
 
 
 def share(used: Iterable[int], whole: Mapping[int, int]) -> float:
-    """The largest share that this is of the whole, of any type."""
+    """The largest share of the whole, over all types."""
     shares = [value / whole[at] for at, value in enumerate(used) if at in whole]
     return max(shares, default=0.0)

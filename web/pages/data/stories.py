@@ -1,4 +1,4 @@
-"""What happened to one entity, from the journal."""
+"""The story of one entity, from the journal."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 __all__ = ["TakenStory", "application_story", "node_story", "spelled_story"]
 
-#: records in one answer
+#: The most records in one answer.
 _MOST: Final = 200
 
 Chosen = Callable[[str, Any], bool]
 
 
 class TakenStory(NamedTuple):
-    """A copy of the journal, and which of its records are asked for."""
+    """A copy of the journal, and a predicate that selects the entities of the story."""
 
     journal: Journal
     chosen: Chosen
 
 
 def application_story(scheduler: Scheduler, partition: str, app_id: str) -> TakenStory:
-    """Of the application, its asks and its allocations."""
+    """The story of the application, its asks and its allocations."""
     found = application_of(scheduler, partition, app_id)
     home, seq = found.partition, found.seq
 
@@ -45,14 +45,14 @@ def application_story(scheduler: Scheduler, partition: str, app_id: str) -> Take
             app = entity
         else:
             return False
-        # after its end a record stands for it
+        # an ended application is represented by its summary
         return app.seq == seq and app.partition is home
 
     return TakenStory(scheduler.journal.copy(), chosen)
 
 
 def node_story(scheduler: Scheduler, partition: str, node_id: str) -> TakenStory:
-    """Of the node itself."""
+    """The story of the node alone."""
     node = node_of(scheduler, partition, node_id)
 
     def chosen(lifecycle: str, entity: Entity) -> bool:
@@ -62,8 +62,8 @@ def node_story(scheduler: Scheduler, partition: str, node_id: str) -> TakenStory
 
 
 def spelled_story(taken: TakenStory) -> dict[str, Any]:
-    """The latest records, newest first. ``since`` is the time of the oldest record of anybody that
-    is still remembered: what happened earlier is not known here."""
+    """The latest records, newest first. ``since`` is the time of the oldest record in the journal, of any
+    entity: the story does not have earlier transitions."""
     journal, chosen = taken
     records = list(islice(journal.entries_of(chosen), _MOST + 1))
     return {
@@ -89,7 +89,7 @@ def spelled_story(taken: TakenStory) -> dict[str, Any]:
 
 
 def _reason(entity: Any, edge: Edge) -> str:
-    """Why the scheduler wanted an allocation back, on its way there and out of it, whoever ended it."""
+    """The reason of a release, on the transitions to and from Releasing."""
     if edge.lifecycle != ALLOCATION.name or life.RELEASING not in (edge.source, edge.target):
         return ""
     return ": ".join(filter(None, (entity.reason, entity.message)))
