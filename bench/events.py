@@ -7,7 +7,7 @@ from bench._cluster import RM
 from bench._timing import Clock, floor, per_call, service_memory
 from bench.scheduling import Case, prepared
 from quadriga.core import Scheduler
-from quadriga.core.events import message_of, producers
+from quadriga.core.events import message_of
 from quadriga.si import UpdateConfigurationRequest
 
 ROUNDS = 7
@@ -19,14 +19,13 @@ def measure() -> list[Figure]:
     base = floor()
     scheduler = _scheduled(tracking=True, case=Case("u50", 10, 100))[1]
     allocation = next(iter(next(iter(scheduler.partition().nodes.values())).allocations))
-    log = allocation.node.partition.rm.events
-    assert log is not None
+    observer = allocation.node.partition.rm.observer
     record = scheduler.events.batch(scheduler.events.created - 1).records[0]
     figures = [
         Figure("floor", base, "ns"),
         Figure(
             "the three of an allocation",
-            per_call(lambda: producers.allocated(log, (allocation,))),
+            per_call(lambda: observer.allocated((allocation,))),
             "ns",
         ),
         Figure("a message made of one", per_call(lambda: message_of(record)), "ns"),

@@ -14,7 +14,7 @@ from typing import Final, SupportsIndex
 from quadriga.core.checks import invariants
 from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
-from quadriga.core.events import Events
+from quadriga.core.events import Events, observers
 from quadriga.core.intake import registration
 from quadriga.core.intake.dispatcher import Request, check, dispatch
 from quadriga.core.model.application import Application
@@ -89,6 +89,8 @@ class Scheduler:
         if options.audit_every:
             self._kernel = kernel = AuditedKernel(options)
             self._audit = Audit(kernel, options.audit_every)
+        self._events = Events(self._kernel)
+        observers.install(self._kernel)  # first: a record precedes those of what follows
         effects.install(self._kernel)
         self._rms: dict[str, ResourceManager] = {}
         #: the last call of ``schedule`` ended because of its limit: there may be more to decide
@@ -237,7 +239,7 @@ class Scheduler:
         unless this says otherwise; the ring buffer and streams have them in any case."""
         rm = self._rms.get(rm_id)
         if rm is not None:
-            self._kernel.events.hear(rm, wanted)
+            self._events.hear(rm, wanted)
 
     def set_hints_in_slices(self, wanted: bool) -> None:
         """Whether resource managers are told of asks that lack nodes (5.11) by calls of ``schedule``,
@@ -282,7 +284,7 @@ class Scheduler:
     @property
     def events(self) -> Events:
         """What happened, for people: the ring buffer, streams and counters of event records."""
-        return self._kernel.events
+        return self._events
 
     def take_summaries(self) -> list[ApplicationSummary]:
         """Of applications that ended since they were last taken, oldest first; at most 1000 wait."""
@@ -437,6 +439,7 @@ class Scheduler:
         rm = self._rms.get(message.rmID)
         if rm is None:
             rm = self._rms[message.rmID] = ResourceManager(message.rmID)
+            observers.observe(rm, self._events)
         registration.register(self._kernel, rm, message, configuration)
 
     def check_update(self, message: UpdateConfigurationRequest) -> None:
@@ -486,8 +489,8 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
         going = going if more else []
     for partition in partitions:
         partition.waiting.undecided = partition in going
-        if partition.notices is not None and not partition.waiting.undecided and partition.nodes:
-            partition.notices.look()
+        if not partition.waiting.undecided and partition.nodes:
+            partition.rm.observer.round_ended(partition)
     return most - left, going
 
 

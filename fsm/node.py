@@ -25,6 +25,10 @@ REJECTED: Final = "Rejected"
 
 #: states of a node that no longer counts, nor what ran there
 GONE: Final[frozenset[State]] = frozenset({REMOVED, REJECTED})
+#: states in which it takes new allocations
+OPEN: Final[frozenset[State]] = frozenset({SCHEDULABLE})
+#: states of those that were never part of a partition
+TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"

@@ -28,16 +28,18 @@ from quadriga.core.events.records import (
     Record,
     Text,
 )
+from quadriga.core.model.account import WILDCARD
 from quadriga.core.model.ask import Ask
 from quadriga.core.model.resources import Vector
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import application as app_life
+from quadriga.fsm import node as node_life
 from quadriga.fsm.table import SECOND
 from quadriga.si import EventRecord, TerminationType
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
-    from quadriga.core.model.account import Account
+    from quadriga.core.model.account import Account, Limit
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ended import EndedApplication
@@ -148,7 +150,7 @@ def _asked(now: int, ask: Ask, vector: Vector) -> _Records:
     return (_of_ask(now, ask, vector, ADD, EventRecord.APP_REQUEST),)
 
 
-def ask_removed(log: EventLog, ask: Ask, *, timed_out: bool) -> None:
+def ask_removed(log: EventLog, ask: Ask, timed_out: bool) -> None:
     detail = EventRecord.REQUEST_TIMEOUT if timed_out else EventRecord.REQUEST_CANCEL
     log.enter(_of_ask(log.kernel.now, ask, ask.vector, REMOVE, detail))
 
@@ -190,15 +192,14 @@ def within_user_quota(log: EventLog, ask: Ask) -> None:
     log.enter(_request(log, ask, ("Request '%s' fits in the available user quota", ask.ask_key)))
 
 
-def refused_by_predicates(log: EventLog, ask: Ask, reasons: Mapping[str, int]) -> None:
-    """Every node that has room was refused; ``reasons`` says how often for which reason. Of one ask
-    that is recorded once in a while only (2.10)."""
+def predicates_refused(log: EventLog, ask: Ask, reasons: Mapping[str, int]) -> None:
+    """``reasons``: the number of nodes by reason. At most one record every 15 s for an ask (2.10)."""
     now = log.kernel.now
     if now < ask.quiet_until:
         return
     ask.quiet_until = now + REFUSED_INTERVAL
-    told = " ".join(f"{reason} ({reasons[reason]}x)" for reason in sorted(reasons))
-    log.enter(_request(log, ask, ("Unschedulable request '%s': %s", ask.ask_key, told)))
+    text = " ".join(f"{reason} ({reasons[reason]}x)" for reason in sorted(reasons))
+    log.enter(_request(log, ask, ("Unschedulable request '%s': %s", ask.ask_key, text)))
 
 
 def preempted(log: EventLog, victim: Allocation, cause: Ask | Queue) -> None:
@@ -267,7 +268,7 @@ def _recovered(now: int, allocation: Allocation, vector: Vector, group: Account 
     )
 
 
-def ended(log: EventLog, allocation: Allocation, kind: TerminationType) -> None:
+def allocation_ended(log: EventLog, allocation: Allocation, kind: TerminationType) -> None:
     """An allocation is over, for the reason that its release had. Of a node that is gone with all
     that ran there nothing is said."""
     on_node = not allocation.node.gone
@@ -305,7 +306,7 @@ def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:
     vectors = placeholder.vector, real.vector
     log.enter((_replaced, number, log.kernel.now, placeholder, real, *vectors, group), number)
     if real.node is not placeholder.node and not placeholder.node.gone:
-        node_released(log, placeholder)
+        node_refunded(log, placeholder)
 
 
 def _replaced(
@@ -339,12 +340,12 @@ def _usage(
     return user, (now, USERGROUP, change, _GROUP_RESOURCE, group.name, path, registry, vector, "")
 
 
-def node_taken(log: EventLog, allocation: Allocation) -> None:
+def node_charged(log: EventLog, allocation: Allocation) -> None:
     """A real allocation takes its place on a node before its placeholder elsewhere is gone (X18)."""
     _on_node(log, allocation, ADD)
 
 
-def node_released(log: EventLog, allocation: Allocation) -> None:
+def node_refunded(log: EventLog, allocation: Allocation) -> None:
     """A node no longer has the allocation, whatever became of it."""
     _on_node(log, allocation, REMOVE)
 
@@ -368,8 +369,11 @@ def node_removed(log: EventLog, node: Node) -> None:
     _of_node(log, node, REMOVE, EventRecord.NODE_DECOMISSION, (), text)
 
 
-def node_schedulable(log: EventLog, node: Node) -> None:
-    text = f"schedulable: {str(node.open).lower()}"
+def node_entered(log: EventLog, node: Node, reason: str) -> None:
+    """Whether it takes new allocations. A rejected node was never there."""
+    if node.state in node_life.TURNED_AWAY:
+        return
+    text = f"schedulable: {str(node.state in node_life.OPEN).lower()}"
     _of_node(log, node, SET, EventRecord.NODE_SCHEDULABLE, (), text)
 
 
@@ -409,13 +413,17 @@ def _of_node(
 # -- queues ----------------------------------------------------------------------------------------
 
 
-def queue_added(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
-    """By placement, else by the configuration."""
-    log.enter(_queue(log, queue, ADD, _DYNAMIC if dynamic else _CONFIGURED))
+def queue_added(log: EventLog, queue: Queue) -> None:
+    log.enter(_queue(log, queue, ADD, _made_by(queue)))
 
 
-def queue_removed(log: EventLog, queue: Queue, *, dynamic: bool) -> None:
-    log.enter(_queue(log, queue, REMOVE, _DYNAMIC if dynamic else _CONFIGURED))
+def queue_removed(log: EventLog, queue: Queue) -> None:
+    log.enter(_queue(log, queue, REMOVE, _made_by(queue)))
+
+
+def _made_by(queue: Queue) -> int:
+    """The configuration makes managed queues, placement makes the others."""
+    return _CONFIGURED if queue.managed else _DYNAMIC
 
 
 def queue_configured(log: EventLog, queue: Queue) -> None:
@@ -483,21 +491,41 @@ def _queue(
 # -- users and groups ------------------------------------------------------------------------------
 
 
-def user_limit(log: EventLog, user: str, path: str, *, removed: bool = False) -> None:
-    """A limit for the user was set, or went away, at the queue of this path (2.5)."""
-    _limit(log, EventRecord.UG_USER_LIMIT, user, path, removed)
+def limits_changed(
+    log: EventLog, queue: Queue, users: Mapping[str, Limit], groups: Mapping[str, Limit]
+) -> None:
+    """``users`` and ``groups`` are the limits before. The wildcard stands for no user in particular,
+    but for one group: all users without a named group."""
+    named = {name: limit for name, limit in users.items() if name != WILDCARD}
+    now = {name: limit for name, limit in queue.user_limits.items() if name != WILDCARD}
+    _limits(log, EventRecord.UG_USER_LIMIT, queue, named, now)
+    _limits(log, EventRecord.UG_GROUP_LIMIT, queue, groups, queue.group_limits)
 
 
-def group_limit(log: EventLog, group: str, path: str, *, removed: bool = False) -> None:
-    _limit(log, EventRecord.UG_GROUP_LIMIT, group, path, removed)
+def _limits(
+    log: EventLog,
+    detail: int,
+    queue: Queue,
+    before: Mapping[str, Limit],
+    now: Mapping[str, Limit],
+) -> None:
+    """One record for each name whose limit is another one, by name."""
+    for name in sorted({*before, *now}):
+        if before.get(name) != now.get(name):
+            change = SET if name in now else REMOVE
+            log.enter((log.kernel.now, USERGROUP, change, detail, name, queue.path, None, (), ""))
 
 
-def _limit(log: EventLog, detail: int, who: str, path: str, removed: bool) -> None:
-    change = REMOVE if removed else SET
-    log.enter((log.kernel.now, USERGROUP, change, detail, who, path, None, (), ""))
+def group_linked(log: EventLog, app: Application) -> None:
+    """The application counts for its group, if it has one (2.5)."""
+    _group_link(log, app, SET)
 
 
-def group_linked(log: EventLog, group: str, app: Application, *, removed: bool = False) -> None:
-    """From now on (until it ends) the application counts for this group (2.5)."""
-    change, detail = (REMOVE if removed else SET), EventRecord.UG_APP_LINK
-    log.enter((log.kernel.now, USERGROUP, change, detail, group, app.app_id, None, (), ""))
+def group_unlinked(log: EventLog, app: Application) -> None:
+    _group_link(log, app, REMOVE)
+
+
+def _group_link(log: EventLog, app: Application, change: int) -> None:
+    if (group := app.group_account) is not None:
+        now, detail = log.kernel.now, EventRecord.UG_APP_LINK
+        log.enter((now, USERGROUP, change, detail, group.name, app.app_id, None, (), ""))

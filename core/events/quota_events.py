@@ -1,22 +1,26 @@
-"""Who is told to wait, and who no longer has to: the records of quotas and limits (2.16).
+"""Quota events: records of asks and applications that wait for a quota or a limit (2.16).
 
-They are made when that changes, not as often as it is found out. A round in which nothing more can be
-decided has looked at everything that waits; then ``look`` compares what each ask and application was
-told last with what is true now. Asks of one shape whose applications stand in the same leaf under the
-same limits are in one *company*: what a quota does to one of them it does to all. So the work of a
-look follows what has changed: whatever is new, and the companies of the shapes that a quota has
-stopped or let go or that no node has room for, as far as what they share is short of room now and was
-not before, or the other way round. Only what somebody holds there can have made the difference.
+A quota event is made when the answer changes, not whenever the question is asked. At the end of a
+round in which nothing more can be decided, ``PartitionQuotaEvents.update`` compares the last quota event of each
+ask and application with what is true now.
+
+Asks of one shape whose applications are in the same leaf, under the same limits, form a *quota cohort*:
+a quota has room for all of them or for none. So the work of an update follows what has changed
+(``model.quota_changes``): it looks at new groups, and at the cohorts of a shape that a quota has stopped
+or let go, or that no node has room for. Of those it looks only at cohorts below a queue or a limit that
+was short of room and no longer is, or the other way round. That can only be one where an application
+holds another amount now.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.events import producers
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.scheduling import limits
+from quadriga.core.model.quota_changes import QuotaChanges
+from quadriga.core.ordering.lanes import full
 from quadriga.fsm import application as app_life
 
 if TYPE_CHECKING:
@@ -28,21 +32,24 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
 
-__all__ = ["Notices"]
+__all__ = ["QuotaEvents"]
 
-#: what asks and applications have been told: bits of their ``told``
+#: bits of ``last_quota_event``: stopped by a queue, stopped by a limit of the user or the group
 _QUEUE, _LIMIT = 1, 2
 
-#: so many closed places may be remembered that are not used any more
-_FEW = 256
+#: at most this many full leaves and ledgers are remembered before unused ones are removed
+_FEW: Final = 256
 
 _Key = tuple["LeafQueue", tuple["Ledger", ...]]
 
 
-class Company:
-    """Groups of asks that a quota stops together: ``short`` a queue's, ``over`` a limit.
+# -- cohorts ---------------------------------------------------------------------------------------
 
-    ``serial`` is its place in the order in which companies became known.
+
+class Cohort:
+    """A quota cohort: ``short`` of a queue's quota, ``over`` a limit.
+
+    ``serial`` numbers the cohorts of a partition in the order in which they were made.
     """
 
     __slots__ = ("groups", "key", "over", "serial", "shape", "short")
@@ -56,13 +63,13 @@ class Company:
         self.over = False
 
     @property
-    def places(self) -> tuple[Queue | Ledger, ...]:
-        """Where there has to be room for it."""
+    def quotas(self) -> tuple[Queue | Ledger, ...]:
+        """The queues and ledgers that must have room for it."""
         leaf, ledgers = self.key
         return (*leaf.lineage, *ledgers)
 
     def assess(self) -> bool:
-        """Look at the quotas again. Whether anything is different now."""
+        """Look at the quotas again. Return True if ``short`` or ``over`` has changed."""
         leaf, ledgers = self.key
         shape = self.shape
         over = short = False
@@ -78,291 +85,310 @@ class Company:
         self.over, self.short = over, short
         return changed
 
-    def knows(self, ask: Ask) -> bool:
-        """Whether the ask has been told what holds for its company now."""
-        return ask.told & _LIMIT != 0 if self.over else ask.told == (_QUEUE if self.short else 0)
+    def is_up_to_date(self, ask: Ask) -> bool:
+        """Whether the last quota event of the ask says what is true of the cohort now."""
+        last = ask.last_quota_event
+        return last & _LIMIT != 0 if self.over else last == (_QUEUE if self.short else 0)
 
 
-class _Place:
-    """A queue or ledger, and what it was to one shape when that was last asked."""
+class _Room:
+    """Whether a queue or ledger was short of room for one shape when it was last asked."""
 
-    __slots__ = ("companies", "short")
+    __slots__ = ("cohorts", "short")
 
     def __init__(self, *, short: bool) -> None:
         self.short = short
-        self.companies: dict[Company, None] = {}
+        self.cohorts: dict[Cohort, None] = {}
 
 
-class _Watch:
-    """The companies of one shape, and what must have room for them.
+class _ShapeWatch:
+    """The cohorts of one shape, and the queues and ledgers that must have room for them.
 
-    ``touched`` are the places where somebody has got or given back something since they were asked.
+    ``touched`` are those in which an application holds another amount since they were last asked.
     """
 
-    __slots__ = ("companies", "places", "shape", "touched")
+    __slots__ = ("cohorts", "rooms", "shape", "touched")
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
-        self.companies: dict[_Key, Company] = {}
-        self.places: dict[Queue | Ledger, _Place] = {}
+        self.cohorts: dict[_Key, Cohort] = {}
+        self.rooms: dict[Queue | Ledger, _Room] = {}
         self.touched: dict[Queue | Ledger, None] = {}
 
-    def add(self, company: Company) -> None:
-        self.companies[company.key] = company
-        for where in company.places:
-            place = self.places.get(where)
-            if place is None:
-                place = self.places[where] = _Place(short=where.is_short(self.shape))
-            place.companies[company] = None
+    def add(self, cohort: Cohort) -> None:
+        self.cohorts[cohort.key] = cohort
+        for quota in cohort.quotas:
+            room = self.rooms.get(quota)
+            if room is None:
+                room = self.rooms[quota] = _Room(short=quota.is_short(self.shape))
+            room.cohorts[cohort] = None
 
-    def drop(self, company: Company) -> None:
-        del self.companies[company.key]
-        for where in company.places:
-            companies = self.places[where].companies
-            del companies[company]
-            if not companies:
-                del self.places[where]
+    def remove(self, cohort: Cohort) -> None:
+        del self.cohorts[cohort.key]
+        for quota in cohort.quotas:
+            cohorts = self.rooms[quota].cohorts
+            del cohorts[cohort]
+            if not cohorts:
+                del self.rooms[quota]
 
-    def turned(self) -> list[Company]:
-        """The companies for which some place has become short of room, or is no longer."""
-        found: dict[Company, None] = {}
-        places, shape = self.places, self.shape
-        for where in self.touched:
-            place = places.get(where)
-            if place is not None and where.is_short(shape) is not place.short:
-                place.short = not place.short
-                found.update(place.companies)
+    def changed(self) -> list[Cohort]:
+        """The cohorts for which some queue or ledger has become short of room, or no longer is."""
+        found: dict[Cohort, None] = {}
+        rooms, shape = self.rooms, self.shape
+        for quota in self.touched:
+            room = rooms.get(quota)
+            if room is not None and quota.is_short(shape) is not room.short:
+                room.short = not room.short
+                found.update(room.cohorts)
         self.touched.clear()
-        return sorted(found, key=lambda company: company.serial)
+        return sorted(found, key=lambda cohort: cohort.serial)
 
 
-class Notices:
-    """What those who wait in one partition were told.
-
-    Others say what may have changed since the last look: ``fresh`` groups (with new asks, or of an
-    application that is served differently), ``shapes`` that a quota stopped or let go, applications
-    that ``hold`` more or less, ``queues`` whose quota is another, ``leaves`` and ``ledgers`` in which
-    applications began or ceased to count.
-    """
+class PartitionQuotaEvents:
+    """Makes the quota events of one partition from its ``changes``."""
 
     __slots__ = (
-        "_closed",
-        "_closed_limit",
-        "_home",
+        "_changes",
+        "_cohort_of",
+        "_full",
+        "_full_limit",
+        "_headroom",
         "_log",
         "_partition",
-        "_rooms",
         "_serial",
         "_watches",
-        "fresh",
-        "hold",
-        "leaves",
-        "ledgers",
-        "queues",
-        "shapes",
     )
 
-    def __init__(self, partition: Partition, log: EventLog) -> None:
+    def __init__(self, partition: Partition, changes: QuotaChanges, log: EventLog) -> None:
         self._partition = partition
+        self._changes = changes
         self._log = log
-        self._watches: dict[Shape, _Watch] = {}
+        self._watches: dict[Shape, _ShapeWatch] = {}
+        #: the number of cohorts so far
         self._serial = 0
-        self._home: dict[AskGroup, Company] = {}
-        #: what quotas leave in each leaf, during one look
-        self._rooms: dict[LeafQueue, dict[int, int]] = {}
-        #: leaves and ledgers that had no place for another application
-        self._closed: dict[LeafQueue | Ledger, None] = {}
-        self._closed_limit = _FEW
-        self.fresh: dict[AskGroup, None] = {}
-        self.shapes: dict[Shape, None] = {}
-        self.hold: dict[Application, None] = {}
-        self.queues: dict[Queue, None] = {}
-        self.leaves: dict[LeafQueue, None] = {}
-        self.ledgers: dict[Ledger, None] = {}
+        self._cohort_of: dict[AskGroup, Cohort] = {}
+        #: what quotas leave in each leaf, during one update
+        self._headroom: dict[LeafQueue, dict[int, int]] = {}
+        #: leaves and ledgers that admit no further application
+        self._full: dict[LeafQueue | Ledger, None] = {}
+        self._full_limit = _FEW
         for app in partition.applications.values():
-            self.fresh.update(dict.fromkeys(app.groups.values()))
+            changes.groups.update(dict.fromkeys(app.groups.values()))
 
-    def look(self) -> None:
-        """Nothing more can be decided now: tell those for whom something is different."""
-        self._rooms.clear()
-        if self.leaves or self.ledgers:
-            self._look_at_places()
-        fresh, self.fresh = self.fresh, {}
-        for group in fresh:
+    def update(self) -> None:
+        """Make the records of everything that is different from its last quota event."""
+        changes = self._changes
+        self._headroom.clear()
+        if changes.leaves or changes.ledgers:
+            self._check_admission()
+        groups, changes.groups = changes.groups, {}
+        for group in groups:
             if group.asks:
-                self._tell_app(group.app)
-                company = self._join(group)
-                if not company.assess():
-                    self._tell_group(group, company)
+                self._record_application(group.app)
+                cohort = self._join(group)
+                if not cohort.assess():
+                    self._record_group(group, cohort)
                 else:
-                    self._tell_company(company)
+                    self._record_cohort(cohort)
         touched = self._touched()
-        shapes, self.shapes = self.shapes, {}
-        able = self._partition.node_index.feasible
+        shapes, changes.shapes = changes.shapes, {}
+        feasible = self._partition.node_index.feasible
         for shape, watch in self._watches.items():
             watch.touched.update(touched)
-            if watch.touched and (shape in shapes or not able & shape.allocate):
-                for company in watch.turned():
-                    if company.assess():
-                        self._tell_company(company)
+            if watch.touched and (shape in shapes or not feasible & shape.allocate):
+                for cohort in watch.changed():
+                    if cohort.assess():
+                        self._record_cohort(cohort)
 
     def _touched(self) -> dict[Queue | Ledger, None]:
-        """Where somebody has got or given back something, or where the quota is another."""
-        touched: dict[Queue | Ledger, None] = dict.fromkeys(self.queues)
-        for app in self.hold:
+        """Queues and ledgers in which an application holds another amount, or with another quota."""
+        changes = self._changes
+        touched: dict[Queue | Ledger, None] = dict.fromkeys(changes.queues)
+        for app in changes.applications:
             touched.update(dict.fromkeys(app.queue.lineage))
             touched.update(dict.fromkeys(app.limiting))
-        self.hold.clear()
-        self.queues.clear()
+        changes.applications.clear()
+        changes.queues.clear()
         return touched
 
     def served(self, ask: Ask) -> None:
-        """The ask is about to be allocated: whatever kept it waiting does so no longer."""
+        """The ask is about to be allocated: no quota stops it any longer."""
         app = ask.app
-        if app.told:
-            self._change_app(app, within=True, admitted=True)
-        if ask.told & _LIMIT:
+        if app.last_quota_event:
+            self._change_application(app, within=True, admitted=True)
+        if ask.last_quota_event & _LIMIT:
             producers.within_user_quota(self._log, ask)
-        if ask.told & _QUEUE:
+        if ask.last_quota_event & _QUEUE:
             producers.within_queue_quota(self._log, ask)
-        ask.told = 0
+        ask.last_quota_event = 0
         if ask.pending > 1 and ask.group is not None:  # its next repeat may have to wait again
-            self.fresh[ask.group] = None
+            self._changes.groups[ask.group] = None
 
-    def drop(self, group: AskGroup) -> None:
+    def remove(self, group: AskGroup) -> None:
         """No ask waits in the group any more."""
-        self.fresh.pop(group, None)
-        company = self._home.pop(group, None)
-        if company is None:
+        self._changes.groups.pop(group, None)
+        cohort = self._cohort_of.pop(group, None)
+        if cohort is None:
             return
-        del company.groups[group]
-        if not company.groups:
-            watch = self._watches[company.shape]
-            watch.drop(company)
-            if not watch.companies:
-                del self._watches[company.shape]
+        del cohort.groups[group]
+        if not cohort.groups:
+            watch = self._watches[cohort.shape]
+            watch.remove(cohort)
+            if not watch.cohorts:
+                del self._watches[cohort.shape]
 
-    def _join(self, group: AskGroup) -> Company:
-        """The company of the group, which may be another since its application's limits changed."""
+    def _join(self, group: AskGroup) -> Cohort:
+        """The cohort of the group. It is another one if the limits of its application have changed."""
         leaf = group.app.queue
         assert isinstance(leaf, LeafQueue)
         key = (leaf, group.app.limiting)
-        company = self._home.get(group)
-        if company is not None and company.key == key:
-            return company
-        self.drop(group)
+        cohort = self._cohort_of.get(group)
+        if cohort is not None and cohort.key == key:
+            return cohort
+        self.remove(group)
         watch = self._watches.get(group.shape)
         if watch is None:
-            watch = self._watches[group.shape] = _Watch(group.shape)
-        company = watch.companies.get(key)
-        if company is None:
+            watch = self._watches[group.shape] = _ShapeWatch(group.shape)
+        cohort = watch.cohorts.get(key)
+        if cohort is None:
             self._serial += 1
-            company = Company(key, group.shape, self._serial)
-            watch.add(company)
-        company.groups[group] = None
-        self._home[group] = company
-        return company
+            cohort = Cohort(key, group.shape, self._serial)
+            watch.add(cohort)
+        cohort.groups[group] = None
+        self._cohort_of[group] = cohort
+        return cohort
 
     # -- asks ------------------------------------------------------------------------------------
 
-    def _tell_company(self, company: Company) -> None:
-        for group in company.groups:
-            self._tell_group(group, company)
+    def _record_cohort(self, cohort: Cohort) -> None:
+        for group in cohort.groups:
+            self._record_group(group, cohort)
 
-    def _tell_group(self, group: AskGroup, company: Company) -> None:
-        """Asks before one that knows how things are know it too: only what is new comes later. The
-        first one may have been served since, and wait with what is left of it."""
+    def _record_group(self, group: AskGroup, cohort: Cohort) -> None:
+        """Records of the group's asks. Asks are new at the end of the group: those before one that is up
+        to date are so too. But the first ask may have been served in part, and its rest waits again."""
         app = group.app
         if not group.bits or app.blocked == EVERY_BIT or app.shut_out:
-            return  # nobody looks at its quota now
+            return  # its asks are not tried now, whatever its quota is
         new = []
         for ask in reversed(group.asks.values()):
-            if company.knows(ask):
+            if cohort.is_up_to_date(ask):
                 break
             new.append(ask)
         head = group.head
-        if not company.knows(head) and new[-1:] != [head]:
+        if not cohort.is_up_to_date(head) and new[-1:] != [head]:
             new.append(head)
         for ask in reversed(new):
-            self._tell(ask, company)
+            self._record_ask(ask, cohort)
 
-    def _tell(self, ask: Ask, company: Company) -> None:
-        """A limit is asked first: an ask that exceeds it is told nothing of its queue (5.6)."""
-        if company.over:
-            producers.short_of_user_quota(self._log, ask, _left_by(company.key[1]))
-            ask.told |= _LIMIT
+    def _record_ask(self, ask: Ask, cohort: Cohort) -> None:
+        """Limits come first: an ask above a limit gets no record of its queue's quota (5.6)."""
+        if cohort.over:
+            producers.short_of_user_quota(self._log, ask, _left_by(cohort.key[1]))
+            ask.last_quota_event |= _LIMIT
             return
-        if ask.told & _LIMIT:
+        if ask.last_quota_event & _LIMIT:
             producers.within_user_quota(self._log, ask)
-        if company.short and not ask.told & _QUEUE:
-            producers.short_of_queue_quota(self._log, ask, self._left_in(company.key[0], ask))
-        elif ask.told & _QUEUE and not company.short:
+        if cohort.short and not ask.last_quota_event & _QUEUE:
+            producers.short_of_queue_quota(self._log, ask, self._left_in(cohort.key[0], ask))
+        elif ask.last_quota_event & _QUEUE and not cohort.short:
             producers.within_queue_quota(self._log, ask)
-        ask.told = _QUEUE if company.short else 0
+        ask.last_quota_event = _QUEUE if cohort.short else 0
 
     def _left_in(self, leaf: LeafQueue, ask: Ask) -> dict[int, int]:
-        """What all quotas on the path leave. Of types that are not asked for nothing may be left
-        because no node has them, which is no news."""
-        room = self._rooms.get(leaf)
-        if room is None:
-            room = self._rooms[leaf] = leaf.headroom()
+        """What all quotas on the path leave. A type of which nothing is left, and which the ask does not
+        ask for, is left out: it may be that no node has any of it."""
+        headroom = self._headroom.get(leaf)
+        if headroom is None:
+            headroom = self._headroom[leaf] = leaf.headroom()
         vector = ask.vector
-        return {at: left for at, left in room.items() if left or (at < len(vector) and vector[at])}
+        return {
+            at: left for at, left in headroom.items() if left or (at < len(vector) and vector[at])
+        }
 
     # -- applications ----------------------------------------------------------------------------
 
-    def _look_at_places(self) -> None:
-        """Where applications may start that could not, or the other way round, look at all asks."""
-        leaves, self.leaves = self.leaves, {}
+    def _check_admission(self) -> None:
+        """Where applications can start now and could not before, or the other way round, look at all
+        groups of asks."""
+        changes = self._changes
+        leaves, changes.leaves = changes.leaves, {}
         for leaf in leaves:
-            if self._flipped(leaf, all(queue.admits() for queue in leaf.lineage)):
+            if self._admission_changed(leaf, all(queue.admits() for queue in leaf.lineage)):
                 for app in leaf.apps.values():
-                    self.fresh.update(dict.fromkeys(app.groups.values()))
-        ledgers, self.ledgers = self.ledgers, {}
+                    changes.groups.update(dict.fromkeys(app.groups.values()))
+        ledgers, changes.ledgers = changes.ledgers, {}
         for ledger in ledgers:
-            if self._flipped(ledger, ledger.admits()):
+            if self._admission_changed(ledger, ledger.admits()):
                 for app in ledger.account.applications:
-                    self.fresh.update(dict.fromkeys(app.groups.values()))
+                    changes.groups.update(dict.fromkeys(app.groups.values()))
 
-    def _flipped(self, place: LeafQueue | Ledger, admits: bool) -> bool:
-        if admits is not (place in self._closed):
+    def _admission_changed(self, quota: LeafQueue | Ledger, admits: bool) -> bool:
+        if admits is not (quota in self._full):
             return False
         if admits:
-            del self._closed[place]
+            del self._full[quota]
         else:
-            self._closed[place] = None
-            if len(self._closed) > self._closed_limit:
-                self._forget_unused()
+            self._full[quota] = None
+            if len(self._full) > self._full_limit:
+                self._remove_unused()
         return True
 
-    def _forget_unused(self) -> None:
-        """Leafs without applications, and ledgers that nobody writes to, may be gone for good."""
-        closed = self._closed
-        self._closed = {
-            place: None
-            for place in closed
-            if (place.apps if isinstance(place, LeafQueue) else place.bound)
+    def _remove_unused(self) -> None:
+        """Leaves without applications, and ledgers of no application, may never be asked again."""
+        self._full = {
+            quota: None
+            for quota in self._full
+            if (quota.apps if isinstance(quota, LeafQueue) else quota.bound)
         }
-        self._closed_limit = 2 * len(self._closed) + _FEW
+        self._full_limit = 2 * len(self._full) + _FEW
 
-    def _tell_app(self, app: Application) -> None:
-        """Only an application that does not run yet needs a place."""
+    def _record_application(self, app: Application) -> None:
+        """Only an application that does not run yet has to be admitted."""
         waits = app.state in app_life.GATHERS and app not in app.queue.admitted
         admitted = not waits or all(queue.admits() for queue in app.queue.lineage)
-        within = not waits or limits.full(app) is None
-        self._change_app(app, within=within, admitted=admitted)
+        within = not waits or full(app) is None
+        self._change_application(app, within=within, admitted=admitted)
 
-    def _change_app(self, app: Application, *, within: bool, admitted: bool) -> None:
-        if bool(app.told & _QUEUE) is admitted:
+    def _change_application(self, app: Application, *, within: bool, admitted: bool) -> None:
+        if bool(app.last_quota_event & _QUEUE) is admitted:
             producers.application_runnable(self._log, app, admitted)
-        if bool(app.told & _LIMIT) is within:
+        if bool(app.last_quota_event & _LIMIT) is within:
             producers.application_within_limits(self._log, app, within)
-        app.told = (0 if admitted else _QUEUE) | (0 if within else _LIMIT)
+        app.last_quota_event = (0 if admitted else _QUEUE) | (0 if within else _LIMIT)
+
+
+class QuotaEvents:
+    """Makes the quota events of all partitions of one resource manager."""
+
+    __slots__ = ("_log", "partitions")
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.partitions: dict[Partition, PartitionQuotaEvents] = {}
+
+    def watch(self, partition: Partition) -> None:
+        """Let the entities of the partition mark what has changed, and make records of it."""
+        partition.quota_changes = changes = QuotaChanges()
+        self.partitions[partition] = PartitionQuotaEvents(partition, changes, self._log)
+
+    def unwatch(self, partition: Partition) -> None:
+        partition.quota_changes = None
+        del self.partitions[partition]
+
+    def ask_served(self, ask: Ask) -> None:
+        self.partitions[ask.app.partition].served(ask)
+
+    def group_emptied(self, group: AskGroup) -> None:
+        self.partitions[group.app.partition].remove(group)
+
+    def round_ended(self, partition: Partition) -> None:
+        self.partitions[partition].update()
 
 
 def _left_by(ledgers: tuple[Ledger, ...]) -> dict[int, int]:
-    room: dict[int, int] = {}
+    headroom: dict[int, int] = {}
     for ledger in ledgers:
-        for place, left in ledger.headroom().items():
-            room[place] = min(left, room.get(place, left))
-    return room
+        for at, left in ledger.headroom().items():
+            headroom[at] = min(left, headroom.get(at, left))
+    return headroom

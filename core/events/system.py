@@ -222,21 +222,21 @@ class Events:
 
     # -- settings --------------------------------------------------------------------------------
 
-    def configure(self, rm: ResourceManager) -> None:
-        """Take over what the resource manager's extraConfig says about events."""
+    def configure(self, rm: ResourceManager) -> EventLog | None:
+        """Take over what the resource manager's extraConfig says about events. Return its log, or
+        ``None`` where its events are not tracked."""
         log = self._logs.get(rm.rm_id)
         if log is None:
             log = self._logs[rm.rm_id] = EventLog(self, rm)
         log.configure()
-        rm.events = log if log.settings.tracking else None
         self._resize()
+        return log if log.settings.tracking else None
 
     def forget(self, rm: ResourceManager) -> None:
         """The resource manager's state is dropped (I6, I7); what happened stays in the ring."""
         log = self._logs.pop(rm.rm_id, None)
         if log is not None:
             log.drop()
-        rm.events = None
 
     def hear(self, rm: ResourceManager, heard: bool) -> None:
         """Whether the resource manager wants to be told."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.partition import Partition
@@ -52,8 +51,7 @@ def add_applications(
             reason = shortened(str(refused))
             kernel.tally.applications_rejected += 1
             kernel.tally.rejected["application", refused.kind] += 1
-            if rm.events is not None:
-                producers.application_rejected(rm.events, shortened(app_id), reason)
+            rm.observer.application_rejected(shortened(app_id), reason)
             response.rejected.append(RejectedApplication(applicationID=app_id, reason=reason))
         else:
             kernel.tally.applications_accepted += 1
@@ -93,8 +91,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     partition.applications[app_id] = app
     leaf.apps[app_id] = app
     app.above = leaf.admission
-    if rm.events is not None:
-        producers.application_added(rm.events, app)
+    rm.observer.application_added(app)
     limits.bind(app)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.events import producers
 from quadriga.core.intake.repeated_asks import ASKS, Spelled, take_row
 from quadriga.core.intake.tags import tag
 from quadriga.core.model import accounting
@@ -127,8 +126,7 @@ def take_up(
         gang.begin(kernel, app)
     kernel.fire(ASK, ask, life.SUBMIT)
     kernel.fire(APPLICATION, app, app_life.ASK)
-    if rm.events is not None:
-        producers.asks_added(rm.events, (ask,))
+    rm.observer.asks_added((ask,))
     _enter(kernel, app, ask)
     return ask
 
@@ -238,13 +236,9 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         gang.begin(kernel, app)
     ask.vector = vector
     _fill_in(ask, message, by_key)
-    ask.preempted, ask.preempt_from, ask.preemption_queue = (
-        False,
-        0,
-        None,
-    )  # what it asks for now is new
-    if (log := partition.rm.events) is not None:
-        producers.asks_added(log, (ask,))
+    # what it asks for now is new
+    ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
+    partition.rm.observer.asks_added((ask,))
     if ask.placeholder:
         gang.expect(ask, ask.pending)
     app.partition.waiting.offer_replacements(app)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.intake import tags
 from quadriga.core.model import accounting
 from quadriga.core.model.foreign import ForeignAllocation
@@ -112,7 +111,6 @@ def _change(node: Node, before: Vector, after: Vector) -> None:
         node.occupied[place] += value
         node.available[place] -= value
     accounting.node_gained(node)
-    log = node.partition.rm.events
-    # a new node is recorded as a whole, once it is accepted
-    if log is not None and node.entries and tuple(node.occupied) != occupied:
-        producers.node_occupied(log, node)
+    # of a new node nothing is known yet: ``node_added`` follows
+    if node.entries and tuple(node.occupied) != occupied:
+        node.partition.rm.observer.node_occupied(node)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.intake import foreign, recovery
 from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
@@ -58,8 +57,7 @@ def create(
     foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
     kernel.fire(NODE, node, life.ACCEPT, draining=draining)
-    if rm.events is not None:
-        producers.node_added(rm.events, node)
+    rm.observer.node_added(node)
     recovery.recover_on(kernel, node, list(info.existingAllocations))
     response.accepted.append(AcceptedNode(nodeID=info.nodeID))
 
@@ -83,12 +81,12 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
         ]
     if info.HasField("occupiedResource"):
         foreign.occupy(node, occupied)
-    if (log := partition.rm.events) is not None:
-        if tuple(node.total) != before:
-            producers.node_capacity(log, node)
-        if _ready(node) != was_ready:
-            producers.node_ready(log, node, not was_ready)
-    if tuple(node.total) != before:
+    observer, resized = partition.rm.observer, tuple(node.total) != before
+    if resized:
+        observer.node_resized(node)
+    if _ready(node) != was_ready:
+        observer.node_ready(node, not was_ready)
+    if resized:
         partition.capacity_changed(before, tuple(node.total))
         partition.node_index.resized(node)
     accounting.node_gained(node)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.intake import asks, foreign, tags
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
@@ -210,11 +209,11 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         accounting.unexpect(ask, 1)
     kernel.fire(ASK, ask, ask_life.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
-    if (log := partition.rm.events) is not None:
-        if waited:
-            producers.allocated(log, (allocation,))
-        else:
-            producers.recovered(log, allocation)
+    observer = partition.rm.observer
+    if waited:
+        observer.allocated((allocation,))
+    else:
+        observer.recovered(allocation)
     ask.pending -= 1
     quota.watch_growth(kernel, app.queue)
     if waited:
@@ -234,8 +233,8 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
 def _has_its_place(partition: Partition, ask: Ask) -> None:
     """One repeat of a pending ask runs: it waits for one less, or not at all any more."""
     reservation.cancel_all_of(partition, ask)
-    if (ask.told or ask.app.told) and partition.notices is not None:
-        partition.notices.served(ask)
+    if ask.last_quota_event or ask.app.last_quota_event:
+        partition.rm.observer.ask_served(ask)
     if not ask.pending:
         partition.waiting.remove(ask)
         partition.hints.asks.pop(ask, None)

@@ -15,8 +15,6 @@ from quadriga.core.config import (
     parse_duration,
 )
 from quadriga.core.events import problems as event_problems
-from quadriga.core.events import producers
-from quadriga.core.events.quota_events import Notices
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.shapes import Shapes
 from quadriga.core.ordering.node_index import NodeIndex
@@ -91,7 +89,7 @@ def register(
     rm.configuration = configuration.checksum
     rm.extra = {}
     _extra(rm, request.extraConfig)
-    _track_events(kernel, rm)
+    rm.observer.settings_changed(rm)
     for config in configuration.partitions:
         partition = _add_partition(kernel, rm, config)
         queue_tree.follow(kernel, partition, config, new=True)
@@ -104,20 +102,9 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
             del rm.serials[name]
     partition = rm.partitions[config.name] = Partition(rm, config, NodeIndex(Shapes()), WaitingAsks)
     partition.changed = kernel.now
-    if rm.events is not None:
-        partition.notices = Notices(partition, rm.events)
-        producers.queue_added(rm.events, partition.root, dynamic=False)
+    rm.observer.partition_added(partition)
+    rm.observer.queue_added(partition.root)
     return partition
-
-
-def _track_events(kernel: Kernel, rm: ResourceManager) -> None:
-    """Events are recorded from now on, or no longer, and otherwise, as its extraConfig says."""
-    kernel.events.configure(rm)
-    for partition in rm.partitions.values():
-        if rm.events is None:
-            partition.notices = None
-        elif partition.notices is None:
-            partition.notices = Notices(partition, rm.events)
 
 
 def check_extra(request: str, extra: Mapping[str, str]) -> None:
@@ -187,7 +174,7 @@ def update_configuration(
     if request.extraConfig:
         reserved = rm.reservations
         _extra(rm, request.extraConfig)
-        _track_events(kernel, rm)
+        rm.observer.settings_changed(rm)
         if rm.reservations != reserved:
             _switch_reservations(kernel, rm)
     if configuration is None or configuration.checksum == rm.configuration:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting
 from quadriga.core.scheduling import gang
 from quadriga.fsm import APPLICATION, ASK
@@ -132,8 +131,7 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     assert group is not None
     taken = kernel.fire_all(ASK, asks, life.SUBMIT)
     kernel.journal.add_all(kernel.now, taken, kernel.cause)
-    if (log := partition.rm.events) is not None:
-        producers.asks_added(log, asks)
+    partition.rm.observer.asks_added(asks)
     group.extend(asks)
     partition.waiting.demand_epoch += len(asks)
     partition.hints.asks.update(dict.fromkeys(asks))

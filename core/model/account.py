@@ -106,13 +106,13 @@ class Ledger:
     def run_short(self, shape: Shape, level: Level) -> None:
         """It has no room for this shape: nobody below ``level`` asks for it until it has."""
         self.short_of.setdefault(shape, {})[level] = None
-        self._notice(shape)
+        self._mark_changed(shape)
         self.queue.partition.waiting.short_ledgers.setdefault(shape, {})[self] = None
         level.block(shape.bits)
 
-    def _notice(self, shape: Shape) -> None:
-        if (notices := self.queue.partition.notices) is not None:
-            notices.shapes[shape] = None
+    def _mark_changed(self, shape: Shape) -> None:
+        if (changes := self.queue.partition.quota_changes) is not None:
+            changes.shapes[shape] = None
 
     def regained(self) -> None:
         """It got something back: let those ask again who may have room now."""
@@ -121,7 +121,7 @@ class Ledger:
 
     def forget(self, shape: Shape) -> None:
         """Stop nobody because of this shape any longer."""
-        self._notice(shape)
+        self._mark_changed(shape)
         short = self.queue.partition.waiting.short_ledgers
         del short[shape][self]
         if not short[shape]:
@@ -134,14 +134,14 @@ class Ledger:
         """It admits no further application: nobody below ``level`` starts until one has left."""
         self.shut[level] = None
         level.block(EVERY_BIT)
-        if (notices := self.queue.partition.notices) is not None:
-            notices.ledgers[self] = None
+        if (changes := self.queue.partition.quota_changes) is not None:
+            changes.ledgers[self] = None
 
     def left(self) -> None:
         """An application counts no longer: another may start."""
         if self.admits():
-            if (notices := self.queue.partition.notices) is not None:
-                notices.ledgers[self] = None
+            if (changes := self.queue.partition.quota_changes) is not None:
+                changes.ledgers[self] = None
             stopped, self.shut = self.shut, {}
             for level in stopped:
                 level.unblock(EVERY_BIT)

@@ -121,8 +121,8 @@ def hold(allocation: Allocation) -> None:
         book = app.allocated
         if app.queue.fair:
             app.rank = None
-    if (notices := app.partition.notices) is not None:
-        notices.hold[app] = None
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
     usage = app.usage_book
     if not app.counted:
         limits.count(app)
@@ -182,8 +182,8 @@ def place_above(group: AskGroup, number: int) -> None:
     """The quantities of so many allocations of one group of asks, in the books of its application and
     of its user."""
     app = group.app
-    if (notices := app.partition.notices) is not None:
-        notices.hold[app] = None
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
     if group.placeholder:
         book = app.allocated_placeholder
     else:
@@ -237,8 +237,8 @@ def return_quota(app: Application, vector: Vector) -> None:
             for book in books:
                 book[place] -= value
     partition.waiting.demand_epoch += 1
-    if (notices := app.partition.notices) is not None:
-        notices.hold[app] = None
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
     if app.queue.fair:
         app.touch()
     for queue in lineage:
@@ -308,8 +308,8 @@ def claim(real: Allocation, more: Vector) -> None:
     add(app.allocated, more)
     if app.queue.fair:
         app.rank = None
-    if (notices := app.partition.notices) is not None:
-        notices.hold[app] = None
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
     for ledger in app.ledgers:
         add(ledger.usage, more)
     for queue in app.queue.lineage:

@@ -52,6 +52,7 @@ class Application(Level):
         "groups_of_user",
         "hard",
         "history",
+        "last_quota_event",
         "ledgers",
         "limiting",
         "lost",
@@ -87,7 +88,6 @@ class Application(Level):
         "tags",
         "task_groups",
         "timers",
-        "told",
         "usage",
         "usage_book",
         "user",
@@ -164,8 +164,8 @@ class Application(Level):
         #: what its allocations that ended have used (2.18), closed in the summary when it ends
         self.spent: Usage | None = None
         self.summary: ApplicationSummary | None = None
-        #: what its event records said last of whether it may run (bits of ``events.notices``)
-        self.told = 0
+        #: whether its last quota event said that it has to wait (bits of ``events.quota_events``)
+        self.last_quota_event = 0
         #: when the oldest of its allocations that a restart brought was made (ns), 0 without any
         self.ran_since = 0
 

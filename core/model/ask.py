@@ -56,6 +56,7 @@ class Ask:
         "entries",
         "group",
         "hinted",
+        "last_quota_event",
         "pending",
         "placeholder",
         "planned",
@@ -72,7 +73,6 @@ class Ask:
         "state",
         "task_group",
         "terms",
-        "told",
         "vector",
     )
 
@@ -106,8 +106,8 @@ class Ask:
         self.preemption_queue: PreemptionQueue | None = None
         #: the resource manager has been told that nothing fits (5.11)
         self.hinted = False
-        #: what its event records said last about quotas (bits of ``events.notices``)
-        self.told = 0
+        #: whether its last quota event said that it has to wait (bits of ``events.quota_events``)
+        self.last_quota_event = 0
         #: that predicates refuse it is not recorded before this instant (ns)
         self.quiet_until = 0
 

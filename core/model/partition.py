@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig
-from quadriga.core.events import producers
 from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.hints import Hints
 from quadriga.core.model.node_order import NodeOrder
@@ -16,12 +15,12 @@ from quadriga.core.model.serials import Serials
 from quadriga.fsm import queue as life
 
 if TYPE_CHECKING:
-    from quadriga.core.events.quota_events import Notices
     from quadriga.core.model.account import Account
     from quadriga.core.model.application import Application
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
+    from quadriga.core.model.quota_changes import QuotaChanges
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.shapes import Shapes
@@ -51,7 +50,7 @@ class Partition:
         "name",
         "node_index",
         "nodes",
-        "notices",
+        "quota_changes",
         "registry",
         "reservations",
         "rm",
@@ -99,8 +98,8 @@ class Partition:
         self.hints = Hints()
         #: preemption attempts that found no victims
         self.failed_preemptions = FailedPreemptions()
-        #: what they were told in event records; ``None`` while events are not tracked
-        self.notices: Notices | None = None
+        #: what the next quota events have to look at; ``None`` while events are not tracked
+        self.quota_changes: QuotaChanges | None = None
         #: runs while there is a queue for the cleaner
         self.clean_timer: Timer | None = None
         #: number of the next application in the order of submission
@@ -167,8 +166,7 @@ class Partition:
         for place, value in enumerate(after):
             self.capacity[place] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
-        if self.rm.events is not None:
-            producers.capacity_changed(self.rm.events, self, total)
+        self.rm.observer.capacity_changed(self, total)
         for queue in self.queues():
             queue.capacity_changed()
         self.root.regained()

@@ -232,19 +232,19 @@ class Queue(Level):
         They may still preempt, which can make room under the quota as well (5.6).
         """
         self.short_of[shape] = None
-        self._notice(shape)
+        self._mark_changed(shape)
         self.block(shape.quota)
 
-    def _notice(self, shape: Shape) -> None:
-        if self.partition.notices is not None:
-            self.partition.notices.shapes[shape] = None
+    def _mark_changed(self, shape: Shape) -> None:
+        if self.partition.quota_changes is not None:
+            self.partition.quota_changes.shapes[shape] = None
 
     def regained(self) -> None:
         """It got something back, or its quota grew: let those ask again who may have room now."""
         if self.short_of:
             for shape in [shape for shape in self.short_of if self.has_room(shape)]:
                 del self.short_of[shape]
-                self._notice(shape)
+                self._mark_changed(shape)
                 if not self._closed:
                     self.unblock(shape.quota)
         if self.above_guarantee:
@@ -331,8 +331,8 @@ class Queue(Level):
         """Nodes came, went or changed, or a quota did: shares are shares of something else."""
         self._denominators = None
         self.touch()
-        if self.partition.notices is not None:
-            self.partition.notices.queues[self] = None
+        if self.partition.quota_changes is not None:
+            self.partition.quota_changes.queues[self] = None
 
     def report_priority(self, old: int | None, new: int | None) -> None:
         """A child's reported priority changed; ``None`` is no pending ask at all (5.4)."""
@@ -526,8 +526,8 @@ class LeafQueue(Queue):
 
     def refresh_admission(self) -> None:
         """Open or close the lanes of those who need a place."""
-        if self.partition.notices is not None:
-            self.partition.notices.leaves[self] = None
+        if self.partition.quota_changes is not None:
+            self.partition.quota_changes.leaves[self] = None
         entering = (self.admission, *self.limited[1:])
         if all(queue.admits() for queue in self.lineage):
             for lane in entering:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ended import Shelf
+from quadriga.core.model.observer import Observer
 from quadriga.fsm import application as app_life
 from quadriga.fsm import resource_manager as life
 
 if TYPE_CHECKING:
-    from quadriga.core.events import EventLog
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.serials import Serials
 
@@ -27,8 +27,8 @@ class ResourceManager:
         "dialect",
         "ended",
         "entries",
-        "events",
         "extra",
+        "observer",
         "partitions",
         "pause_timeout",
         "policy_group",
@@ -51,8 +51,8 @@ class ResourceManager:
         self.build_info: dict[str, str] = {}
         self.configuration = ""
         self.extra: dict[str, str] = {}
-        #: where its event records go; ``None`` while it tracks none (event.trackingEnabled)
-        self.events: EventLog | None = None
+        #: is called about changes that may be worth an event record
+        self.observer = Observer()
         #: whose names of states it is told: a value of ``runtime.dialect.Dialect`` (X1)
         self.dialect = "quadriga"
         self.design_order = True

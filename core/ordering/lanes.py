@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.queue import LeafQueue, Queue
 
-__all__ = ["LaneSet", "LimitLane", "lane_for"]
+__all__ = ["LaneSet", "LimitLane", "full", "lane_for"]
 
 Ledgers = tuple["Ledger", ...]
 
@@ -223,3 +223,11 @@ def lane_for(leaf: LeafQueue, app: Application, counted: bool) -> Level:
     lanes = leaf.limited[0 if counted else 1]
     assert isinstance(lanes, LaneSet)
     return lanes.lane(app.group_limits, app.user_limits)
+
+
+def full(app: Application) -> Ledger | None:
+    """The first ledger that does not admit the application, if it still has to be admitted."""
+    lane = app.above
+    if isinstance(lane, LimitLane) and lane.entering and not app.counted:
+        return next((ledger for ledger in app.limiting if not ledger.admits()), None)
+    return None

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
 from quadriga.core.preemption.eviction import Eviction
@@ -113,10 +112,11 @@ def enforce(kernel: Kernel, queue: Queue) -> Iterator[Eviction]:
         for below in queue.walk():  # what rounding has left
             if isinstance(below, LeafQueue):
                 yield from _evict_from(run, below, excess_of(queue))
-        log = queue.partition.rm.events
-        if log is not None and (run.candidates or not queue.leaf):
+        if run.candidates or not queue.leaf:
             candidates, victims = len(run.candidates), len(run.victims)
-            producers.quota_enforced(log, queue, run.excess, run.claimed, candidates, victims)
+            queue.partition.rm.observer.quota_enforced(
+                queue, run.excess, run.claimed, candidates, victims
+            )
     watch_quotas(kernel, queue.partition)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model.failed_preemptions import RETRY
 from quadriga.core.model.resources import covers
 from quadriga.core.preemption.candidates import Candidate, by_kind, gathers, of_application
@@ -31,8 +30,7 @@ def preempt_on_required_node(kernel: Kernel, reservation: Reservation) -> Evicti
     victims = _victims(ask, node)
     if not victims:
         ask.preempt_outcome = NOT_ENOUGH
-        if (log := node.partition.rm.events) is not None:
-            producers.no_victims(log, ask)
+        node.partition.rm.observer.no_victims(ask)
         # A change of the node retries the reservation; the start of a gang there is no such change.
         if any(gathers(allocation.ask.app) for allocation in node.allocations):
             kernel.timers.start(kernel.now, RETRY, "reservation.preempt", reservation)

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.events import Events
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.timer import Timer
 from quadriga.core.runtime.journal import Journal, Taken
@@ -72,7 +71,6 @@ class Kernel:
         "cause",
         "effects",
         "entered",
-        "events",
         "groups_of",
         "hints_in_slices",
         "journal",
@@ -106,11 +104,11 @@ class Kernel:
         #: the timer of the state that was entered last, of those that may not last for ever
         self.limit: Timer | None = None
         self.outbox = Outbox(options.batch)
-        self.events = Events(self)
         self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
-        #: one handler per type of effect, and per lifecycle one for "it entered a state"
+        #: one handler per type of effect
         self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
-        self.entered: dict[str, Callable[[Any], None]] = {}
+        #: by lifecycle: what is called, in this order, when an entity of it has entered a state
+        self.entered: dict[str, tuple[Callable[[Any], None], ...]] = {}
         self.tally = Tally()
         #: keys of entities that outstayed their state (the watchdog's reports), newest last
         self.overdue: deque[tuple[int, str, str]] = deque(maxlen=1000)
@@ -128,6 +126,11 @@ class Kernel:
         self.hints_in_slices = False
         #: a driver's stopwatch; nothing here depends on it
         self.measure: Measure | None = None
+
+    def on_entering(self, lifecycle: Lifecycle, function: Callable[[Any], None]) -> None:
+        """Call the function whenever an entity of the lifecycle has entered a state, before the effects
+        of the transition and after the functions that were given earlier."""
+        self.entered[lifecycle.name] = (*self.entered.get(lifecycle.name, ()), function)
 
     def note(self, text: str) -> None:
         """Remember something odd that needed no answer, such as a release of nothing known."""
@@ -202,7 +205,8 @@ class Kernel:
                 self._limit(lifecycle, entity, step.target)
             if lifecycle.name in self.entered:
                 self.reason = info.get("reason") or ""
-                self.entered[lifecycle.name](entity)
+                for function in self.entered[lifecycle.name]:
+                    function(entity)
         if step.effects:
             self._execute(lifecycle, entity, step.effects)
 

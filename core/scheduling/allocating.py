@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.runtime.kernel import Kernel
@@ -25,8 +24,8 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     """Allocate the ask's next repeat on the node, and say so (G4)."""
     app = ask.app
     partition = app.partition
-    if (ask.told or app.told) and partition.notices is not None:
-        partition.notices.served(ask)
+    if ask.last_quota_event or app.last_quota_event:
+        partition.rm.observer.ask_served(ask)
     allocation = Allocation(ask, next_uuid(ask), node, kernel.now)
     accounting.place(allocation)
     partition.waiting.allocation_epoch += 1
@@ -38,9 +37,9 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
         gang.placeholder_landed(kernel, allocation)
     elif not APPLICATION.idles(app.state, app_life.RUN):
         kernel.fire(APPLICATION, app, app_life.RUN)
-    if (log := partition.rm.events) is not None:
-        producers.allocated(log, (allocation,))
-    kernel.outbox.allocated((allocation,))
+    landed = (allocation,)
+    partition.rm.observer.allocated(landed)
+    kernel.outbox.allocated(landed)
     if not ask.pending:
         if ask.reservations:
             reservation.cancel_all_of(partition, ask)

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import Contender, first_of
@@ -391,15 +390,14 @@ class _Streak:
         kernel, partition, now = self.kernel, self.partition, self.kernel.now
         picks = tuple(self.picks)
         self.picks.clear()
-        log, notices = partition.rm.events, partition.notices
+        observer = partition.rm.observer
         allocations: list[Allocation] = []
         said = 0
         for place, ask, node in picks:
-            if (ask.told or place.app.told) and notices is not None:
-                if log is not None:
-                    producers.allocated(log, allocations[said:])
-                    said = len(allocations)
-                notices.served(ask)
+            if ask.last_quota_event or place.app.last_quota_event:
+                observer.allocated(allocations[said:])
+                said = len(allocations)
+                observer.ask_served(ask)
             allocation = Allocation(ask, next_uuid(ask), node, now)
             accounting.enter(allocation)
             if place.task_group is not None:
@@ -410,8 +408,7 @@ class _Streak:
         taken = kernel.fire_all(ALLOCATION, allocations, allocation_life.ALLOCATE)
         both = chain.from_iterable(zip(asks, taken, strict=True))
         kernel.journal.add_all(now, both, kernel.cause)
-        if log is not None:
-            producers.allocated(log, allocations[said:])
+        observer.allocated(allocations[said:])
         kernel.outbox.allocated(allocations)
         partition.waiting.allocation_epoch += len(allocations)
         for place in self.touched:

@@ -148,8 +148,8 @@ def _reserve(round_: Round, ask: Ask) -> bool:
 def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
     """Reserve the node for the ask, whose quotas have room for it."""
     partition = ask.app.partition
-    if ask.told and partition.notices is not None:
-        partition.notices.served(ask)
+    if ask.last_quota_event:
+        partition.rm.observer.ask_served(ask)
     reservation.make(kernel, ask, node)
     assert ask.group is not None
     reservation.wait_to_reserve(kernel, ask.group)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
@@ -19,7 +18,7 @@ from quadriga.core.scheduling import ending, gang, limits, queue_tree
 from quadriga.core.scheduling.ending import drop_ask
 from quadriga.core.scheduling.node_removal import empty_node
 from quadriga.core.scheduling.releasing import release
-from quadriga.fsm import Effect
+from quadriga.fsm import APPLICATION, QUEUE, Effect
 from quadriga.fsm import allocation as allocation_life
 from quadriga.fsm import application as app_life
 from quadriga.fsm import effects as fx
@@ -106,8 +105,7 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
         app.partition.serials.ended(app.app_id, number, kernel.now)
         app.serial = {}
     kernel.summaries.append(usage.summarise(app))
-    if (log := app.partition.rm.events) is not None:
-        producers.application_left(log, app)
+    app.partition.rm.observer.application_left(app)
     for timer in (*app.timers, app.placeholder_timer):
         if timer is not None:
             timer.cancel()  # V8
@@ -130,13 +128,9 @@ def _is_idle(app: Application) -> bool:
 def application_entered(kernel: Kernel, app: Application | EndedApplication) -> None:
     """It entered a state: who serves it, and how it counts, may have changed."""
     if isinstance(app, EndedApplication):
-        if app.partition.rm.events is not None:
-            producers.application_entered(app.partition.rm.events, app, kernel.reason)
         return
     app.history.append((kernel.now, app.state))
     app.reason = kernel.reason
-    if (log := app.partition.rm.events) is not None:
-        producers.application_entered(log, app, kernel.reason)
     app.completing = False
     if (
         app.state in app_life.GIVES_BACK
@@ -177,8 +171,6 @@ def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
     node.open = True
     node.since = kernel.now
     accounting.node_gained(node)
-    if (log := node.partition.rm.events) is not None:
-        producers.node_schedulable(log, node)
 
 
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
@@ -186,8 +178,6 @@ def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
     node.open = False
     node.since = kernel.now
     node.partition.node_index.changed(node)
-    if (log := node.partition.rm.events) is not None:
-        producers.node_schedulable(log, node)
 
 
 def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
@@ -203,7 +193,7 @@ def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> Non
     rm.forget_ended()
     kernel.timers.clear_out(_is_dropped)
     rm.configuration = ""
-    kernel.events.forget(rm)
+    rm.observer.state_dropped(rm)
 
 
 def _is_dropped(entity: Any) -> bool:
@@ -237,5 +227,5 @@ HANDLERS: Final[dict[type[Effect], Callable[..., None]]] = {
 def install(kernel: Kernel) -> None:
     """Give the kernel its handlers."""
     kernel.effects = {effect: partial(handler, kernel) for effect, handler in HANDLERS.items()}
-    kernel.entered["application"] = partial(application_entered, kernel)
-    kernel.entered["queue"] = partial(queue_entered, kernel)
+    kernel.on_entering(APPLICATION, partial(application_entered, kernel))
+    kernel.on_entering(QUEUE, partial(queue_entered, kernel))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.ended import EndedApplication, remains_of, shortened
 from quadriga.core.runtime.kernel import Kernel
@@ -58,8 +57,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     if ask.planned is not None:
         replacement.unplan(kernel, ask.planned, again=False)
     kernel.fire(ASK, ask, ask_life.REJECT)
-    if (log := partition.rm.events) is not None:
-        producers.ask_removed(log, ask, timed_out=timed_out)
+    partition.rm.observer.ask_removed(ask, timed_out)
     accounting.unexpect(ask, waiting)
     reservation.cancel_all_of(partition, ask)
     partition.waiting.remove(ask)
@@ -96,8 +94,7 @@ def end_allocation(
     accounting.free_node(allocation)
     accounting.give_up(allocation)
     usage.ended(allocation, kernel.now)
-    if (log := allocation.node.partition.rm.events) is not None:
-        producers.ended(log, allocation, kind)
+    allocation.node.partition.rm.observer.allocation_ended(allocation, kind)
     allocation.ask.app.released += 1
     if allocation.ask.placeholder:
         gang.placeholder_gone(kernel, allocation, replaced=False)

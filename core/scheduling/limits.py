@@ -14,11 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.model.account import WILDCARD, Account, Holding, Ledger
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.resources import add
-from quadriga.core.ordering.lanes import LimitLane
+from quadriga.core.ordering.lanes import LimitLane, full
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -153,7 +152,7 @@ def _open_ledgers(app: Application) -> None:
 def count(app: Application) -> None:
     """The application got its first allocation: it is running, as far as its ledgers know."""
     app.counted = True
-    _tell_link(app, removed=False)
+    app.partition.rm.observer.application_counted(app)
     for ledger in app.ledgers:
         ledger.running[app] = None
 
@@ -161,7 +160,7 @@ def count(app: Application) -> None:
 def forget(app: Application) -> None:
     """The application has nothing left to do: it counts no longer."""
     app.counted = False
-    _tell_link(app, removed=True)
+    app.partition.rm.observer.application_uncounted(app)
     app.partition.waiting.demand_epoch += 1
     for ledger in app.ledgers:
         del ledger.running[app]
@@ -169,21 +168,7 @@ def forget(app: Application) -> None:
         ledger.left()
 
 
-def _tell_link(app: Application, *, removed: bool) -> None:
-    log, group = app.partition.rm.events, app.group_account
-    if log is not None and group is not None:
-        producers.group_linked(log, group.name, app, removed=removed)
-
-
 # -- who has to wait -------------------------------------------------------------------------------
-
-
-def full(app: Application) -> Ledger | None:
-    """The first ledger that does not admit the application, if it still needs to be admitted."""
-    lane = app.above
-    if isinstance(lane, LimitLane) and lane.entering and not app.counted:
-        return next((ledger for ledger in app.limiting if not ledger.admits()), None)
-    return None
 
 
 def short(app: Application, shape: Shape) -> Ledger | None:

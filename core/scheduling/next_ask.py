@@ -10,7 +10,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from quadriga.core.events import producers
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -74,6 +73,5 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
             look_ahead(predicate, ask, islice(nodes, place + 1, None))
             return None
         refused[reason] = refused.get(reason, 0) + 1
-    if (log := partition.rm.events) is not None:
-        producers.refused_by_predicates(log, ask, refused)
+    partition.rm.observer.predicates_refused(ask, refused)
     return None

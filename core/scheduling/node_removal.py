@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.scheduling import queue_tree, replacement, reservation
 from quadriga.core.scheduling.ending import Removed, end_allocation, report_released
 from quadriga.fsm import allocation as allocation_life
@@ -55,7 +54,6 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     del partition.nodes[node.node_id]
     partition.node_index.remove(node)
     partition.capacity_changed(tuple(node.total), ())
-    if rm.events is not None:
-        producers.node_removed(rm.events, node)
+    rm.observer.node_removed(node)
     removed.settle(kernel)
     queue_tree.remove_partition_if_drained(kernel, partition)

@@ -12,8 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig, QueueConfig, inherit, parse_properties
-from quadriga.core.events import producers
-from quadriga.core.model.account import WILDCARD, Limit
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.placement import RECOVERY_QUEUE
 from quadriga.core.runtime.kernel import Kernel
@@ -51,16 +49,6 @@ def create(kernel: Kernel, parent: Queue, name: str, *, leaf: bool, managed: boo
     return queue
 
 
-def _tell_added(queue: Queue) -> None:
-    if (log := queue.partition.rm.events) is not None:
-        producers.queue_added(log, queue, dynamic=not queue.managed)
-
-
-def _tell_removed(queue: Queue) -> None:
-    if (log := queue.partition.rm.events) is not None:
-        producers.queue_removed(log, queue, dynamic=not queue.managed)
-
-
 def _said_of(queue: Queue) -> tuple[object, ...]:
     """What a configuration says of the queue itself, with its quota and its guarantee first."""
     return (
@@ -79,27 +67,25 @@ def _said_of(queue: Queue) -> tuple[object, ...]:
 
 def _tell_changes(queue: Queue, before: tuple[object, ...]) -> None:
     """The configuration may say something else than ``before``, or has it again."""
-    if (log := queue.partition.rm.events) is not None:
-        if _said_of(queue) != before or QUEUE.allows(queue.state, life.RESTORE):
-            producers.queue_configured(log, queue)
-        _tell_amounts(queue, before)
+    if _said_of(queue) != before or QUEUE.allows(queue.state, life.RESTORE):
+        queue.partition.rm.observer.queue_configured(queue)
+    _tell_amounts(queue, before)
 
 
 def _tell_amounts(queue: Queue, before: tuple[object, ...]) -> None:
     """The quota or the guarantee may be another than ``before``."""
-    if (log := queue.partition.rm.events) is not None:
-        if queue.max != before[0]:
-            producers.queue_max(log, queue)
-        if queue.guaranteed != before[1]:
-            producers.queue_guaranteed(log, queue)
+    if queue.max != before[0]:
+        queue.partition.rm.observer.max_changed(queue)
+    if queue.guaranteed != before[1]:
+        queue.partition.rm.observer.guaranteed_changed(queue)
 
 
 def configure(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
     """Make the queue itself what the configuration, or its template, says."""
-    before = queue.user_limits, queue.group_limits
-    queue.configure(config)
-    _tell_limits(queue, *before)
     partition = queue.partition
+    users, groups = queue.user_limits, queue.group_limits
+    queue.configure(config)
+    partition.rm.observer.limits_changed(queue, users, groups)
     if queue.parent is None:
         queue.limits = tuple(enumerate(partition.capacity)) if partition.nodes else ()
     partition.waiting.demand_epoch += 1
@@ -116,22 +102,6 @@ def _reorder(queue: Queue) -> None:
         for child in queue.children.values():
             child.rank = None
     queue.reorder()
-
-
-def _tell_limits(queue: Queue, users: dict[str, Limit], groups: dict[str, Limit]) -> None:
-    """Named users and groups may have other limits here than before; of users the wildcard is
-    nobody, of groups it is the account of all that are not named."""
-    if (log := queue.partition.rm.events) is None:
-        return
-    for tell, before, now in (
-        (producers.user_limit, users, queue.user_limits),
-        (producers.group_limit, groups, queue.group_limits),
-    ):
-        for name in sorted({*before, *now}):
-            if before.get(name) != now.get(name) and (
-                now is queue.group_limits or name != WILDCARD
-            ):
-                tell(log, name, queue.path, removed=name not in now)
 
 
 # -- the configuration -----------------------------------------------------------------------------
@@ -203,11 +173,10 @@ def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bo
         if child is not None and child.leaf != leaf:
             _remove_branch(kernel, child)
             child = create(kernel, queue, name, leaf=leaf)
-            if (log := queue.partition.rm.events) is not None:
-                producers.queue_type(log, child)
+            queue.partition.rm.observer.queue_type_changed(child)
         elif child is None:
             child = create(kernel, queue, name, leaf=leaf)
-            _tell_added(child)
+            queue.partition.rm.observer.queue_added(child)
         _follow(kernel, child, child_config, new=absent)
     for name in sorted(queue.children.keys() - wanted.keys()):
         child = queue.children[name]
@@ -236,7 +205,7 @@ def grow(kernel: Kernel, partition: Partition, path: str) -> LeafQueue:
         if child is None:
             leaf = depth == len(names)
             child = create(kernel, queue, name, leaf=leaf, managed=False)
-            _tell_added(child)
+            partition.rm.observer.queue_added(child)
             configure(kernel, child, _unmanaged(queue, name, leaf=leaf))
             child.capacity_changed()
             if isinstance(child, LeafQueue):
@@ -327,7 +296,7 @@ def clean(kernel: Kernel, partition: Partition) -> None:
     for queue in reversed(list(partition.queues())):
         if is_over(queue):
             _remove(kernel, queue)
-            _tell_removed(queue)
+            partition.rm.observer.queue_removed(queue)
     remove_partition_if_drained(kernel, partition)
 
 
@@ -348,7 +317,7 @@ def _remove_branch(kernel: Kernel, queue: Queue) -> None:
     for each in reversed(list(queue.walk())):
         _remove(kernel, each)
         if each is not queue:
-            _tell_removed(each)
+            queue.partition.rm.observer.queue_removed(each)
 
 
 def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
@@ -359,3 +328,4 @@ def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
         _rest(partition)
         kernel.fire(QUEUE, partition, life.REMOVED_)
         del partition.rm.partitions[partition.name]
+        partition.rm.observer.partition_removed(partition)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting
 from quadriga.fsm import ALLOCATION
 from quadriga.fsm import allocation as life
@@ -38,7 +37,6 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
 def evict(kernel: Kernel, eviction: Eviction) -> None:
     """Ask for the victims of a preemption back (2.8)."""
     for victim in eviction.victims:
-        if (log := victim.node.partition.rm.events) is not None:
-            producers.preempted(log, victim, eviction.cause)
+        victim.node.partition.rm.observer.preempted(victim, eviction.cause)
         release(kernel, victim, life.PREEMPTION, eviction.message)
         accounting.preempt(victim)

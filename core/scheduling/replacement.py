@@ -17,7 +17,6 @@ from itertools import islice, zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.events import producers
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.resources import Vector, covers
@@ -188,7 +187,7 @@ def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node |
 def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
     """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
     app = ask.app
-    log = app.partition.rm.events
+    observer = app.partition.rm.observer
     real = Allocation(ask, next_uuid(ask), node, kernel.now)
     real.partner, placeholder.partner = placeholder, real
     ask.planned = real
@@ -198,12 +197,10 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     kernel.fire(ASK, ask, ask_life.PARK)
     if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
         accounting.claim(real, more)
-        if log is not None:
-            producers.placeholder_too_small(log, placeholder, ask)
+        observer.placeholder_too_small(placeholder, ask)
     if node is not placeholder.node:
         accounting.use_node(real)
-        if log is not None:
-            producers.node_taken(log, real)
+        observer.node_charged(real)
     elif real.growth:
         accounting.widen(real)
     text = f"replacing allocation with UUID: {real.uuid}"
@@ -248,8 +245,7 @@ def _leave_node(kernel: Kernel, real: Allocation) -> None:
         accounting.narrow(real)
         return
     accounting.free_node(real)
-    if (log := real.ask.app.partition.rm.events) is not None:
-        producers.node_released(log, real)
+    real.ask.app.partition.rm.observer.node_refunded(real)
 
 
 # -- the confirmation ----------------------------------------------------------------------------------
@@ -263,15 +259,14 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     """
     app = placeholder.ask.app
     real = placeholder.partner
-    log = app.partition.rm.events
+    observer = app.partition.rm.observer
     kernel.fire(ALLOCATION, placeholder, life.CONFIRM)
     app.released += 1
     if real is None:
         accounting.free_node(placeholder)
         accounting.give_up(placeholder)
         usage.ended(placeholder, kernel.now)
-        if log is not None:
-            producers.ended(log, placeholder, _REPLACED)
+        observer.allocation_ended(placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=False)
         return None
     lands = real.node.open or _takes(real.node, real.ask) or _move(kernel, real)
@@ -286,15 +281,13 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
     if not lands:
         app.partition.waiting.stranded[real] = app.partition.waiting.epoch
-        if log is not None:
-            producers.ended(log, placeholder, _REPLACED)
+        observer.allocation_ended(placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=True)
         return None
     _settle(kernel, real)
     placeholder_gone(kernel, placeholder, replaced=True)
     _run(kernel, real, first=first)
-    if log is not None:
-        producers.replaced(log, placeholder, real)
+    observer.replaced(placeholder, real)
     kernel.outbox.allocated((real,))
     return real
 
@@ -356,8 +349,7 @@ def _swaps(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
 def _move_to(kernel: Kernel, real: Allocation, node: Node) -> None:
     real.node = node
     accounting.use_node(real)
-    if (log := real.ask.app.partition.rm.events) is not None:
-        producers.node_taken(log, real)
+    real.ask.app.partition.rm.observer.node_charged(real)
 
 
 def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
@@ -391,6 +383,5 @@ def land(kernel: Kernel, partition: Partition) -> None:
         accounting.take_what_is_claimed(real)
         _settle(kernel, real)
         _run(kernel, real, first=first)
-        if (log := partition.rm.events) is not None:
-            producers.allocated(log, (real,))
+        partition.rm.observer.allocated((real,))
         kernel.outbox.allocated((real,))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
 
-from quadriga.core.events import producers
 from quadriga.core.model.reservation import Reservation
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.runtime.kernel import Kernel, Options
@@ -90,8 +89,7 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     if ask.group is not None:
         ask.group.reserved += 1
         partition.waiting.refresh_group(ask.group)
-    if (log := partition.rm.events) is not None:
-        producers.reserved(log, node, ask)
+    partition.rm.observer.reserved(node, ask)
     return reservation
 
 
@@ -123,8 +121,7 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     partition.waiting.short_of_quota.pop(reservation, None)
     partition.waiting.deferred_reservations.pop(reservation, None)
     partition.node_index.gained(node)
-    if (log := partition.rm.events) is not None:
-        producers.unreserved(log, node, ask)
+    partition.rm.observer.unreserved(node, ask)
     group = ask.group
     if group is not None:
         group.reserved -= 1

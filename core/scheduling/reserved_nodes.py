@@ -107,7 +107,7 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         partition.waiting.deferred_reservations[each] = None
         return False
     reservation.cancel(partition, each)
-    ask.told = 0  # what it was told of quotas was settled when it got its reservation
+    ask.last_quota_event = 0  # the ask was served, as to quotas, when it got its reservation
     allocate(kernel, ask, each.node)
     return True
 

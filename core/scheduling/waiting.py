@@ -53,8 +53,8 @@ class WaitingAsks(Waiting):
             group.add(ask)
         self._refresh_turn(app)
         self.refresh_group(group)
-        if partition.notices is not None:
-            partition.notices.fresh[group] = None
+        if partition.quota_changes is not None:
+            partition.quota_changes.groups[group] = None
         if ask.reservations:  # it was parked or deferred and comes back
             self.retries.update(r for r in app.reservations if r.ask is ask)
 
@@ -78,8 +78,8 @@ class WaitingAsks(Waiting):
             group.reserve_timer.cancel()
         if group.preemption_queue is not None:
             group.preemption_queue.cancel_timer()
-        if partition.notices is not None:
-            partition.notices.drop(group)
+        if partition.quota_changes is not None:
+            partition.rm.observer.group_emptied(group)
         del app.groups[group.look]
         self.outgrown.pop(group, None)
         _priority_changed(app)
@@ -142,8 +142,8 @@ class WaitingAsks(Waiting):
             app.block(EVERY_BIT)
         for group in app.groups.values():
             self.refresh_group(group)
-        if (notices := self._partition.notices) is not None:
-            notices.fresh.update(dict.fromkeys(app.groups.values()))
+        if (changes := self._partition.quota_changes) is not None:
+            changes.groups.update(dict.fromkeys(app.groups.values()))
 
     def _refresh_turn(self, app: Application) -> None:
         """A stateaware leaf serves one application that is not running yet: the Starting one, else

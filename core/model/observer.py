@@ -1,0 +1,177 @@
+"""What happens to the entities of one resource manager, as calls to its observer.
+
+The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
+It does not know what becomes of the call. A new ``Observer`` ignores all calls; ``events.observers``
+puts the functions that make event records in their places. Transitions of applications and nodes
+need no call, because the kernel reports them (``Kernel.on_entering``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from quadriga.core.model.account import Limit
+    from quadriga.core.model.allocation import Allocation
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.model.resources import Vector
+    from quadriga.si import TerminationType
+
+__all__ = ["Observer"]
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+class Observer:
+    """One function for each kind of change."""
+
+    __slots__ = (
+        "allocated",
+        "allocation_ended",
+        "application_added",
+        "application_counted",
+        "application_left",
+        "application_rejected",
+        "application_uncounted",
+        "ask_removed",
+        "ask_served",
+        "asks_added",
+        "capacity_changed",
+        "group_emptied",
+        "guaranteed_changed",
+        "limits_changed",
+        "max_changed",
+        "no_victims",
+        "node_added",
+        "node_charged",
+        "node_occupied",
+        "node_ready",
+        "node_refunded",
+        "node_removed",
+        "node_resized",
+        "partition_added",
+        "partition_removed",
+        "placeholder_too_small",
+        "predicates_refused",
+        "preempted",
+        "queue_added",
+        "queue_configured",
+        "queue_removed",
+        "queue_type_changed",
+        "quota_enforced",
+        "recovered",
+        "replaced",
+        "reserved",
+        "round_ended",
+        "settings_changed",
+        "state_dropped",
+        "unreserved",
+    )
+
+    def __init__(self) -> None:
+        # -- resource managers and partitions
+        #: the resource manager registered, or its extraConfig is another one
+        self.settings_changed: Callable[[ResourceManager], None] = _ignore
+        #: the state of the resource manager was dropped (I6, I7)
+        self.state_dropped: Callable[[ResourceManager], None] = _ignore
+        #: the partition is new: it has its root queue and nothing else
+        self.partition_added: Callable[[Partition], None] = _ignore
+        #: the partition was drained and is gone
+        self.partition_removed: Callable[[Partition], None] = _ignore
+        #: the sum of the nodes' capacities is another one; the sum before
+        self.capacity_changed: Callable[[Partition, Vector], None] = _ignore
+        #: nothing more can be decided in the partition for now
+        self.round_ended: Callable[[Partition], None] = _ignore
+
+        # -- applications
+        #: a new application was refused, for this reason; its id may belong to another application
+        self.application_rejected: Callable[[str, str], None] = _ignore
+        #: the application has joined its queue
+        self.application_added: Callable[[Application], None] = _ignore
+        #: the application has ended, and has left its queue and its partition
+        self.application_left: Callable[[Application], None] = _ignore
+        #: the application counts against the limits of its user and its group from now on (2.5)
+        self.application_counted: Callable[[Application], None] = _ignore
+        #: the application no longer counts against them
+        self.application_uncounted: Callable[[Application], None] = _ignore
+
+        # -- asks
+        #: the asks are new, or ask for something else than before
+        self.asks_added: Callable[[Sequence[Ask]], None] = _ignore
+        #: the ask was rejected; whether it timed out. It is still pending in the accounting
+        self.ask_removed: Callable[[Ask, bool], None] = _ignore
+        #: the ask is about to get an allocation or a reservation. Called only where the ask or its
+        #: application has a quota event that is still true
+        self.ask_served: Callable[[Ask], None] = _ignore
+        #: no ask waits in the group any more
+        self.group_emptied: Callable[[AskGroup], None] = _ignore
+        #: predicates refused the ask on every node with room for it; the number of nodes by reason
+        self.predicates_refused: Callable[[Ask, Mapping[str, int]], None] = _ignore
+        #: preemption for the ask found no victims on its required node
+        self.no_victims: Callable[[Ask], None] = _ignore
+
+        # -- allocations
+        #: the accounting has new allocations
+        self.allocated: Callable[[Sequence[Allocation]], None] = _ignore
+        #: the accounting has an allocation that ran before anything was asked for it here (2.11)
+        self.recovered: Callable[[Allocation], None] = _ignore
+        #: the accounting no longer has the allocation; how it was terminated
+        self.allocation_ended: Callable[[Allocation, TerminationType], None] = _ignore
+        #: the placeholder was replaced by the real allocation
+        self.replaced: Callable[[Allocation, Allocation], None] = _ignore
+        #: the placeholder is smaller than the ask that replaces it (5.10)
+        self.placeholder_too_small: Callable[[Allocation, Ask], None] = _ignore
+        #: the node of a real allocation holds it before its placeholder on another node is gone (X18)
+        self.node_charged: Callable[[Allocation], None] = _ignore
+        #: the node of such an allocation no longer holds it
+        self.node_refunded: Callable[[Allocation], None] = _ignore
+        #: the allocation is about to be preempted, for the ask or because of the quota of the queue (2.8)
+        self.preempted: Callable[[Allocation, Ask | Queue], None] = _ignore
+
+        # -- nodes
+        #: the node was accepted
+        self.node_added: Callable[[Node], None] = _ignore
+        #: the node is gone
+        self.node_removed: Callable[[Node], None] = _ignore
+        #: the capacity of the node is another one
+        self.node_resized: Callable[[Node], None] = _ignore
+        #: the resource manager reports that the node works, or that it does not
+        self.node_ready: Callable[[Node, bool], None] = _ignore
+        #: foreign allocations use another amount of the node
+        self.node_occupied: Callable[[Node], None] = _ignore
+        #: the node is reserved for the ask
+        self.reserved: Callable[[Node, Ask], None] = _ignore
+        #: the node is no longer reserved for the ask
+        self.unreserved: Callable[[Node, Ask], None] = _ignore
+
+        # -- queues
+        #: the queue is new, by configuration or by placement; it has no settings yet
+        self.queue_added: Callable[[Queue], None] = _ignore
+        #: the queue is gone
+        self.queue_removed: Callable[[Queue], None] = _ignore
+        #: the queue is a new one in the place of one of the other type, leaf or parent
+        self.queue_type_changed: Callable[[Queue], None] = _ignore
+        #: the configuration has other settings for the queue, or has a draining queue again
+        self.queue_configured: Callable[[Queue], None] = _ignore
+        #: the configured quota of the queue is another one
+        self.max_changed: Callable[[Queue], None] = _ignore
+        #: the guaranteed resources of the queue are others
+        self.guaranteed_changed: Callable[[Queue], None] = _ignore
+        #: the queue was configured; its limits of users and of groups before
+        self.limits_changed: Callable[[Queue, Mapping[str, Limit], Mapping[str, Limit]], None] = (
+            _ignore
+        )
+        #: the queue was above its quota for its delay: what it uses above the quota, what the victims
+        #: hold, the number of candidates, the number of victims (2.21)
+        self.quota_enforced: Callable[
+            [Queue, Mapping[int, int], Mapping[int, int], int, int], None
+        ] = _ignore

@@ -1,0 +1,108 @@
+"""The table of event records: every change has one row, and the function in the row takes what the
+change is reported with."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from quadriga.core.events import observers
+from quadriga.fsm import LIFECYCLES
+from quadriga.sim.script import Script
+
+CORE = Path(__file__).parents[2] / "core"
+
+TWO_PARTITIONS = """\
+partitions:
+  - {name: default, queues: [{name: root, submitacl: '*'}]}
+  - {name: other, queues: [{name: root, submitacl: '*'}]}
+"""
+ONE_PARTITION = "\n".join(TWO_PARTITIONS.splitlines()[:2])
+
+
+def _functions_of_the_observer() -> dict[str, list[str]]:
+    """By name, the types that each function is called with."""
+    found = {}
+    for node in ast.walk(ast.parse((CORE / "model" / "observer.py").read_text())):
+        if isinstance(node, ast.AnnAssign):
+            assert isinstance(node.target, ast.Attribute)
+            assert isinstance(node.annotation, ast.Subscript)  # Callable[[...], None]
+            types = node.annotation.slice.elts[0].elts  # type: ignore[attr-defined]
+            found[node.target.attr] = [ast.unparse(each) for each in types]
+    return found
+
+
+def _functions_in(module: str) -> dict[str, list[str]]:
+    """By name, the types of the parameters but for the first one, the log or ``self``."""
+    found = {}
+    for node in ast.walk(ast.parse((CORE / "events" / module).read_text())):
+        if isinstance(node, ast.FunctionDef):
+            types = [each.annotation for each in node.args.args[1:]]
+            found[node.name] = [ast.unparse(each) for each in types if each is not None]
+    return found
+
+
+REPORTED = _functions_of_the_observer()
+
+
+def test_every_change_has_one_row() -> None:
+    by_listener = {"settings_changed", "state_dropped"}
+    rows = [*observers.CHANGES, *observers.QUOTA_CHANGES, *by_listener]
+    assert sorted(rows) == sorted(REPORTED)
+
+
+@pytest.mark.parametrize("change", observers.CHANGES)
+def test_a_row_takes_what_is_reported(change: str) -> None:
+    record = observers.CHANGES[change].__name__
+    assert _functions_in("producers.py")[record] == REPORTED[change]
+
+
+@pytest.mark.parametrize("change", observers.QUOTA_CHANGES)
+def test_a_row_of_quota_events_takes_what_is_reported(change: str) -> None:
+    method = observers.QUOTA_CHANGES[change].__name__
+    assert _functions_in("quota_events.py")[method] == REPORTED[change]
+
+
+def test_transitions_are_those_of_lifecycles_that_there_are() -> None:
+    assert set(observers.TRANSITIONS) <= set(LIFECYCLES.values())
+
+
+def test_every_change_is_reported_somewhere() -> None:
+    """A function that nothing calls would be a record that is never made."""
+    calls = {
+        node.func.attr
+        for path in CORE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    }
+    assert calls >= REPORTED.keys()
+
+
+def test_quota_events_follow_the_partitions_that_there_are() -> None:
+    script = Script(TWO_PARTITIONS)
+    rm = script.scheduler.resource_managers()[0]
+    recorder = rm.observer
+    assert isinstance(recorder, observers.Recorder)
+    assert [partition.name for partition in recorder.quota_events.partitions] == [
+        "default",
+        "other",
+    ]
+    script.configure(ONE_PARTITION)
+    assert [partition.name for partition in recorder.quota_events.partitions] == ["default"]
+
+
+def test_tracking_is_switched_off_and_on_with_its_marks() -> None:
+    script = Script()
+    rm = script.scheduler.resource_managers()[0]
+    partition = script.scheduler.partition()
+    script.configure("", {"event.trackingEnabled": "false"})
+    assert not isinstance(rm.observer, observers.Recorder)
+    assert partition.quota_changes is None
+    script.app("a")
+    script.ask("a", "k", vcore=1000)
+    script.configure("", {"event.trackingEnabled": "true"})
+    assert isinstance(rm.observer, observers.Recorder)
+    assert partition.quota_changes is not None
+    assert [group.app.app_id for group in partition.quota_changes.groups] == ["a"]
