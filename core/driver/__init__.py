@@ -1,1 +1,1 @@
-"""Threads and clocks around the scheduler."""
+"""Threads and clocks around the scheduler: the service that runs it in this process."""

@@ -1,7 +1,7 @@
-"""Resource managers in this process: what they are told, and what they are asked.
+"""The callbacks of resource managers in this process: messages to them, and questions.
 
-All of it happens on the thread that owns the scheduler. A callback that raises is logged and stops
-nothing.
+They are called on the thread that owns the scheduler. An exception in a callback is logged and has no
+other effect.
 """
 
 from __future__ import annotations
@@ -32,21 +32,23 @@ _log = logging.getLogger("quadriga.service")
 
 
 class Callbacks:
-    """``of`` has the callback of each resource manager that has registered, by rmID."""
+    """``of`` holds the callback of each registered resource manager, by rmID."""
 
     def __init__(self) -> None:
         self.of: dict[str, ResourceManagerCallback] = {}
-        #: one is being asked: the scheduler is in the middle of a decision
+        #: a predicate is being called: the scheduler is in the middle of a decision
         self.asking = False
-        #: what is on its way to them, and whether somebody is at it
+        #: messages to deliver, and whether a call of ``deliver`` is in progress
         self._undelivered: deque[tuple[str, ResourceManagerCallback, Any]] = deque()
         self._delivering = False
 
-    # -- told ------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------
 
     def deliver(self, outputs: list[Output]) -> int:
-        """Call them, in order. What a request from within a callback brings comes after what was on
-        its way already. Returns how many messages went out."""
+        """Call the callbacks in order and return the number of calls.
+
+        Messages that follow from a request made within a callback come after those that were waiting.
+        """
         for rm_id, message in outputs:
             callback = self.of.get(rm_id)
             if callback is not None:
@@ -59,11 +61,11 @@ class Callbacks:
             while self._undelivered:
                 rm_id, callback, message = self._undelivered.popleft()
                 delivered += 1
-                said: object = message
+                payload: object = message
                 if isinstance(message, EventRecord):
-                    said = [message, *self._events_that_follow(rm_id)]
+                    payload = [message, *self._events_that_follow(rm_id)]
                 try:
-                    _DELIVER[type(said)](callback, said)
+                    _DELIVER[type(payload)](callback, payload)
                 except Exception:
                     _log.exception("callback of resource manager %s failed", rm_id)
         finally:
@@ -71,19 +73,19 @@ class Callbacks:
         return delivered
 
     def _events_that_follow(self, rm_id: str) -> list[EventRecord]:
-        """Event records that stand together are delivered together (I40)."""
+        """The event records that directly follow; they are delivered in one call (I40)."""
         found: list[EventRecord] = []
         waiting = self._undelivered
         while waiting and waiting[0][0] == rm_id and isinstance(waiting[0][2], EventRecord):
             found.append(waiting.popleft()[2])
         return found
 
-    # -- asked -----------------------------------------------------------------------------------
+    # -- questions -------------------------------------------------------------------------------
 
     def predicate(self, callback: ResourceManagerCallback) -> Predicate | None:
-        """The callback's predicates, or nothing if it has none of its own: any node will do then.
+        """The callback's predicates, or ``None`` if it has none of its own: any node is allowed then.
 
-        Predicates that raise say no: better no pod than one on a node that nobody has checked.
+        An exception refuses the node: a pod must not go to a node that was not checked.
         """
         if not has_own(callback, "predicates"):
             return None
@@ -103,9 +105,9 @@ class Callbacks:
         return ask
 
     def preemption_predicate(self, callback: ResourceManagerCallback) -> PreemptionPredicate | None:
-        """The callback's preemption predicates, or nothing if it has none of its own (X24).
+        """The callback's preemption predicates, or ``None`` if it has none of its own (X24).
 
-        Ones that raise, or answer nothing, say no: nobody has to go for a pod that may not fit.
+        An exception or a missing answer refuses: no victim is evicted for a pod that may not fit.
         """
         if not has_own(callback, "preemption_predicates"):
             return None
@@ -130,7 +132,7 @@ class Callbacks:
         return ask
 
 
-#: each entity's responses have a callback of their own (M8); event records come in a list
+#: one callback method for each kind of response (M8); event records are delivered as a list
 _DELIVER: dict[type[Any], Callable[[ResourceManagerCallback, Any], None]] = {
     list: lambda callback, message: callback.send_event(message),
     AllocationResponse: lambda callback, message: callback.update_allocation(message),

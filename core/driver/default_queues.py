@@ -1,8 +1,8 @@
-"""The queues of resource managers that bring none of their own.
+"""The queues of resource managers that register without a configuration.
 
-An operator configures queues beside the scheduler, a resource manager sends them when it registers.
-What a resource manager sends wins, for itself, as YuniKorn's shim expects. One that registers with an
-empty configuration has the operator's, and follows it when it is replaced, until it sends its own.
+Queues come from the operator of the scheduler, or from a resource manager when it registers. A
+resource manager's own configuration takes precedence, as YuniKorn's shim expects. One that registers
+with an empty configuration gets the operator's, and follows its changes until it sends its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["DefaultQueues"]
 
 
 class DefaultQueues:
-    """``text`` is the operator's configuration, or what YuniKorn takes where there is none."""
+    """``text`` is the operator's configuration; YuniKorn's default without one."""
 
     __slots__ = ("_followers", "_scheduler", "text")
 
@@ -37,7 +37,7 @@ class DefaultQueues:
         self._followers: set[str] = set()
 
     def register(self, request: RegisterResourceManagerRequest, now: int) -> list[Output]:
-        """Apply a registration, with these queues if it has none. Raises ``RequestError``."""
+        """Apply a registration, with the operator's queues if it has none. Raises ``RequestError``."""
         follows = not request.config.strip()
         if follows:
             filled = RegisterResourceManagerRequest()
@@ -56,7 +56,7 @@ class DefaultQueues:
         return outputs
 
     def followers(self) -> list[str]:
-        """The rmIDs of those whose queues these are now."""
+        """The rmIDs of resource managers that have the operator's queues now."""
         alive = {
             rm.rm_id
             for rm in self._scheduler.resource_managers()
@@ -65,10 +65,10 @@ class DefaultQueues:
         return sorted(self._followers & alive)
 
     def replace(self, text: str, now: int) -> list[Output]:
-        """Replace them, for all who follow at once; a text without anything in it is the default.
+        """Replace the operator's queues, also those of all followers; an empty text is the default.
 
-        Raises ``RequestError`` with everything that is wrong with the text, or with every queue in
-        use that would have to change between leaf and parent. Then nothing has changed for anybody.
+        Raises ``RequestError`` with all problems of the text, or with every queue in use that would
+        have to change between leaf and parent. Then nothing has changed for any resource manager.
         """
         text = text if text.strip() else DEFAULT_CONFIGURATION
         read_configuration("Configuration", text)

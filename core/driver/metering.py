@@ -1,7 +1,7 @@
-"""What a driver tells somebody who measures it.
+"""Measurements of a driver.
 
-The core has no clock, and decides nothing by what is measured here. Whoever measures brings a steady
-clock of its own; without a meter nothing is timed.
+The core has no clock, and no decision depends on a measurement. The meter brings a monotonic clock;
+without a meter nothing is timed.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ T = TypeVar("T")
 
 
 class Meter(Protocol):
-    """All of it is called on the thread that owns the scheduler; times are ns of ``clock``.
+    """Its methods are called on the thread that owns the scheduler; times are ns of ``clock``.
 
-    The journal is a ring: a meter that follows it looks at it in ``scheduled`` and ``worked``.
+    The journal drops old records: a meter that follows it reads it in ``scheduled`` and ``worked``.
     """
 
     def clock(self) -> int:
-        """A clock that only runs forward, of no particular beginning."""
+        """A monotonic clock with any origin."""
         ...
 
     def scheduled(self, scheduler: Scheduler, took: int, rounds: int, messages: int) -> None:
-        """A call of ``schedule`` has made so many rounds (5.2), and said so much."""
+        """A call of ``schedule`` has made this number of rounds (5.2) and of messages."""
         ...
 
     def worked(self, scheduler: Scheduler, took: int) -> None:
-        """One piece of work from outside is done: a request, a portion of a large one, or a look."""
+        """One work item is done: a request, a chunk of a large one, or a read."""
         ...
 
     def asked(self, took: int) -> None:
-        """The resource manager's predicates have answered for one ask and node (I36)."""
+        """The resource manager's predicates have answered about one ask and node (I36)."""
         ...
 
     def measure(self, name: str) -> AbstractContextManager[object]:
-        """To be entered around something inside of one decision (``Scheduler.set_measure``)."""
+        """A context manager that times a part of one decision (``Scheduler.set_measure``)."""
         ...
 
 
 class Stopwatch:
-    """Tells ``meter`` how long things take, while there is one."""
+    """Reports durations to ``meter``, if there is one."""
 
     def __init__(self) -> None:
         self.meter: Meter | None = None
 
     def schedule(self, scheduler: Scheduler, decide: Callable[[], list[Output]]) -> list[Output]:
-        """Let the scheduler decide."""
+        """Call ``decide``, which makes scheduling decisions."""
         meter = self.meter
         if meter is None:
             return decide()
@@ -64,7 +64,7 @@ class Stopwatch:
         return outputs
 
     def work(self, scheduler: Scheduler, work: Callable[[], T]) -> T:
-        """Do what somebody asked for. Raises what it raises."""
+        """Do one work item. Raises what it raises."""
         meter = self.meter
         if meter is None:
             return work()
@@ -75,7 +75,7 @@ class Stopwatch:
             meter.worked(scheduler, meter.clock() - began)
 
     def timed(self, predicate: Predicate | None) -> Predicate | None:
-        """The same predicate, whose time is taken."""
+        """The same predicate, timed."""
         if predicate is None:
             return None
 

@@ -1,7 +1,7 @@
-"""Groups of users as the operating system knows them (I24): the resolver of the service.
+"""The groups of a user from the operating system (I24): the group resolver of the service.
 
-This is outside of the sans-IO core: it looks into the system's user database, and at a clock to
-know how long an answer is good for. Answers are kept for 300 s, that a user is not known for 30 s.
+It reads the system's user database and a clock, which the sans-IO core below it never does. An answer
+is cached for 300 s, an unknown user for 30 s.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Final
 try:
     import grp
     import pwd
-except ImportError:  # not a POSIX system: nobody is known
+except ImportError:  # not a POSIX system: every user is unknown
     pwd = grp = None  # type: ignore[assignment]
 
 __all__ = ["OsGroups", "groups_of_system"]
 
 _SECOND: Final = 1_000_000_000
-#: ns for which an answer is kept, and for which it is kept that there is none (2.10)
+#: ns for which an answer, and a failed look-up, is cached (2.10)
 KEEP_FOUND, KEEP_FAILED = 300 * _SECOND, 30 * _SECOND
-#: answers that are kept before those that are over are thrown out
+#: with this number of cached answers, the expired ones are removed
 _MANY: Final = 1024
 
 
 class OsGroups:
-    """Callable: the groups of a user, the primary one first; ``()`` for who is not known.
+    """Callable: the groups of a user, the primary one first; ``()`` for an unknown user.
 
     ``clock`` gives ns and does not go back; ``look_up`` gives the groups, or raises ``LookupError``
-    or ``OSError``. It never raises: the scheduler asks it in the middle of a message.
+    or ``OSError``. It never raises: the scheduler calls it while it applies a message.
     """
 
     __slots__ = ("_answers", "_clock", "_look_up")
@@ -41,7 +41,7 @@ class OsGroups:
     ) -> None:
         self._clock = clock
         self._look_up = look_up or groups_of_system
-        #: by user: good until (ns), and the groups
+        #: by user: the expiry (ns) and the groups
         self._answers: dict[str, tuple[int, tuple[str, ...]]] = {}
 
     def __call__(self, user: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class OsGroups:
 def groups_of_system(user: str) -> tuple[str, ...]:
     """The user's groups by name, the primary one first, then by name. Raises ``LookupError``.
 
-    A group without a name is called by its number.
+    The name of a group without one is its number.
     """
     if pwd is None:
         raise LookupError(user)

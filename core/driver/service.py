@@ -1,15 +1,15 @@
-"""The scheduler as an object in somebody's process: ``SchedulerAPI`` with callbacks (I3 to I5).
+"""The scheduler as a service in this process: ``SchedulerAPI`` with callbacks (I3 to I5).
 
-A thread of its own owns the scheduler. It takes requests from the resource managers in turn, those of
-each in the order in which they come (``inbox``), and large ones in portions (``portions``). What
-follows from them reaches the resource manager through its callback, on that thread, in order
-(``callbacks``). With ``manual=True`` there is no thread: the caller says when, by ``step(now)``, and
-everything happens inside that call.
+A thread owns the scheduler. It takes requests from the resource managers in turn, those of each in the
+order of the calls (``work_queue``), and large ones in chunks (``chunks``). The messages that follow
+reach the resource manager through its callback, on that thread, in order (``callbacks``). With
+``manual=True`` there is no thread: the caller drives the scheduler by ``step(now)``, and everything
+happens inside that call.
 
-A request that the core refuses whole raises ``RequestError`` at the caller, as the API says, so
-requests wait for the owner to look at them. A callback that raises is logged and does not stop the
-service; an illegal trigger of our own is a bug of ours: that one message is refused, its story is
-logged and counted, and the service goes on.
+A request that the core refuses as a whole raises ``RequestError`` at the caller, so requests wait until
+the owner has applied them. An exception in a callback is logged and does not stop the service. An
+illegal trigger of our own is a bug: that one message is refused, the entity's story is logged and
+counted, and the service goes on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import Any, TypeVar
 
 from quadriga.core.checks.failures import FailureLog
 from quadriga.core.driver.callbacks import Callbacks
+from quadriga.core.driver.chunks import ChunkedRequest
 from quadriga.core.driver.default_queues import DefaultQueues
-from quadriga.core.driver.inbox import Closed, Inbox, Piece, Work
 from quadriga.core.driver.metering import Meter, Stopwatch
 from quadriga.core.driver.os_groups import OsGroups
-from quadriga.core.driver.portions import Portions
+from quadriga.core.driver.work_queue import Closed, Work, WorkItem, WorkQueue
 from quadriga.core.intake.dispatcher import Request
 from quadriga.core.intake.registration import read_configuration
 from quadriga.core.runtime.dialect import Dialect
@@ -61,21 +61,24 @@ _summaries = logging.getLogger("quadriga.applications")
 
 T = TypeVar("T")
 
-#: so long requests are taken up before decisions are made again, in s
+#: requests are applied for at most this time (s) before decisions are made again
 _LONGEST_INTAKE = 0.005
 
-#: no time is earlier: one that goes back does no harm here
+#: earlier than any time: a step may go back in time
 _ANY = -(1 << 62)
 
-#: the longest wait for work, in s; a timer may be further away than a wait can be long
+#: the longest wait for work (s); the next timer may be later than a wait can last
 _LONGEST_WAIT = 3600.0
 
 
 class SchedulerService:
-    """Implements ``SchedulerAPI``. ``clock`` gives ns; decisions between two looks at the inbox
-    number at most ``slice_size``, and so do the items that one resource manager may have taken up
-    before it is the turn of another. ``groups_of`` gives the groups of a user whose application names
-    none (I24); without it the operating system is asked."""
+    """Implements ``SchedulerAPI``.
+
+    ``clock`` gives ns. At most ``slice_size`` decisions are made before the next work item is taken, and
+    at most as many request items of one resource manager are applied before the turn of the next one.
+    ``groups_of`` gives the groups of a user whose application names none (I24); by default the operating
+    system is asked.
+    """
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class SchedulerService:
         self.scheduler = Scheduler(options)
         self.scheduler.set_group_resolver(groups_of or OsGroups(clock))
         self.scheduler.set_hints_in_slices(not manual)
-        #: bugs of ours that were met and survived
+        #: errors in the scheduler that the service survived
         self.failure_log = FailureLog()
         self._queues = DefaultQueues(self.scheduler)
         self._clock = clock
@@ -100,7 +103,7 @@ class SchedulerService:
         self._thread: threading.Thread | None = None
         if not manual:
             self._thread = threading.Thread(target=self._own, name="quadriga", daemon=True)
-        self._inbox = Inbox(self._thread, slice_size)
+        self._work_queue = WorkQueue(self._thread, slice_size)
         if self._thread is not None:
             self._thread.start()
 
@@ -135,7 +138,7 @@ class SchedulerService:
         rm_id = request.rmID
         outputs = self._queues.register(request, self._now())
         self._callbacks.of[rm_id] = callback
-        # where nothing of its own would hear events they need not be made (I40)
+        # without a method for events of its own, none need be sent (I40)
         self.scheduler.set_events(rm_id, has_own(callback, "send_event"))
         self.scheduler.set_predicate(rm_id, self._watch.timed(self._callbacks.predicate(callback)))
         preemption = self._callbacks.preemption_predicate(callback)
@@ -144,22 +147,22 @@ class SchedulerService:
 
     def _send(self, request: Request) -> None:
         done: Future[None] = Future()
-        if self._inbox.put(self._piece(request, done), at_once=True):
+        if self._work_queue.put(self._work_item(request, done), at_once=True):
             done.result()
         else:
             self._do_now(partial(self._apply, request))
 
-    def _piece(self, request: Request, outcome: Outcome) -> Piece:
-        """The work of a request: in portions if it is large, unless there is no other work to wait."""
-        items = max(1, count(request))
-        if items <= self._slice or self._thread is None:
-            return Piece(partial(self._apply, request), outcome, request.rmID, items)
-        portions = Portions(request, self._slice)
-        work = partial(self._apply_some, portions)
-        return Piece(work, outcome, request.rmID, portions.items, portions)
+    def _work_item(self, request: Request, outcome: Outcome) -> WorkItem:
+        """The work of a request, in chunks if it is large and a thread serves other callers too."""
+        size = max(1, count(request))
+        if size <= self._slice or self._thread is None:
+            return WorkItem(partial(self._apply, request), outcome, request.rmID, size)
+        chunks = ChunkedRequest(request, self._slice)
+        work = partial(self._apply_chunk, chunks)
+        return WorkItem(work, outcome, request.rmID, chunks.next_size, chunks)
 
-    def _apply_some(self, portions: Portions) -> list[Output]:
-        return portions.apply(self.scheduler, self._now())
+    def _apply_chunk(self, chunks: ChunkedRequest) -> list[Output]:
+        return chunks.apply(self.scheduler, self._now())
 
     def _apply(self, request: Request) -> list[Output]:
         return self.scheduler.apply(request, self._now())
@@ -167,63 +170,65 @@ class SchedulerService:
     def _update(self, request: UpdateConfigurationRequest) -> list[Output]:
         return self._queues.update(request, self._now())
 
-    # -- the same without waiting ----------------------------------------------------------------
+    # -- without waiting -------------------------------------------------------------------------
 
     def submit(
         self,
         request: Request | RegisterResourceManagerRequest | UpdateConfigurationRequest,
         callback: ResourceManagerCallback | None = None,
     ) -> Future[None]:
-        """As the methods above, without waiting: the future will have what they would raise. Those of
-        one resource manager are done in the order of the calls. A registration needs its
-        ``callback``."""
+        """As the methods above, without waiting: the future gets what they would raise.
+
+        The requests of one resource manager are applied in the order of the calls. A registration
+        needs its ``callback``.
+        """
         if isinstance(request, RegisterResourceManagerRequest):
             if callback is None:
                 raise TypeError("a registration needs a callback (I5)")
             return self._begin(partial(self._register, request, callback), request.rmID)
         if isinstance(request, UpdateConfigurationRequest):
             return self._begin(partial(self._update, request), request.rmID)
-        done = _promised()
+        done = _running_future()
         self.post(request, done)
         return done
 
     def prepare(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
-        """Read its queues in the caller's thread, which may take seconds, so that the owner need not.
-        What is wrong with them is said when the request is applied."""
+        """Parse the request's queues, which may take seconds, in the caller's thread instead of the
+        owner's. Errors are raised when the request is applied."""
         with suppress(RequestError):
             read_configuration(type(request).__name__, request.config)
 
     def post(self, request: Request, outcome: Outcome) -> None:
-        """As ``submit``, for many requests: the outcome is told in the owner's thread."""
-        self._hand_over(self._piece(request, outcome))
+        """As ``submit``, for callers with many requests: the outcome is set in the owner's thread."""
+        self._hand_over(self._work_item(request, outcome))
 
     def begin(self, work: Work) -> Future[None]:
-        """Have the owner do it, before any request and without waiting for it; what comes out is
-        delivered."""
+        """Have the owner do the work before any request, without waiting for it, and deliver the
+        messages that it returns."""
         return self._begin(work)
 
     def _begin(self, work: Work, rm_id: str = "") -> Future[None]:
-        done = _promised()
-        self._hand_over(Piece(work, done, rm_id))
+        done = _running_future()
+        self._hand_over(WorkItem(work, done, rm_id))
         return done
 
     def configure(self, text: str) -> None:
-        """The queues of all who register with an empty configuration, from now on and at once for
-        those who did (``default_queues``). Raises ``RequestError``; then nothing has changed."""
+        """Set the queues of resource managers that register with an empty configuration, also of those
+        that have done so (``default_queues``). Raises ``RequestError``; then nothing has changed."""
         self._do(lambda: self._queues.replace(text, self._now()))
 
     # -- connections -----------------------------------------------------------------------------
 
     def disconnect(self, rm_id: str) -> None:
-        """The resource manager is out of reach for now (I6): nothing of it is scheduled."""
+        """The connection to the resource manager is lost (I6): its asks are not scheduled."""
         self._do(lambda: self.scheduler.disconnect(rm_id, self._now()), rm_id)
 
     def reconnect(self, rm_id: str) -> None:
-        """It is back in time, and nothing was lost."""
+        """The resource manager is connected again, in time: nothing was lost."""
         self._do(lambda: self.scheduler.reconnect(rm_id, self._now()), rm_id)
 
     def shutdown(self, rm_id: str) -> None:
-        """It leaves for good: its state is dropped."""
+        """The resource manager leaves: its state is dropped."""
         self._do(lambda: self.scheduler.shutdown(rm_id, self._now()), rm_id)
 
     def connection(self, rm_id: str, trigger: str) -> Future[None]:
@@ -236,7 +241,7 @@ class SchedulerService:
         return self._begin(lambda: change(rm_id, self._now()), rm_id)
 
     def registered(self) -> Future[frozenset[str]]:
-        """The resource managers that are running or paused, so that they need not register again."""
+        """The resource managers that are running or paused: they need not register again."""
         return self.read_later(
             lambda scheduler: frozenset(
                 rm.rm_id
@@ -251,20 +256,21 @@ class SchedulerService:
         predicate: Predicate | None,
         preemption: PreemptionPredicate | None,
     ) -> Future[None]:
-        """Ask these for a resource manager (``Scheduler.set_predicate``) instead of the callback that
-        it registered with; until it registers again."""
+        """Use these predicates (``Scheduler.set_predicate``) instead of the resource manager's callback,
+        until it registers again."""
 
         def work() -> list[Output]:
-            # one that answers later takes no time here, and is more than a function
-            far = hasattr(predicate, "look_ahead")
-            self.scheduler.set_predicate(rm_id, predicate if far else self._watch.timed(predicate))
+            # A remote predicate answers later: it takes no time here, and is more than a function.
+            remote = hasattr(predicate, "look_ahead")
+            timed = predicate if remote else self._watch.timed(predicate)
+            self.scheduler.set_predicate(rm_id, timed)
             self.scheduler.set_preemption_predicate(rm_id, preemption)
             return []
 
         return self._begin(work, rm_id)
 
     def set_events(self, rm_id: str, wanted: bool) -> Future[None]:
-        """Whether the resource manager wants event records; until it registers again."""
+        """Send event records to the resource manager, or not, until it registers again."""
 
         def work() -> list[Output]:
             self.scheduler.set_events(rm_id, wanted)
@@ -275,9 +281,9 @@ class SchedulerService:
     # -- driving ---------------------------------------------------------------------------------
 
     def step(self, now: int | None = None, limit: int | None = None) -> int:
-        """Manual mode: fire due timers, schedule, deliver. Returns how many messages went out.
+        """Manual mode: fire due timers, schedule, deliver. Returns the number of messages.
 
-        Without ``now`` the clock is asked. ``limit`` is the most scheduling rounds.
+        ``now`` is the clock's time by default. ``limit`` is the largest number of rounds.
         """
         self._must_be_manual()
         now = check_time(self._clock() if now is None else now, _ANY)
@@ -295,11 +301,10 @@ class SchedulerService:
         schedule: bool = False,
         limit: int | None = None,
     ) -> list[tuple[int, RequestError]]:
-        """Manual mode: one instant, all at ``now``, as somebody with the scheduler at hand would have
-        it: fire its own timers (``advance``), apply the requests, schedule.
+        """Manual mode, at the instant ``now``: fire timers (``advance``), apply the requests, schedule.
 
-        Returns which requests were refused as a whole. Raises ``RequestError`` for time that goes
-        back.
+        Returns the requests that were refused as a whole, by index, with the reasons. Raises
+        ``RequestError`` if ``now`` is before the last instant.
         """
         self._must_be_manual()
         scheduler = self.scheduler
@@ -308,11 +313,11 @@ class SchedulerService:
         if advance:
             self._callbacks.deliver(self._work(lambda: scheduler.advance(now)))
         refused = []
-        for place, request in enumerate(requests):
+        for index, request in enumerate(requests):
             try:
                 outputs = self._work(partial(scheduler.apply, request, now))
             except RequestError as error:
-                refused.append((place, error))
+                refused.append((index, error))
                 continue
             self._callbacks.deliver(outputs)
         if schedule:
@@ -324,11 +329,11 @@ class SchedulerService:
             raise RuntimeError("this service steps itself; make it with manual=True")
 
     def stop(self) -> None:
-        """End the service after what is queued; later requests raise ``RuntimeError``.
+        """End the service once the queued work is done; later requests raise ``RuntimeError``.
 
-        Safe to call twice, and from a callback (which then returns before the end).
+        Safe to call twice, and from a callback (the call then returns before the end).
         """
-        self._inbox.close()
+        self._work_queue.close()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
@@ -339,31 +344,31 @@ class SchedulerService:
         self.stop()
 
     def read(self, look: Callable[[Scheduler], T]) -> T:
-        """Call ``look`` with the scheduler, between two steps of its owner and before any request."""
+        """Return what ``look`` returns for the scheduler, called between two steps and before any request."""
         found: list[T] = []
         self._do(partial(self._look, look, found))
         return found[0]
 
     def read_later(self, look: Callable[[Scheduler], T]) -> Future[T]:
-        """As ``read``, without waiting for it: the future will have what ``look`` gives or raises."""
+        """As ``read``, without waiting: the future gets what ``look`` returns or raises."""
         return self._read_later(look)
 
     def _read_later(self, look: Callable[[Scheduler], T], rm_id: str = "") -> Future[T]:
         answer: Future[T] = Future()
         found: list[T] = []
 
-        def told(done: Future[None]) -> None:
+        def finish(done: Future[None]) -> None:
             error = done.exception()
             if error is not None:
                 answer.set_exception(error)
             else:
                 answer.set_result(found[0])
 
-        answer.set_running_or_notify_cancel()  # it will be looked at, whoever still wants to know
+        answer.set_running_or_notify_cancel()  # the caller cannot cancel it
         done: Future[None] = Future()
-        done.add_done_callback(told)
-        piece = Piece(partial(self._look, look, found), done, rm_id)
-        self._hand_over(piece, at_once=True)
+        done.add_done_callback(finish)
+        item = WorkItem(partial(self._look, look, found), done, rm_id)
+        self._hand_over(item, at_once=True)
         return answer
 
     def _look(self, look: Callable[[Scheduler], T], found: list[T]) -> list[Output]:
@@ -373,17 +378,20 @@ class SchedulerService:
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
     ) -> Future[tuple[str, str, tuple[str, ...], str]]:
-        """The queue of an application, its state in the resource manager's dialect (X1), why its ask
-        waits, and that in one sentence; without a key only the first two. After what the resource
-        manager has sent before. The future has ``KeyError`` for what is not known."""
+        """The queue of an application, its state in the resource manager's dialect (X1), the reasons why
+        its ask waits, and a summary of them; without ``allocation_key`` only the first two.
+
+        Read after the requests that the resource manager has sent before. The future gets ``KeyError``
+        for an unknown application or ask.
+        """
 
         def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
             verdict = ""
             if allocation_key:
-                told = scheduler.explain(application_id, allocation_key, partition, rm_id)
-                reasons, verdict = told.reasons, told.verdict
+                explained = scheduler.explain(application_id, allocation_key, partition, rm_id)
+                reasons, verdict = explained.reasons, explained.verdict
             return (
                 app.queue_path,
                 Dialect(app.partition.rm.dialect).state(app.state),
@@ -394,7 +402,7 @@ class SchedulerService:
         return self._read_later(look, rm_id)
 
     def attach(self, meter: Meter | None) -> None:
-        """Let somebody measure from now on, or nobody."""
+        """Report durations to this meter from now on, or to none."""
 
         def look(scheduler: Scheduler) -> None:
             self._watch.meter = meter
@@ -404,59 +412,59 @@ class SchedulerService:
 
     @property
     def failures(self) -> int:
-        """How many bugs of ours were met and survived."""
+        """The number of errors in the scheduler that the service survived."""
         return self.failure_log.count
 
     @property
     def meter(self) -> Meter | None:
-        """Who measures, if anybody does."""
+        """The meter that durations are reported to."""
         return self._watch.meter
 
     def now(self) -> int:
-        """The time (ns) as the scheduler would be told it now; nothing is changed by asking."""
+        """The time (ns) as the scheduler would get it now."""
         return self._latest if self._thread is None else max(self._latest, self._clock())
 
     @property
     def alive(self) -> bool:
-        """Whether requests are still taken."""
-        return not self._inbox.is_closed and (self._thread is None or self._thread.is_alive())
+        """Whether requests are still accepted."""
+        return not self._work_queue.is_closed and (self._thread is None or self._thread.is_alive())
 
     @property
     def waiting(self) -> int:
-        """How many pieces of work wait for the owner."""
-        return len(self._inbox)
+        """The number of work items that wait for the owner."""
+        return len(self._work_queue)
 
     def diagnostics(self) -> dict[str, Any]:
-        """What resource managers say of themselves (I4); they may take their time."""
+        """The state dumps of the resource managers themselves (I4); these may take a while."""
         return diagnostics_of(dict(self._callbacks.of))
 
     def state_dump(self, views: Views, log_level: str = "INFO") -> str:
-        """Everything at one moment, as JSON, with what resource managers add to it (2.13, I4)."""
-        said = self.diagnostics()
+        """The whole state at one moment, as JSON, with the resource managers' own dumps (2.13, I4)."""
+        diagnostics = self.diagnostics()
 
         def look(scheduler: Scheduler) -> dict[str, Any]:
-            return views.state_dump(diagnostics=said, log_level=log_level)
+            return views.state_dump(diagnostics=diagnostics, log_level=log_level)
 
-        return as_text(self.read(look))  # a copy: the owner need not wait for its spelling
+        return as_text(self.read(look))  # of a copy: the owner need not wait for the encoding
 
     # -- the owner -------------------------------------------------------------------------------
 
     def _now(self) -> int:
-        """A clock that does not go back, whatever the wall clock does."""
+        """The clock's time, or the last one if the clock went back."""
         if self._thread is not None or self._latest == 0:
             self._latest = max(self._latest, self._clock())
         return self._latest
 
-    def _hand_over(self, piece: Piece, *, at_once: bool = False) -> None:
-        """Have the owner do it; here and now where there is none, or it is ``at_once`` and he
-        calls."""
-        if not self._inbox.put(piece, at_once=at_once):
-            self._handle(piece)
+    def _hand_over(self, item: WorkItem, *, at_once: bool = False) -> None:
+        """Have the owner do the item. It is done in this call if there is no owner, or if the owner
+        calls and ``at_once`` is set."""
+        if not self._work_queue.put(item, at_once=at_once):
+            self._handle(item)
 
     def _do(self, work: Work, rm_id: str = "") -> None:
-        """Have the owner do it; raises what the core raises."""
+        """Have the owner do the work, and wait. Raises what the core raises."""
         done: Future[None] = Future()
-        if self._inbox.put(Piece(work, done, rm_id), at_once=True):
+        if self._work_queue.put(WorkItem(work, done, rm_id), at_once=True):
             done.result()
         else:
             self._do_now(work)
@@ -474,7 +482,7 @@ class SchedulerService:
         return self._watch.schedule(self.scheduler, decide)
 
     def _work(self, work: Work) -> list[Output]:
-        """What somebody asked for. Raises what it raises."""
+        """Do and time the work of a caller. Raises what it raises."""
         return self._watch.work(self.scheduler, partial(self._guarded, work))
 
     def _guarded(self, work: Work) -> list[Output]:
@@ -494,32 +502,32 @@ class SchedulerService:
             with suppress(Closed):
                 self._serve()
         finally:
-            self._inbox.abandon()
+            self._work_queue.abandon()
 
     def _serve(self) -> None:
-        """Until the inbox is closed, which it raises."""
+        """Serve until the work queue is closed (``Closed``)."""
         busy = False
         while True:
-            piece = self._take(busy)
-            if piece is not None:
-                self._handle(piece)
+            item = self._take(busy)
+            if item is not None:
+                self._handle(item)
                 self._handle_more()
             self._callbacks.deliver(self._tried(lambda: self.scheduler.advance(self._now())))
             outputs = self._tried(self._decide_some)
             self._callbacks.deliver(outputs)
             busy = bool(outputs) or self.scheduler.unfinished
 
-    def _take(self, busy: bool) -> Piece | None:
-        """The next piece of work; waits for it until the next timer unless there is more to do."""
+    def _take(self, busy: bool) -> WorkItem | None:
+        """The next work item; waits for one until the next timer unless there is more to decide."""
         if busy:
-            return self._inbox.take()
+            return self._work_queue.take()
         deadline = self.scheduler.next_deadline()
         if deadline is None:
-            return self._inbox.take(None)
-        return self._inbox.take(min(max(0.0, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
+            return self._work_queue.take(None)
+        return self._work_queue.take(min(max(0.0, (deadline - self._now()) / 1e9), _LONGEST_WAIT))
 
     def _tried(self, work: Work) -> list[Output]:
-        """Work that nobody asked for, so that nobody else hears of a bug in it."""
+        """Do the scheduler's own work: there is no caller to raise an error at, so it is logged."""
         try:
             return self._guarded(work)
         except Exception as error:
@@ -528,35 +536,35 @@ class SchedulerService:
             return []
 
     def _handle_more(self) -> None:
-        """What else has come in, so that many small requests do not wait for a slice of decisions
-        each, nor decisions for large ones."""
+        """Take further items for a limited time: many small requests need not wait for a slice of
+        decisions each, and decisions need not wait for all requests."""
         end = time.monotonic() + _LONGEST_INTAKE
         for _ in range(self._slice):
             if time.monotonic() > end:
                 return
-            piece = self._inbox.take()
-            if piece is None:
+            item = self._work_queue.take()
+            if item is None:
                 return
-            self._handle(piece)
+            self._handle(item)
 
-    def _handle(self, piece: Piece) -> None:
+    def _handle(self, item: WorkItem) -> None:
         try:
-            outputs = self._work(piece.work)
+            outputs = self._work(item.work)
         except Exception as error:
-            piece.outcome.set_exception(error)
+            item.outcome.set_exception(error)
             return
-        portions = piece.portions
-        if portions is not None and portions.items:
-            self._inbox.put_back(piece._replace(items=portions.items))
+        chunks = item.chunks
+        if chunks is not None and chunks.next_size:
+            self._work_queue.put_back(item._replace(size=chunks.next_size))
         else:
-            if portions is not None:
-                outputs += portions.rejected()  # of one that a bug of ours has ended
-            piece.outcome.set_result(None)
+            if chunks is not None:
+                outputs += chunks.rejected()  # of a request that an error ended early
+            item.outcome.set_result(None)
         self._callbacks.deliver(outputs)
 
 
-def _promised() -> Future[None]:
-    """It will be done, whether or not the caller still waits for it."""
+def _running_future() -> Future[None]:
+    """A future that cannot be cancelled: its work is done whether or not the caller waits."""
     done: Future[None] = Future()
     done.set_running_or_notify_cancel()
     return done

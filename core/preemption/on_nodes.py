@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption.shortfall import add_to
-from quadriga.core.runtime.remote_predicates import Unanswered
+from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     for start in range(0, len(checks), _BATCH):
         answers = [_answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
         if ANSWER_PENDING in answers:  # every question of the batch is on its way now
-            raise Unanswered
+            raise AnswerPending
         for answer in answers:
             if isinstance(answer, Offer) and (_score(answer), answer.gangs) < lowest:
                 best, lowest = answer, (_score(answer), answer.gangs)

@@ -1,7 +1,7 @@
-"""Resource managers that are far away answer predicates later (`quadriga.si.remote_predicates`).
+"""Remote predicates: a resource manager that answers predicates later (`quadriga.si.remote_predicates`).
 
-An ask whose predicates are `ANSWER_PENDING` is set aside, as one that they refuse, but it stays there
-until the answer has come: looking at it before would be vain.
+An ask whose predicates are `ANSWER_PENDING` is set aside, like an ask that predicates refuse, but it stays
+aside until the answer is there: trying it earlier would change nothing.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Crowded", "Unanswered", "awaited", "first_allowed", "look_ahead"]
+__all__ = ["AnswerPending", "TooManyPending", "awaited", "first_allowed", "look_ahead"]
 
 
-class Crowded(Exception):
-    """Predicates have no answer, and will not ask for more before some have come. Those who are next
-    in order keep their place: nothing more is decided for their resource manager in this round."""
+class TooManyPending(Exception):
+    """The limit of pending questions is reached, so no further question is asked. The round ends for
+    this resource manager, and the asks that are next keep their order."""
 
 
-class Unanswered(Exception):
-    """Preemption predicates have no answer yet, so that there is nothing to choose from."""
+class AnswerPending(Exception):
+    """The answer of the preemption predicates is pending: no node can be chosen yet."""
 
 
 def first_allowed(predicate: Any, ask: Ask, nodes: Iterable[Node]) -> Node | None:
-    """The first of the nodes that the ask may go to by an answer that is there already.
+    """The first node that an answer allows already.
 
-    The order of nodes has changed since the predicate was asked about some of them. To ask about
-    those that are first now, again and again, would not come to an end.
+    The order of nodes has changed since the questions were asked. Asking again whenever the order
+    changes might never finish.
     """
     allowed_of = getattr(predicate, "allowed", None)
     allowed = allowed_of(ask.ask_key) if allowed_of is not None else ()
@@ -40,17 +40,20 @@ def first_allowed(predicate: Any, ask: Ask, nodes: Iterable[Node]) -> Node | Non
 
 
 def look_ahead(predicate: Any, ask: Ask, nodes: Iterable[Node], *, allocate: bool = True) -> None:
-    """The predicate has no answer about the ask yet: these nodes come next. Raises `Crowded`."""
+    """Ask about these nodes as well while an answer about the ask is pending.
+
+    Raises `TooManyPending` if no question about the ask could be asked.
+    """
     if not predicate.awaits(ask.ask_key):
-        raise Crowded
+        raise TooManyPending
     predicate.look_ahead(ask.ask_key, (node.node_id for node in nodes), allocate)
 
 
 def awaited(kernel: Kernel, ask: Ask) -> bool:
-    """Whether some answer about the ask is on its way."""
+    """Whether an answer about the ask is pending."""
     rm_id = ask.app.partition.rm.rm_id
-    for far in (kernel.predicates.get(rm_id), kernel.preemption_predicates.get(rm_id)):
-        awaits = getattr(far, "awaits", None)
+    for predicate in (kernel.predicates.get(rm_id), kernel.preemption_predicates.get(rm_id)):
+        awaits = getattr(predicate, "awaits", None)
         if awaits is not None and awaits(ask.ask_key):
             return True
     return False

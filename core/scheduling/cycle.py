@@ -14,7 +14,12 @@ from quadriga.core.model.shapes import REPLACE
 from quadriga.core.preemption import failed_preemptions, preemption_queue
 from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.remote_predicates import Crowded, Unanswered, awaited, look_ahead
+from quadriga.core.runtime.remote_predicates import (
+    AnswerPending,
+    TooManyPending,
+    awaited,
+    look_ahead,
+)
 from quadriga.core.scheduling import backoff, gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.next_ask import descend, node_for, out_of_quota
@@ -45,15 +50,15 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     if partition.failed_preemptions.by_shape:
         failed_preemptions.retry_due(partition, kernel.now)
     round_ = Round(kernel, partition)
-    crowded = False
+    too_many_pending = False
     try:
         spent = (
             ((waiting.retries or partition.reservations) and serve_reserved(round_))
             or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
             or _serve_next(round_)
         )
-    except Crowded:
-        spent, crowded = False, True
+    except TooManyPending:
+        spent, too_many_pending = False, True
     round_.end()
     if spent:
         return True
@@ -61,7 +66,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
         backoff.look_back(kernel, partition)
     if round_.attempts is not None and max(round_.attempts.values()) > preemption_queue.ATTEMPTS:
         return True
-    if not crowded:
+    if not too_many_pending:
         waiting.exhausted_at = waiting.arrivals
     return False
 
@@ -201,7 +206,7 @@ def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
         return False
     try:
         eviction = attempt(kernel, ask, nodes_tried=nodes_tried)
-    except Unanswered:  # the ask tries again when the answer is there
+    except AnswerPending:  # the ask tries again when the answer is there
         partition.waiting.defer(ask)
         return False
     if eviction is None:

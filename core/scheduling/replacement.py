@@ -22,7 +22,7 @@ from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.resources import Vector, covers
 from quadriga.core.model.shapes import Shape
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.runtime.remote_predicates import Crowded, awaited, look_ahead
+from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.scheduling import reservation
 from quadriga.core.scheduling.gang import placeholder_gone
 from quadriga.core.scheduling.releasing import release
@@ -361,7 +361,7 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     nodes = node_index.in_order(Shape(0, real.vector, ask.required_node))
     try:
         node, _ = _first_accepted(kernel, ask, nodes)
-    except Crowded:
+    except TooManyPending:
         return None, True
     return node, node is None and awaited(kernel, ask)
 

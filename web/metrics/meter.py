@@ -1,7 +1,7 @@
 """Measures one scheduler from its driver: latencies by a clock of its own, lives by the journal.
 
 All of it happens on the thread that owns the scheduler. The journal is followed while there is nothing
-to decide, in small portions, and otherwise only before it goes round: a scheduler under load is left
+to decide, in small steps, and otherwise only before it goes round: a scheduler under load is left
 alone for as long as possible. A scrape follows what is left.
 """
 
@@ -53,7 +53,7 @@ class Measurer:
         self.nodes = Histogram(SCHEDULING_BOUNDS)
         #: looking for allocations that others have to make room with
         self.preemption = Histogram(SCHEDULING_BOUNDS)
-        #: one piece of work from outside
+        #: one work item
         self.work = Histogram(WORK_BOUNDS)
         #: what ``schedule`` has said
         self.messages = 0

@@ -1,5 +1,5 @@
-"""Work is taken from the resource managers in turn, and counted in items: a large request of one holds
-nobody up. Nothing here looks at a clock: what is counted are the items that come before."""
+"""The work queue takes turns among resource managers and counts request items: a large request of one
+does not hold up the others. No test looks at a clock: the items that come before are counted."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from service_side import PATIENCE, Heard, apps, asks, nodes, register, send
 
 from quadriga import si
 from quadriga.core import Options, Scheduler, SchedulerService
-from quadriga.core.driver.inbox import Closed, Inbox, Piece
-from quadriga.core.driver.portions import Portions
+from quadriga.core.driver.chunks import ChunkedRequest
+from quadriga.core.driver.work_queue import Closed, WorkItem, WorkQueue
 from quadriga.si import AllocationResponse, RequestError
 
 TURN = 10
 
 
-# -- the inbox -------------------------------------------------------------------------------------
+# -- the queue -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def inbox() -> Inbox:
-    return Inbox(threading.Thread(), TURN)
+def queue() -> WorkQueue:
+    return WorkQueue(threading.Thread(), TURN)
 
 
-def put(inbox: Inbox, *names: str, items: int = 1) -> None:
+def put(queue: WorkQueue, *names: str, items: int = 1) -> None:
     for name in names:
         rm_id = name.partition("-")[0].strip(".")
-        inbox.put(Piece(list, _Named(name), rm_id, items))
+        queue.put(WorkItem(list, _Named(name), rm_id, items))
 
 
 class _Named(Future[None]):
@@ -40,25 +40,25 @@ class _Named(Future[None]):
         self.name = name
 
 
-def taken(inbox: Inbox, most: int = 1000) -> list[str]:
+def taken(queue: WorkQueue, most: int = 1000) -> list[str]:
     found = []
-    while len(found) < most and (piece := inbox.take()) is not None:
-        assert isinstance(piece.outcome, _Named)
-        found.append(piece.outcome.name)
+    while len(found) < most and (item := queue.take()) is not None:
+        assert isinstance(item.outcome, _Named)
+        found.append(item.outcome.name)
     return found
 
 
-def test_the_work_of_one_is_done_in_the_order_in_which_it_comes(inbox: Inbox) -> None:
+def test_the_work_of_one_is_done_in_the_order_in_which_it_comes(queue: WorkQueue) -> None:
     names = [f"a-{at}" for at in range(35)]
-    put(inbox, *names)
-    assert taken(inbox) == names
-    assert len(inbox) == 0
+    put(queue, *names)
+    assert taken(queue) == names
+    assert len(queue) == 0
 
 
-def test_turns_are_counted_in_items_and_not_in_pieces(inbox: Inbox) -> None:
-    put(inbox, *["a-large"] * 4, items=TURN)
-    put(inbox, *["b-small"] * 25)
-    assert taken(inbox) == [
+def test_turns_are_counted_in_items_and_not_in_requests(queue: WorkQueue) -> None:
+    put(queue, *["a-large"] * 4, items=TURN)
+    put(queue, *["b-small"] * 25)
+    assert taken(queue) == [
         *["a-large", *["b-small"] * 10],
         *["a-large", *["b-small"] * 10],
         *["a-large", *["b-small"] * 5],
@@ -66,64 +66,64 @@ def test_turns_are_counted_in_items_and_not_in_pieces(inbox: Inbox) -> None:
     ]
 
 
-def test_a_newcomer_is_before_those_who_are_at_work(inbox: Inbox) -> None:
-    put(inbox, *["a"] * 50, *["b"] * 50)
-    assert taken(inbox, 25).count("a") == 15
-    put(inbox, "c-registers")
-    rest = taken(inbox)
+def test_new_work_comes_before_busy_resource_managers(queue: WorkQueue) -> None:
+    put(queue, *["a"] * 50, *["b"] * 50)
+    assert taken(queue, 25).count("a") == 15
+    put(queue, "c-registers")
+    rest = taken(queue)
     assert rest[0] == "c-registers"
 
 
-def test_nobody_is_a_newcomer_again_and_again(inbox: Inbox) -> None:
+def test_work_that_keeps_coming_waits_for_a_turn_of_the_others(queue: WorkQueue) -> None:
     """A turn's work at a time, each as soon as the last was taken: all others have a turn between."""
-    put(inbox, *["a"] * 100, *["b"] * 100)
-    assert taken(inbox, 20) == ["a"] * 10 + ["b"] * 10
+    put(queue, *["a"] * 100, *["b"] * 100)
+    assert taken(queue, 20) == ["a"] * 10 + ["b"] * 10
     order: list[str] = []
     for _ in range(3):
-        put(inbox, "c", items=TURN)
+        put(queue, "c", items=TURN)
         while not order or order[-1] != "c":
-            order += taken(inbox, 1)
+            order += taken(queue, 1)
         order[-1] = "C"
     assert order == ["C", *["a"] * 10, *["b"] * 10, "C", *["a"] * 10, *["b"] * 10, "C"]
 
 
-def test_what_is_of_no_resource_manager_comes_first(inbox: Inbox) -> None:
-    put(inbox, *["a"] * 3, *["b"] * 3)
-    put(inbox, ".", ".")
-    assert taken(inbox)[:2] == [".", "."]
+def test_work_of_no_resource_manager_comes_first(queue: WorkQueue) -> None:
+    put(queue, *["a"] * 3, *["b"] * 3)
+    put(queue, ".", ".")
+    assert taken(queue)[:2] == [".", "."]
 
 
-def test_a_piece_of_many_items_pays_for_them_in_later_turns(inbox: Inbox) -> None:
-    put(inbox, "a-node", items=3 * TURN)
-    put(inbox, "a", *["b"] * 100)
-    assert taken(inbox).index("a") == 1 + 3 * TURN
+def test_work_of_many_items_pays_for_them_in_later_turns(queue: WorkQueue) -> None:
+    put(queue, "a-node", items=3 * TURN)
+    put(queue, "a", *["b"] * 100)
+    assert taken(queue).index("a") == 1 + 3 * TURN
 
 
-def test_a_closed_inbox_gives_out_what_it_has(inbox: Inbox) -> None:
-    put(inbox, "a", "b")
-    inbox.close()
+def test_a_closed_queue_gives_out_what_it_has(queue: WorkQueue) -> None:
+    put(queue, "a", "b")
+    queue.close()
     with pytest.raises(RuntimeError, match="stopped"):
-        put(inbox, "c")
-    piece = inbox.take()
-    assert piece is not None
-    inbox.put_back(piece)
-    assert inbox.take() and inbox.take()
+        put(queue, "c")
+    item = queue.take()
+    assert item is not None
+    queue.put_back(item)
+    assert queue.take() and queue.take()
     with pytest.raises(Closed):
-        inbox.take(None)
+        queue.take(None)
 
 
-def test_whoever_waits_is_told_that_the_owner_has_gone(inbox: Inbox) -> None:
-    pieces = [Piece(list, Future(), rm_id) for rm_id in ("a", "b", "")]
-    for piece in pieces:
-        inbox.put(piece)
-    inbox.abandon()
-    for piece in pieces:
-        assert isinstance(piece.outcome, Future)
-        assert isinstance(piece.outcome.exception(0), RuntimeError)
-    assert len(inbox) == 0
+def test_callers_are_told_that_the_owner_has_ended(queue: WorkQueue) -> None:
+    left = [WorkItem(list, Future(), rm_id) for rm_id in ("a", "b", "")]
+    for item in left:
+        queue.put(item)
+    queue.abandon()
+    for item in left:
+        assert isinstance(item.outcome, Future)
+        assert isinstance(item.outcome.exception(0), RuntimeError)
+    assert len(queue) == 0
 
 
-# -- portions --------------------------------------------------------------------------------------
+# -- chunks ----------------------------------------------------------------------------------------
 
 
 def scheduler_with(*requests: Any) -> Scheduler:
@@ -133,13 +133,13 @@ def scheduler_with(*requests: Any) -> Scheduler:
     return made
 
 
-def portioned(scheduler: Scheduler, request: Any, most: int) -> tuple[list[Any], list[int]]:
-    """What is said, and how many items each portion had."""
-    portions = Portions(request, most)
+def chunked(scheduler: Scheduler, request: Any, most: int) -> tuple[list[Any], list[int]]:
+    """What is said, and how many items each chunk had."""
+    chunks = ChunkedRequest(request, most)
     said, sizes = [], []
-    while portions.items:
-        sizes.append(portions.items)
-        said += [output.message for output in portions.apply(scheduler, 1)]
+    while chunks.next_size:
+        sizes.append(chunks.next_size)
+        said += [output.message for output in chunks.apply(scheduler, 1)]
     return said, sizes
 
 
@@ -162,17 +162,17 @@ def everything(count: int) -> si.AllocationRequest:
     return request
 
 
-def test_m2_portions_keep_the_order_of_the_parts_and_change_nothing_else() -> None:
-    """As one request or in portions: the same books, and the same said of every item in the same order."""
+def test_m2_chunks_keep_the_order_of_the_parts_and_change_nothing_else() -> None:
+    """As one request or in chunks: the same books, and the same said of every item in the same order."""
     old = asks("app", *(f"old{at}" for at in range(20)), vcore=1)
-    whole, parts = (scheduler_with(nodes("n1"), apps("app"), old) for _ in range(2))
-    for each in (whole, parts):
+    whole, in_chunks = (scheduler_with(nodes("n1"), apps("app"), old) for _ in range(2))
+    for each in (whole, in_chunks):
         assert sum(isinstance(o.message, AllocationResponse) for o in each.schedule(1)) == 20
     expected = [output.message for output in whole.apply(everything(20), 1)]
-    said, sizes = portioned(parts, everything(20), 7)
+    said, sizes = chunked(in_chunks, everything(20), 7)
     assert sizes == [7, 7, 6] * 4
     assert _flat(said) == _flat(expected)
-    causes = [record.cause for record in parts.journal]
+    causes = [record.cause for record in in_chunks.journal]
     order = list(dict.fromkeys(cause for cause in causes if "." in cause))[-4:]
     assert order == [
         "AllocationRequest.asks",
@@ -180,9 +180,9 @@ def test_m2_portions_keep_the_order_of_the_parts_and_change_nothing_else() -> No
         "AllocationRequest.releases.allocationAsksToRelease",
         "AllocationRequest.releases.allocationsToRelease",
     ]
-    lines = [[(r.key, r.trigger, r.target) for r in each.journal] for each in (whole, parts)]
+    lines = [[(r.key, r.trigger, r.target) for r in each.journal] for each in (whole, in_chunks)]
     assert sorted(lines[0]) == sorted(lines[1])
-    assert whole.check() == parts.check() == []
+    assert whole.check() == in_chunks.check() == []
 
 
 def _flat(messages: list[Any]) -> list[tuple[str, str, str]]:
@@ -198,14 +198,14 @@ def _flat(messages: list[Any]) -> list[tuple[str, str, str]]:
 
 def test_m3_the_rejected_asks_of_one_request_are_told_in_one_response() -> None:
     request = asks("nobody", *(f"k{at}" for at in range(25)))
-    said, sizes = portioned(scheduler_with(), request, 10)
+    said, sizes = chunked(scheduler_with(), request, 10)
     assert sizes == [10, 10, 5]
     [response] = said
     assert [each.allocationKey for each in response.rejected] == [f"k{at}" for at in range(25)]
 
 
-def test_m5_applications_are_answered_portion_by_portion() -> None:
-    said, _ = portioned(scheduler_with(), apps(*(f"a{at}" for at in range(25))), 10)
+def test_m5_applications_are_answered_chunk_by_chunk() -> None:
+    said, _ = chunked(scheduler_with(), apps(*(f"a{at}" for at in range(25))), 10)
     assert [len(response.accepted) for response in said] == [10, 10, 5]
 
 
@@ -217,7 +217,7 @@ def test_m7_a_node_counts_with_what_runs_on_it() -> None:
                 allocationKey=f"p{at}-{number}", UUID=f"p{at}-{number}", applicationID="app"
             ).resourcePerAlloc.resources["vcore"].value = 1
     scheduler = scheduler_with(apps("app"))
-    said, sizes = portioned(scheduler, request, 10)
+    said, sizes = chunked(scheduler, request, 10)
     assert sizes == [10, 5, 31, 10]
     accepted = [each.nodeID for response in said for each in getattr(response, "accepted", ())]
     assert accepted == [f"n{at}" for at in range(6)]
@@ -225,16 +225,16 @@ def test_m7_a_node_counts_with_what_runs_on_it() -> None:
 
 
 @pytest.mark.parametrize("rm_id", ["rm", "stranger"])
-def test_a_request_is_refused_whole_before_any_portion_of_it_is_applied(rm_id: str) -> None:
+def test_a_request_is_refused_whole_before_any_chunk_of_it_is_applied(rm_id: str) -> None:
     scheduler = scheduler_with(apps("app"))
     request = asks("app", *(f"k{at}" for at in range(25)))
     request.rmID = rm_id
     if rm_id == "rm":
         request.releases.allocationAsksToRelease.add(applicationID="app")  # R7: no partition
-    portions = Portions(request, 10)
+    chunks = ChunkedRequest(request, 10)
     with pytest.raises(RequestError, match="partitionName" if rm_id == "rm" else "not registered"):
-        portions.apply(scheduler, 1)
-    assert portions.items == 0
+        chunks.apply(scheduler, 1)
+    assert chunks.next_size == 0
     assert not scheduler.application("app").asks
 
 

@@ -1,0 +1,173 @@
+"""The work queue of the thread that owns a scheduler, shared fairly among resource managers.
+
+Any thread adds work items. Each resource manager (RM) has a backlog, in the order of the calls. The
+backlogs take turns, and a turn is counted in request items (asks, applications, nodes, releases), not
+in requests: a large request delays the work of other RMs by at most one turn. A backlog that was empty
+has its first turn before those that have had one; a registration thus does not wait behind the asks of
+other RMs. Work that belongs to no RM, such as a read of the scheduler, comes before all backlogs.
+
+One thread owns the scheduler, or none does: then each caller does its work itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from quadriga.core.runtime.outbox import Output
+from quadriga.si.outcome import Outcome
+
+if TYPE_CHECKING:
+    from quadriga.core.driver.chunks import ChunkedRequest
+
+__all__ = ["Closed", "Work", "WorkItem", "WorkQueue"]
+
+#: something to do with the scheduler; returns messages for the callbacks
+Work = Callable[[], list[Output]]
+
+
+class WorkItem(NamedTuple):
+    """Work, and the receiver of its outcome. ``size`` is what it costs of a turn, in request items.
+
+    A large request is done in ``chunks``: the item stands for its next chunk, and the outcome is set
+    after the last one.
+    """
+
+    work: Work
+    outcome: Outcome
+    rm_id: str = ""
+    size: int = 1
+    chunks: ChunkedRequest | None = None
+
+
+class Closed(Exception):
+    """The queue is closed and empty."""
+
+
+class _Backlog:
+    """The work items of one RM. ``credit`` is the number of request items left of its present turn."""
+
+    __slots__ = ("credit", "items", "rm_id")
+
+    def __init__(self, rm_id: str, credit: int) -> None:
+        self.rm_id = rm_id
+        self.credit = credit
+        self.items: deque[WorkItem] = deque()
+
+
+class WorkQueue:
+    """``owner`` is the thread that takes the items, ``turn`` the number of request items of a turn."""
+
+    def __init__(self, owner: threading.Thread | None, turn: int) -> None:
+        self._owner = owner
+        self._turn = turn
+        self._changed = threading.Condition(threading.Lock())
+        self._closed = False
+        self._size = 0
+        #: work of no RM
+        self._first: deque[WorkItem] = deque()
+        self._backlogs: dict[str, _Backlog] = {}
+        #: every backlog is in one of these: before the end of its first turn, or after it
+        self._new: deque[_Backlog] = deque()
+        self._busy: deque[_Backlog] = deque()
+
+    def __len__(self) -> int:
+        """The number of work items."""
+        return self._size
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def put(self, item: WorkItem, *, at_once: bool = False) -> bool:
+        """Add an item for the owner. Return False if the caller has to do the work itself: there is no
+        owner, or the caller is the owner and wants it done ``at_once``.
+
+        Raises ``RuntimeError`` once the queue is closed.
+        """
+        with self._changed:
+            if self._closed:
+                raise _stopped()
+            if self._owner is None or (at_once and threading.current_thread() is self._owner):
+                return False
+            if item.rm_id:
+                self._backlog(item.rm_id).items.append(item)
+            else:
+                self._first.append(item)
+            self._size += 1
+            self._changed.notify()
+            return True
+
+    def put_back(self, item: WorkItem) -> None:
+        """One chunk of the item's request is done; the next one is first in the RM's backlog."""
+        with self._changed:
+            self._backlog(item.rm_id).items.appendleft(item)
+            self._size += 1
+
+    def _backlog(self, rm_id: str) -> _Backlog:
+        backlog = self._backlogs.get(rm_id)
+        if backlog is None:
+            backlog = self._backlogs[rm_id] = _Backlog(rm_id, self._turn)
+            self._new.append(backlog)
+        return backlog
+
+    def take(self, timeout: float | None = 0.0) -> WorkItem | None:
+        """The next item, or ``None`` if there is none within ``timeout`` s (``None``: wait for one).
+
+        Raises `Closed` when the queue is closed and empty.
+        """
+        with self._changed:
+            if timeout != 0.0:
+                self._changed.wait_for(lambda: self._size or self._closed, timeout)
+            if not self._size:
+                if self._closed:
+                    raise Closed
+                return None
+            self._size -= 1
+            return self._first.popleft() if self._first else self._next()
+
+    def _next(self) -> WorkItem:
+        """The next item of the backlog whose turn it is. At least one backlog has an item."""
+        while True:
+            backlogs = self._new or self._busy
+            backlog = backlogs[0]
+            if not backlog.items:
+                backlogs.popleft()
+                if backlogs is self._new and self._busy:
+                    # It counts as new again only after a turn of all the others.
+                    self._busy.append(backlog)
+                else:
+                    del self._backlogs[backlog.rm_id]
+            elif backlog.credit <= 0:
+                backlogs.popleft()
+                backlog.credit += self._turn
+                self._busy.append(backlog)
+            else:
+                item = backlog.items.popleft()
+                backlog.credit -= item.size
+                return item
+
+    def close(self) -> None:
+        """Accept no more items; those in the queue are still done. Safe to call twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+
+    def abandon(self) -> None:
+        """The owner has ended: tell the callers of all items left that these are not done."""
+        with self._changed:
+            self._closed = True
+            left = [*self._first]
+            for backlog in self._backlogs.values():
+                left += backlog.items
+                backlog.items.clear()
+            self._first.clear()
+            self._size = 0
+        for item in left:
+            item.outcome.set_exception(_stopped())
+
+
+def _stopped() -> RuntimeError:
+    return RuntimeError("the service has been stopped")
