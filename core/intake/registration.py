@@ -34,12 +34,14 @@ from quadriga.si import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = [
     "read_configuration",
+    "read_registration",
+    "read_update",
     "register",
     "update_configuration",
 ]
@@ -69,6 +71,40 @@ def _read(text: str) -> Configuration | str:
         return load(text)
     except ConfigError as error:
         return str(error)
+
+
+def read_registration(
+    request: RegisterResourceManagerRequest, known: Iterable[ResourceManager]
+) -> Configuration:
+    """Check a registration and return its queue configuration. Raises ``RequestError``.
+
+    Resource managers of one policy group must have the same configuration (I44).
+    """
+    name = type(request).__name__
+    if not request.rmID:
+        raise RequestError(name, "rmID", "is required (I10)")
+    configuration = read_configuration(name, request.config)
+    check_extra(name, request.extraConfig)
+    if request.policyGroup:
+        for other in known:
+            same = other.configuration in ("", configuration.checksum)
+            shared = other.policy_group == request.policyGroup
+            if shared and not same and other.rm_id != request.rmID:
+                raise RequestError(
+                    name,
+                    "policyGroup",
+                    f"{request.policyGroup!r} is shared with resource manager "
+                    f"{other.rm_id!r}, whose configuration differs (I44)",
+                )
+    return configuration
+
+
+def read_update(request: UpdateConfigurationRequest) -> Configuration | None:
+    """Check an update and return its queue configuration, ``None`` if it has none. Raises
+    ``RequestError``."""
+    name = type(request).__name__
+    check_extra(name, request.extraConfig)
+    return read_configuration(name, request.config) if request.config.strip() else None
 
 
 # -- registration ----------------------------------------------------------------------------------

@@ -1,0 +1,168 @@
+"""One call of ``Scheduler.schedule``: resource managers take turns, each with its own partitions.
+
+A resource manager does not wait for the others: without a budget each has all its rounds at once. With a
+budget of decisions they take turns, and the next call continues where the last one ended.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.preemption import failed_preemptions
+from quadriga.core.runtime.remote_predicates import awaited
+from quadriga.core.scheduling import replacement, reservation, scale_up, skipped
+from quadriga.core.scheduling.batch import decide_all
+from quadriga.core.scheduling.cycle import decide
+from quadriga.fsm import RESOURCE_MANAGER
+from quadriga.fsm import resource_manager as life
+
+if TYPE_CHECKING:
+    from quadriga.core.model.ask import Ask
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["Turns"]
+
+#: with a budget, a turn has at least this number of decisions, if the budget has
+_TURN: Final = 64
+
+
+class Turns:
+    """Remembers which resource manager is next, from one call to the next one."""
+
+    __slots__ = ("_next",)
+
+    def __init__(self) -> None:
+        #: the rmID of the first turn
+        self._next = ""
+
+    def schedule(
+        self, kernel: Kernel, partitions: list[Partition], limit: int | None, budget: int | None
+    ) -> bool:
+        """Make decisions in these partitions, all that there are. Return whether more are to be made.
+
+        ``limit`` is the largest number of rounds, ``budget`` that of decisions.
+        """
+        most = 0
+        whole = budget or 0
+        unfinished = False
+        owners = self._in_turn(partitions)
+        turn = max(_TURN, (budget or 0) // max(1, len(owners)))
+        for own in owners:
+            allowed = -1 if limit is None else limit
+            if budget is not None:
+                if budget <= 0:
+                    self._next = own[0].rm.rm_id
+                    unfinished = True
+                    break
+                rounds = max(1, min(turn, budget) // len(own))
+                allowed = rounds if limit is None else min(limit, rounds)
+            try:
+                rounds, more = _serve(kernel, own, allowed)
+            except (
+                Exception
+            ):  # a bug, or a predicate raised: the others come first in the next call
+                self._next = _after(owners, own)
+                raise
+            if budget is not None:
+                budget -= rounds * len(own)
+            most = max(most, rounds)
+            unfinished = unfinished or bool(more)
+        kernel.tally.rounds += most
+        if kernel.hints_in_slices:
+            # with what the decisions have left of the budget, and at least a quarter of it
+            steps = None if budget is None else max(budget, whole // 4)
+            unfinished = _inspect_some(partitions, steps) or unfinished
+        _watch(kernel, partitions)
+        return unfinished
+
+    def _in_turn(self, partitions: list[Partition]) -> list[list[Partition]]:
+        """The partitions to be served, by resource manager, in the order of their turns."""
+        served = [partition for partition in partitions if _is_served(partition)]
+        if len(served) < 2:
+            return [served] if served else []
+        owners = [list(own) for _, own in groupby(served, key=lambda partition: partition.rm.rm_id)]
+        first = sum(own[0].rm.rm_id < self._next for own in owners)
+        return owners[first:] + owners[:first]
+
+
+def _is_served(partition: Partition) -> bool:
+    """Whether the partition's resource manager is connected; otherwise nothing is scheduled (2.10)."""
+    return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
+
+
+def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
+    """The resource manager that comes after this one."""
+    following = owners[(owners.index(own) + 1) % len(owners)]
+    return following[0].rm.rm_id
+
+
+def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int, list[Partition]]:
+    """Make at most ``most`` rounds (negative: any number) in the partitions of one resource manager.
+
+    Returns the number of rounds, and the partitions with more to decide.
+    """
+    for partition in partitions:
+        _bring_back(kernel, partition)
+    going, left = partitions, most
+    while len(going) > 1 and left:
+        going = [partition for partition in going if decide(kernel, partition)]
+        left -= 1
+    if going and left:
+        rounds, more = decide_all(kernel, going[0], left)
+        left -= rounds
+        going = going if more else []
+    for partition in partitions:
+        partition.waiting.undecided = partition in going
+        if not partition.waiting.undecided and partition.nodes:
+            partition.rm.observer.round_ended(partition)
+    return most - left, going
+
+
+def _bring_back(kernel: Kernel, partition: Partition) -> None:
+    """Try again what was deferred in the last call: asks and reservations that predicates refused, and
+    gang members that lacked room."""
+    waiting = partition.waiting
+    if waiting.stranded:
+        replacement.land(kernel, partition)
+    if waiting.outgrown:
+        replacement.look_again(partition)
+    if waiting.deferred_reservations:
+        waiting.retries.update(waiting.deferred_reservations)
+        waiting.deferred_reservations.clear()
+    if waiting.deferred_asks:
+        asks, waiting.deferred_asks = waiting.deferred_asks, {}
+        for ask in asks:
+            if awaited(kernel, ask):
+                waiting.deferred_asks[ask] = None
+        # the newest first: most of them become the head of their group at once
+        for ask in sorted(
+            asks.keys() - waiting.deferred_asks.keys(), key=_by_arrival, reverse=True
+        ):
+            reservation.wait_again(kernel, ask)
+
+
+def _by_arrival(ask: Ask) -> int:
+    return ask.seq
+
+
+def _inspect_some(partitions: list[Partition], steps: int | None) -> bool:
+    """Look at the next asks that may lack nodes, at most ``steps`` in all partitions together
+    (``None``: all). Return whether more are left."""
+    looking = [each for each in partitions if each.hints.inspection is not None]
+    for partition in looking:
+        most = -1 if steps is None else max(1, steps // len(looking))
+        scale_up.go_on(partition, most)
+    return any(partition.hints.inspection is not None for partition in looking)
+
+
+def _watch(kernel: Kernel, partitions: list[Partition]) -> None:
+    """Start the timers of what is to be looked at again later."""
+    for partition in partitions:
+        if _is_served(partition) and partition.hints.asks:
+            scale_up.watch(kernel, partition)
+        if partition.rm.all_states and _is_served(partition):
+            skipped.watch(kernel, partition)
+        if partition.failed_preemptions.by_shape:
+            failed_preemptions.watch(kernel, partition)
