@@ -143,7 +143,7 @@ class _OfApplication(NamedTuple):
     ledgers: tuple[Ledger, ...]
     counted: int
     lane: Any
-    offered: int
+    demand: int
 
 
 class _OfNode(NamedTuple):
@@ -169,7 +169,7 @@ def _of_application(app: Application) -> _OfApplication:
         app.ledgers,
         int(app.counted),
         app.above,
-        app.offered,
+        app.demand,
     )
 
 
@@ -234,21 +234,21 @@ class _OfLedger:
 class _OfLane:
     """How many applications of a lane offer each bit, and the bits that any offers."""
 
-    __slots__ = ("counts", "mask")
+    __slots__ = ("counts", "demand_below")
 
     def __init__(self) -> None:
         self.counts: dict[int, int] = {}
-        self.mask = 0
+        self.demand_below = 0
 
     def shift(self, old: int, new: int) -> None:
         counts = self.counts
         for bit in bits_of(old & ~new):
             counts[bit] = counts.get(bit, 0) - 1
             if not counts[bit]:
-                self.mask &= ~bit
+                self.demand_below &= ~bit
         for bit in bits_of(new & ~old):
             counts[bit] = counts.get(bit, 0) + 1
-            self.mask |= bit
+            self.demand_below |= bit
 
 
 class _Ledger:
@@ -329,10 +329,10 @@ class _Ledger:
         for ledger in dict.fromkeys((*old.ledgers, *new.ledgers)):
             self._write_ledger(ledger, old, new)
         if old.lane is new.lane:
-            self._lane(new.lane).shift(old.offered, new.offered)
+            self._lane(new.lane).shift(old.demand, new.demand)
         else:
-            self._lane(old.lane).shift(old.offered, 0)
-            self._lane(new.lane).shift(0, new.offered)
+            self._lane(old.lane).shift(old.demand, 0)
+            self._lane(new.lane).shift(0, new.demand)
         if new is _NO_APPLICATION:
             del self._apps[app]
         else:
@@ -383,36 +383,36 @@ class _Ledger:
             and mine.running == queue.running
         ):
             return False
-        offered = 0
+        demand = 0
         if isinstance(queue, LeafQueue):
             below: Iterable[Any] = queue.lanes
-            offered = queue.partition.waiting.retries.wants_of(queue)
+            demand = queue.partition.waiting.retries.demand_of(queue)
         else:
             below = queue.children.values()
         for level in below:
-            offered |= level.offered
-        return queue.mask == offered
+            demand |= level.demand
+        return queue.demand_below == demand
 
     def _agrees_on_lane(self, lane: Any, leaf: Any) -> bool:
         """Applications may have changed their minds without a trigger: count them anew then."""
         if lane is None:
             return True
         mine = self._lane(lane)
-        if mine.mask != lane.mask:
+        if mine.demand_below != lane.demand_below:
             for app in leaf.apps.values():
                 known = self._apps.get(app)
                 if known is not None:
-                    self._take_application(app, known._replace(lane=app.above, offered=app.offered))
-        if mine.mask != lane.mask:
+                    self._take_application(app, known._replace(lane=app.above, demand=app.demand))
+        if mine.demand_below != lane.demand_below:
             return False
         while lane.above is not leaf:  # limits have sets of lanes between it and the leaf
             if any(invariants.lane_violations(leaf, lane)):
                 return False
             lane = lane.above
-            offered = 0
+            demand = 0
             for child in lane.lanes.values():
-                offered |= child.offered
-            if lane.mask != offered:
+                demand |= child.demand
+            if lane.demand_below != demand:
                 return False
         return True
 

@@ -311,16 +311,16 @@ def _waiting(partition: Partition) -> Iterator[str]:
     for queue in partition.queues():
         yield from _passed_on(queue, f"queue {queue.path}")
         if not isinstance(queue, LeafQueue):
-            offered = 0
+            demand = 0
             for child in queue.children.values():
-                offered |= child.offered
-            if offered != queue.mask:
-                yield f"V7 queue {queue.path}: mask {queue.mask}, children offer {offered}"
+                demand |= child.demand
+            if demand != queue.demand_below:
+                yield f"V7 queue {queue.path}: demand {queue.demand_below}, of its children {demand}"
 
 
 def _passed_on(level: Level, name: str) -> Iterator[str]:
-    if level.offered != level.mask & ~level.blocked:
-        text = f"offers {level.offered}, of {level.mask} without {level.blocked}"
+    if level.demand != level.demand_below & ~level.blocked:
+        text = f"offers {level.demand}, of {level.demand_below} without {level.blocked}"
         yield f"V7 {name} {text}"
 
 
@@ -329,27 +329,27 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
     members: dict[Level, int] = {}
     for app in leaf.apps.values():
         level: Level | None = app.above
-        offered = app.offered
+        demand = app.demand
         if level is not None:
             members[level] = members.get(level, 0) + 1
         while level is not None and level is not leaf:
-            below[level] = below.get(level, 0) | offered
-            offered = below[level] & ~level.blocked
+            below[level] = below.get(level, 0) | demand
+            demand = below[level] & ~level.blocked
             level = level.above
         if app.limiting and app.state in life.SERVED:
             lane = app.above
             limits = (lane.lanes.ledgers, lane.ledgers) if isinstance(lane, LimitLane) else None
             if limits != (app.group_limits, app.user_limits):
                 yield f"V7 application {app.app_id} is in a lane of others"
-    passed = leaf.partition.waiting.retries.wants_of(leaf)
+    passed = leaf.partition.waiting.retries.demand_of(leaf)
     for lanes in leaf.lanes:
-        passed |= lanes.offered
-    if passed != leaf.mask:
-        yield f"V7 leaf {leaf.path}: mask {leaf.mask}, its lanes offer {passed}"
+        passed |= lanes.demand
+    if passed != leaf.demand_below:
+        yield f"V7 leaf {leaf.path}: demand {leaf.demand_below}, of its lanes {passed}"
     for level in (*leaf.lanes, *below):
         yield from _passed_on(level, f"leaf {leaf.path}: a lane")
-        if level.mask != below.get(level, 0):
-            yield f"V7 leaf {leaf.path}: a lane's mask {level.mask}, below {below.get(level, 0)}"
+        if level.demand_below != below.get(level, 0):
+            yield f"V7 leaf {leaf.path}: a lane's demand {level.demand_below}, below it {below.get(level, 0)}"
         if isinstance(level, LimitLane):
             if level.members != members.get(level, 0):
                 yield f"V7 leaf {leaf.path}: a lane has {level.members} members"
@@ -373,12 +373,12 @@ def lane_violations(leaf: LeafQueue, level: LaneSet | LimitLane) -> Iterator[str
 
 
 def waiting_violations(app: Application) -> Iterator[str]:
-    """V7: whether the application's mask says what its groups want."""
+    """V7: whether the application's demand is that of its groups."""
     wants = 0
     for group in app.groups.values():
-        if group.bits != group.wants():
-            yield f"V7 group of {app.app_id} announces {group.bits}, wants {group.wants()}"
-        wants |= group.bits
-    if wants != app.mask:
-        yield f"V7 application {app.app_id}: mask {app.mask}, its groups want {wants}"
+        if group.demand != group.demand_now():
+            yield f"V7 group of {app.app_id} announces {group.demand}, wants {group.demand_now()}"
+        wants |= group.demand
+    if wants != app.demand_below:
+        yield f"V7 application {app.app_id}: demand {app.demand_below}, of its groups {wants}"
     yield from _passed_on(app, f"application {app.app_id}")

@@ -343,31 +343,33 @@ class Application(Level):
         shares.sort(reverse=True)
         return tuple(shares)
 
-    def best(self, able: int) -> Any:
+    def best(self, feasible: int) -> Any:
         """As for every level; the children are groups of asks."""
-        able &= ~self.blocked
+        feasible &= ~self.blocked
         groups = self.few
         if groups is None:
-            first = super().best(able)
+            first = super().best(feasible)
         else:
-            able_groups = [group for group in groups if group.bits & able]
-            if len(able_groups) == 1:
-                return able_groups[0]
-            first = min(able_groups, key=lambda g: g.rank or g.make_rank(), default=None)
-        if able & self.mask & self.partition.shapes.late:  # not always for a group's first ask
-            return self._best_late(first, able)
+            feasible_groups = [group for group in groups if group.demand & feasible]
+            if len(feasible_groups) == 1:
+                return feasible_groups[0]
+            first = min(feasible_groups, key=lambda g: g.rank or g.make_rank(), default=None)
+        if (
+            feasible & self.demand_below & self.partition.shapes.late
+        ):  # not always for a group's first ask
+            return self._best_late(first, feasible)
         return first
 
-    def first_two(self, able: int) -> tuple[AskGroup, Key | None]:
+    def first_two(self, feasible: int) -> tuple[AskGroup, Key | None]:
         """The group that is next for one of these bits, there must be one, and the rank of the group
         after it: ``None`` without one, and least of all if it had better be asked each time."""
-        if self.few is None or able & self.mask & self.partition.shapes.late:
-            return self.best(able), ()
+        if self.few is None or feasible & self.demand_below & self.partition.shapes.late:
+            return self.best(feasible), ()
         first: Any = None
         head: Key = ()
         until: Key | None = None
         for group in self.few:
-            if group.bits & able:
+            if group.demand & feasible:
                 rank = group.rank or group.make_rank()
                 if first is None or rank < head:
                     until, first, head = head or None, group, rank
@@ -375,10 +377,10 @@ class Application(Level):
                     until = rank
         return first, until
 
-    def _best_late(self, first: AskGroup | None, able: int) -> AskGroup | None:
+    def _best_late(self, first: AskGroup | None, feasible: int) -> AskGroup | None:
         """The group whose ask is next in order, if not only the first ask of each matters. ``first``
         is the one whose first ask of all comes first."""
-        if first is None or first.key_for(able) == first.rank:
+        if first is None or first.key_for(feasible) == first.rank:
             return first
-        late = (group for group in self.groups.values() if group.bits & able)
-        return min(late, key=lambda group: group.key_for(able))
+        late = (group for group in self.groups.values() if group.demand & feasible)
+        return min(late, key=lambda group: group.key_for(feasible))

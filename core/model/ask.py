@@ -130,13 +130,14 @@ class Ask:
 class AskGroup:
     """Asks of one application that differ in nothing that a decision looks at.
 
-    They wait in order of arrival. ``bits`` is what the group has announced to its application.
+    They wait in order of arrival. ``demand`` is what the group has announced to its application; nothing
+    is ever blocked here.
     """
 
     __slots__ = (
         "app",
         "asks",
-        "bits",
+        "demand",
         "look",
         "outgrown",
         "placeholder",
@@ -165,7 +166,7 @@ class AskGroup:
         self.task_group = task_group
         self.look = (shape, priority, placeholder, task_group)
         self.asks: OrderedDict[int, Ask] = OrderedDict()
-        self.bits = 0
+        self.demand = 0
         self.rank: Key | None = None
         #: some ask here has waited long enough to reserve a node (2.7)
         self.reservable = False
@@ -184,11 +185,6 @@ class AskGroup:
         self.skipped: dict[str, int] = {}
         #: a response with what is the same in all of their Allocation messages, as it goes out
         self.template: bytes | None = None
-
-    @property
-    def offered(self) -> int:
-        """The bits that the application knows of; nothing is ever blocked here."""
-        return self.bits
 
     @property
     def head(self) -> Ask:
@@ -215,7 +211,7 @@ class AskGroup:
                 asks.move_to_end(seq)
         if asks and next(iter(asks)) == ask.seq:
             self.rank = None
-            self.app.rerank(self, self.bits)
+            self.app.rerank(self, self.demand)
 
     def extend(self, asks: Iterable[Ask]) -> None:
         """Let new asks, like others here and the last to arrive, wait behind them."""
@@ -244,7 +240,7 @@ class AskGroup:
             del asks[ask.seq]
         self.rank = None
 
-    def wants(self) -> int:
+    def demand_now(self) -> int:
         """The bits that it should have announced now."""
         if not self.asks:
             return 0
@@ -272,13 +268,13 @@ class AskGroup:
             bits |= shape.preempt
         return bits
 
-    def key_for(self, able: int) -> Key:
+    def key_for(self, feasible: int) -> Key:
         """The place in order of its first ask that waits for any of these bits.
 
         For a node that is the first one of all; only some of them may have, or may want, a
         reservation, or may preempt.
         """
-        bits = self.bits & able
+        bits = self.demand & feasible
         shape = self.shape
         if bits & (shape.allocate | REPLACE):
             return self.rank or self.make_rank()

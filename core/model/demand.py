@@ -1,31 +1,28 @@
-"""Who waits for what, best first, at every level of the tree.
+"""Demand: what asks wait for, known at every level of the tree, best child first.
 
-A *want* is a bit: some shape of ask wants a node, or a reservation, or a gang member wants its
-placeholder. Every level (queue, application) knows for each bit which of its children wait for it,
-in a heap by the children's own sort keys, and tells its parent only of the first that starts to wait
-and the last that stops. To find the next decision, walk down from the root along the best child for
-any bit that can be served now. Nobody who cannot be served is looked at, and nothing is ever sorted.
-A level of which only a few children wait has no heaps: a look at each of them is cheaper.
-
-Keys only grow on the hot path (more allocated, a larger share), so a heap entry with an old key
-surfaces too early, never too late, and is corrected then. Where a key shrinks, ``touch`` says so.
+Demand is a set of bits: asks of some shape want a node, or a reservation, or a gang member wants its
+placeholder. Every level (queue, lane, application) knows for each bit which of its children wait for
+it, in a heap by the children's sort keys, and tells the level above only when the first child starts
+to wait and when the last one stops. The next decision is found by walking down from the root along
+the best child for any bit that is feasible. Asks that cannot be served are never looked at, and
+nothing is ever sorted. A level with few waiting children has no heaps: comparing them is cheaper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any, Final
 
-__all__ = ["EVERY_BIT", "FEW", "Level", "Ranking", "bits_of"]
+from quadriga.core.model.lazy_heap import Key, LazyHeap
 
-#: all wants, also those that do not exist yet
+__all__ = ["EVERY_BIT", "FEW", "Key", "Level", "Ranking", "bits_of"]
+
+#: all demand, also of shapes that do not exist yet
 EVERY_BIT: Final = -1
 
-#: up to so many waiting children a look at each is cheaper than the heaps
+#: a level with at most this many waiting children compares them and has no heaps
 FEW: Final = 8
-
-Key = tuple[Any, ...]
 
 
 def bits_of(mask: int) -> Iterator[int]:
@@ -36,48 +33,30 @@ def bits_of(mask: int) -> Iterator[int]:
         mask ^= bit
 
 
-class Ranking:
-    """The children that wait for one bit, smallest key first."""
+class Ranking(LazyHeap):
+    """The children that wait for one bit, by their ranks.
 
-    __slots__ = ("_count", "_heap", "_live")
+    Ranks mostly grow (more is allocated, a share is larger), so entries surface early, never late.
+    """
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[Key, int, Any]] = []
-        #: the number of each child's own entry
-        self._live: dict[Any, int] = {}
-        self._count = 0
+    __slots__ = ()
 
-    def __len__(self) -> int:
-        return len(self._live)
+    def key_of(self, item: Any) -> Key:
+        rank: Key | None = item.rank
+        return rank if rank is not None else item.make_rank()
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._live)
-
-    def add(self, child: Any) -> None:
-        """Let the child wait here, or wait here with its new key."""
-        key = child.rank if child.rank is not None else child.make_rank()
-        self._count += 1
-        self._live[child] = self._count
-        heappush(self._heap, (key, self._count, child))
-        if len(self._heap) > 2 * len(self._live) + 8:
-            live = self._live
-            self._heap = sorted(entry for entry in self._heap if live.get(entry[2]) == entry[1])
-
-    def discard(self, child: Any) -> None:
-        self._live.pop(child, None)
-
-    def top(self) -> Any:
-        """The child with the smallest key. There must be one."""
+    def first(self) -> Any:
+        """The child with the smallest rank. There must be one."""
         entry = self._heap[0]
         child = entry[2]
-        if child.rank is entry[0] and self._live.get(child) == entry[1]:
-            return child  # as most times
-        return self._surface()
+        if child.rank is entry[0] and self._entries.get(child) is entry:
+            return child  # the usual case
+        return super().first()
 
     def tied(self, length: int) -> list[Any]:
-        """The best child and all whose keys begin with the same ``length`` parts."""
-        best = self.top()
-        if len(self._live) == 1:
+        """The best child and all whose ranks begin with the same ``length`` parts."""
+        best = self.first()
+        if len(self._entries) == 1:
             return [best]
         heap = self._heap
         head = heap[0][0][:length]
@@ -86,9 +65,9 @@ class Ranking:
             return [best]
         found: list[Any] = []
         kept: list[tuple[Key, int, Any]] = []
-        while self._live and len(found) < len(self._live):
-            child = self._surface()
-            if child is None or (child.rank or child.make_rank())[:length] != head:
+        while self._entries and len(found) < len(self._entries):
+            child = super().first()
+            if child is None or self.key_of(child)[:length] != head:
                 break
             found.append(child)
             kept.append(heappop(self._heap))
@@ -96,40 +75,17 @@ class Ranking:
             heappush(self._heap, entry)
         return found
 
-    def _surface(self) -> Any:
-        """Bring the best child's entry to the top of the heap; ``None`` if no entry is left there.
-
-        Entries of children that wait no longer are dropped, those with an old key renewed.
-        """
-        heap, live = self._heap, self._live
-        while heap:
-            entry = heap[0]
-            child = entry[2]
-            if live.get(child) != entry[1]:
-                heappop(heap)
-                continue
-            key = child.rank
-            if key is entry[0]:
-                return child
-            if key is None:
-                key = child.make_rank()
-            self._count += 1
-            live[child] = self._count
-            heapreplace(heap, (key, self._count, child))
-        return None
-
 
 class Level:
-    """A level of the tree: its waiting children by bit, and what it passes on to its parent.
+    """A level of the tree: its waiting children by bit, and the demand that it passes upwards.
 
-    ``mask`` has the bits that some child waits for. ``blocked`` bits are not passed on: no quota
-    for them here, or the application may not be served at all (``EVERY_BIT``). ``offered`` is the
-    rest, the bits that the parent knows of. ``few`` are the
-    children that wait for anything, while they are few; ``None``: they are in the heaps of
-    ``waiting``, by bit, until nobody waits any more.
+    ``demand_below`` has the bits that some child waits for. ``blocked`` bits are not passed on: there
+    is no quota for them here, or the application may not be served at all (``EVERY_BIT``). ``demand``
+    is the rest, which the level above knows. ``few`` are the children that wait for anything while
+    they are few; ``None``: they are in the heaps of ``waiting``, by bit, until no child waits.
     """
 
-    __slots__ = ("above", "blocked", "few", "mask", "offered", "rank", "waiting")
+    __slots__ = ("above", "blocked", "demand", "demand_below", "few", "rank", "waiting")
 
     #: whether the walk down the tree ends here
     is_application = False
@@ -138,17 +94,20 @@ class Level:
         self.above: Level | None = None
         self.few: dict[Any, None] | None = {}
         self.waiting: dict[int, Any] = {}
-        self.mask = 0
+        self.demand_below = 0
         self.blocked = 0
-        self.offered = 0
+        self.demand = 0
+        #: the sort key; ``None``: it has changed and must be made anew
         self.rank: Key | None = None
 
     def make_rank(self) -> Key:
         """Make the sort key anew, remember and return it."""
         raise NotImplementedError
 
+    # -- demand ----------------------------------------------------------------------------------
+
     def announce(self, child: Any, bits: int) -> None:
-        """The child, which knows it already, starts to wait for these bits."""
+        """The child, whose own demand is set already, starts to wait for these bits."""
         few = self.few
         if few is None:
             self._enter(child, bits)
@@ -157,8 +116,8 @@ class Level:
             if len(few) > FEW:
                 self.few = None
                 for each in few:
-                    self._enter(each, each.offered)
-        self._wanted(bits)
+                    self._enter(each, each.demand)
+        self._add_demand(bits)
 
     def _enter(self, child: Any, bits: int) -> None:
         waiting = self.waiting
@@ -173,15 +132,15 @@ class Level:
         return Ranking()
 
     def withdraw(self, child: Any, bits: int) -> None:
-        """The child, which knows it already, no longer waits for these bits."""
+        """The child, whose own demand is set already, no longer waits for these bits."""
         few = self.few
         if few is not None:
-            if not child.offered:
+            if not child.demand:
                 few.pop(child, None)
-            gone = bits & self.mask
+            gone = bits & self.demand_below
             for each in few:
-                gone &= ~each.offered
-                if not gone:  # as most times
+                gone &= ~each.demand
+                if not gone:  # the usual case
                     return
         else:
             gone = 0
@@ -196,63 +155,72 @@ class Level:
                 gone |= bit
             if not waiting:
                 self.few = {}
-        self._unwanted(gone)
+        self._drop_demand(gone)
 
-    def _wanted(self, bits: int) -> None:
-        """Somebody below waits for these bits."""
-        if fresh := bits & ~self.mask:
-            self.mask |= fresh
-            self.offered = self.mask & ~self.blocked
-            self._pass_on(fresh & ~self.blocked)
+    def _add_demand(self, bits: int) -> None:
+        """Some child waits for these bits."""
+        if fresh := bits & ~self.demand_below:
+            self.demand_below |= fresh
+            self.demand = self.demand_below & ~self.blocked
+            self._announce_above(fresh & ~self.blocked)
 
-    def _unwanted(self, bits: int) -> None:
-        """Nobody below waits for these bits any more."""
+    def _drop_demand(self, bits: int) -> None:
+        """No child waits for these bits any longer."""
         if bits:
-            self.mask &= ~bits
-            self.offered = self.mask & ~self.blocked
-            self._take_back(bits & ~self.blocked)
-
-    def reorder(self) -> None:
-        """The order of the children goes by other keys now, and they have forgotten their old ones:
-        rank them all anew."""
-        for bit, ranking in self.waiting.items():
-            fresh = self.waiting[bit] = Ranking()
-            for child in ranking:
-                fresh.add(child)
+            self.demand_below &= ~bits
+            self.demand = self.demand_below & ~self.blocked
+            self._withdraw_above(bits & ~self.blocked)
 
     def block(self, bits: int) -> None:
         """Stop passing on these bits."""
         fresh = bits & ~self.blocked
         self.blocked |= bits
-        self.offered = self.mask & ~self.blocked
-        self._take_back(self.mask & fresh)
+        self.demand = self.demand_below & ~self.blocked
+        self._withdraw_above(self.demand_below & fresh)
 
     def unblock(self, bits: int) -> None:
         """Pass these bits on again."""
         freed = self.blocked & bits
         self.blocked &= ~bits
-        self.offered = self.mask & ~self.blocked
-        self._pass_on(self.mask & freed)
+        self.demand = self.demand_below & ~self.blocked
+        self._announce_above(self.demand_below & freed)
 
     def stops(self) -> int:
-        """The bits that nobody below may be chosen for, even where other bits lead there."""
+        """The bits for which no child may be chosen, even where other bits lead to the child."""
         return self.blocked
 
+    def _announce_above(self, bits: int) -> None:
+        if bits and self.above is not None:
+            self.above.announce(self, bits)
+
+    def _withdraw_above(self, bits: int) -> None:
+        if bits and self.above is not None:
+            self.above.withdraw(self, bits)
+
+    # -- order -----------------------------------------------------------------------------------
+
     def touch(self) -> None:
-        """The key may have become smaller: be ranked anew for every bit passed on."""
+        """The rank may have become smaller: be ranked anew for all demand."""
         self.rank = None
         if self.above is not None:
-            self.above.rerank(self, self.offered)
+            self.above.rerank(self, self.demand)
 
     def rerank(self, child: Any, bits: int) -> None:
-        """The key of a child that waits for these bits may have become smaller."""
+        """The rank of a child that waits for these bits may have become smaller."""
         if self.few is None:
             for bit in bits_of(bits):
                 self.waiting[bit].add(child)
 
-    def best(self, able: int) -> Any:
-        """The first child in order among those that wait for a bit of ``able``, or ``None``."""
-        wanted = self.offered & able
+    def reorder(self) -> None:
+        """The children have new ranks, which cannot be compared with the old ones: rank all anew."""
+        for bit, ranking in self.waiting.items():
+            fresh = self.waiting[bit] = Ranking()
+            for child in ranking:
+                fresh.add(child)
+
+    def best(self, feasible: int) -> Any:
+        """The first child in order among those that wait for a feasible bit, or ``None``."""
+        wanted = self.demand & feasible
         if not wanted:
             return None
         few = self.few
@@ -262,26 +230,18 @@ class Level:
         if few is not None:
             least: Key = ()
             for child in few:
-                if child.offered & wanted:
+                if child.demand & wanted:
                     rank = child.rank or child.make_rank()
                     if found is None or rank < least:
                         found, least = child, rank
             return found
         if not wanted & (wanted - 1):
-            return self.waiting[wanted].top()
+            return self.waiting[wanted].first()
         for bit in bits_of(wanted):
-            child = self.waiting[bit].top()
+            child = self.waiting[bit].first()
             if found is None or (
                 child is not found
                 and (child.rank or child.make_rank()) < (found.rank or found.make_rank())
             ):
                 found = child
         return found
-
-    def _pass_on(self, bits: int) -> None:
-        if bits and self.above is not None:
-            self.above.announce(self, bits)
-
-    def _take_back(self, bits: int) -> None:
-        if bits and self.above is not None:
-            self.above.withdraw(self, bits)

@@ -325,7 +325,7 @@ class Queue(Level):
         self.rank = None
         parent = self.parent
         if parent is not None and parent.few is None:
-            parent.rerank(self, self.offered)
+            parent.rerank(self, self.demand)
 
     def capacity_changed(self) -> None:
         """Nodes came, went or changed, or a quota did: shares are shares of something else."""
@@ -372,19 +372,19 @@ class ParentQueue(Queue):
 
     __slots__ = ()
 
-    def best(self, able: int) -> Any:
+    def best(self, feasible: int) -> Any:
         """As for every level; exactly equal shares are decided by more pending, then the name."""
-        wanted = self.offered & able
+        wanted = self.demand & feasible
         if not wanted:
             return None
         children = self._candidates(wanted) if self.few is None else self.few
-        return first_of([child for child in children if child.offered & wanted])
+        return first_of([child for child in children if child.demand & wanted])
 
-    def rivals(self, able: int) -> list[Queue] | None:
+    def rivals(self, feasible: int) -> list[Queue] | None:
         """Among whom ``best`` decides, as long as nobody starts or stops to wait; ``None`` where it
         had better be asked each time."""
-        wanted = self.offered & able
-        return [child for child in self.few if child.offered & wanted] if self.few else None
+        wanted = self.demand & feasible
+        return [child for child in self.few if child.demand & wanted] if self.few else None
 
     def _candidates(self, wanted: int) -> Iterable[Queue]:
         """Children among which the best is: for each bit the first and its equals, or, where there
@@ -493,36 +493,36 @@ class LeafQueue(Queue):
     def lanes(self) -> tuple[Level, ...]:
         return (self.serving, self.admission, *self.limited)
 
-    def best(self, able: int) -> Any:
-        able &= ~self.blocked
+    def best(self, feasible: int) -> Any:
+        feasible &= ~self.blocked
         lanes = (self.serving, self.admission) if not self.limited else self.lanes
         best = None
         for lane in lanes:
-            if lane.offered & able:
-                app = lane.best(able)
+            if lane.demand & feasible:
+                app = lane.best(feasible)
                 if best is None or (app.rank or app.make_rank()) < (best.rank or best.make_rank()):
                     best = app
         return best
 
-    def contenders(self, able: int) -> list[Contender] | None:
+    def contenders(self, feasible: int) -> list[Contender] | None:
         """Who would be served for these bits, in order, if no lane stopped it; ``None`` where they are
         many, and ``best`` had better be asked each time."""
         if len(self.apps) > _MANY:
             return None
-        wanting = [app for app in self.apps.values() if app.offered & able]
+        wanting = [app for app in self.apps.values() if app.demand & feasible]
         return sorted([(app.rank or app.make_rank(), app) for app in wanting])
 
     def announce(self, child: Any, bits: int) -> None:
-        self._wanted(bits)
+        self._add_demand(bits)
 
     def withdraw(self, child: Any, bits: int) -> None:
         other = self.admission if child is self.serving else self.serving
-        gone = bits & self.mask & ~other.offered
+        gone = bits & self.demand_below & ~other.demand
         if self.limited:
             for lane in self.lanes:
                 if lane is not child:
-                    gone &= ~lane.offered
-        self._unwanted(gone)
+                    gone &= ~lane.demand
+        self._drop_demand(gone)
 
     def refresh_admission(self) -> None:
         """Open or close the lanes of those who need a place."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.shapes import WOKEN
+from quadriga.core.model.shapes import RETRY_RESERVATION
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -50,7 +50,7 @@ class ReservationsToRetry:
         apps = self._leaves.get(leaf)
         if apps is None:
             apps = self._leaves[leaf] = {}
-            leaf.announce(None, WOKEN)
+            leaf.announce(None, RETRY_RESERVATION)
         apps.setdefault(app, {})[reservation] = None
 
     def update(self, reservations: Iterable[Reservation]) -> None:
@@ -71,11 +71,11 @@ class ReservationsToRetry:
             del apps[app]
             if not apps:
                 del self._leaves[leaf]
-                leaf.withdraw(None, WOKEN)
+                leaf.withdraw(None, RETRY_RESERVATION)
 
-    def wants_of(self, leaf: Queue) -> int:
+    def demand_of(self, leaf: Queue) -> int:
         """The want of the leaf, if it has one."""
-        return WOKEN if leaf in self._leaves else 0
+        return RETRY_RESERVATION if leaf in self._leaves else 0
 
     def first_in(self, leaf: Queue) -> Application:
         """The application of the leaf that was submitted first. It must have one."""

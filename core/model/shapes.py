@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     pass
 
 
-__all__ = ["ELSEWHERE", "REPLACE", "WOKEN", "Need", "Shape", "Shapes"]
+__all__ = ["ELSEWHERE", "REPLACE", "RETRY_RESERVATION", "Need", "Shape", "Shapes"]
 
 #: (type, quantity) for what is really asked
 Need = tuple[tuple[int, int], ...]
@@ -25,9 +25,9 @@ Need = tuple[tuple[int, int], ...]
 #: the want of a real ask whose task group has a placeholder to give up
 REPLACE: Final = 1
 #: the want of a leaf that has reservations to be tried (see ``woken``)
-WOKEN: Final = 2
+RETRY_RESERVATION: Final = 2
 #: so many bits a shape has, and how far "a node other than the reserved one" is from "a node"
-WANTS: Final = 4
+BITS_PER_SHAPE: Final = 4
 ELSEWHERE: Final = 1
 
 
@@ -52,7 +52,7 @@ class Shape:
         self.vector = vector
         self.required_node = required_node
         self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
-        self.allocate = 1 << (WANTS * number + 2)
+        self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
         #: an ask that has a node reserved takes any other that has room (5.8)
         self.elsewhere = self.allocate << ELSEWHERE
         self.reserve = self.allocate << 2

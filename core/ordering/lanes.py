@@ -10,10 +10,10 @@ Applications without any limit never come by here (see ``model.queue.LeafQueue``
 
 from __future__ import annotations
 
-from heapq import heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.demand import Key, Level, bits_of
+from quadriga.core.model.lazy_heap import LazyHeap
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Ledger
@@ -25,66 +25,37 @@ __all__ = ["LaneSet", "LimitLane", "full", "lane_for"]
 Ledgers = tuple["Ledger", ...]
 
 
-class _Order:
-    """The lanes that have an application for one bit, by the keys of the first ones.
+class _LaneRanking(LazyHeap):
+    """The lanes that have an application for one bit, by the ranks of these applications."""
 
-    As in ``Ranking``, an entry may come up too early, never too late: ``add`` says so where a key
-    may have become smaller.
-    """
-
-    __slots__ = ("_bit", "_count", "_heap", "_live")
+    __slots__ = ("_bit",)
 
     def __init__(self, bit: int) -> None:
+        super().__init__()
         self._bit = bit
-        self._heap: list[tuple[Key, int, Any]] = []
-        #: the key and the number of each lane's own entry
-        self._live: dict[Any, tuple[Key, int]] = {}
-        self._count = 0
 
-    def __len__(self) -> int:
-        return len(self._live)
+    def key_of(self, item: Any) -> Key:
+        key: Key = item.key_for(self._bit)
+        return key
 
-    def add(self, lane: Any) -> None:
-        """The lane has applications for the bit, or its first one is another now."""
-        key = lane.key_for(self._bit)
-        known = self._live.get(lane)
-        if known is not None and known[0] <= key:
-            return  # comes up early enough
-        self._count += 1
-        self._live[lane] = key, self._count
-        heappush(self._heap, (key, self._count, lane))
-        if len(self._heap) > 2 * len(self._live) + 8:
-            self._heap = sorted((*own, lane) for lane, own in self._live.items())
+    def add(self, item: Any) -> None:
+        """The lane has applications for the bit, or its first application is another now."""
+        known = self._entries.get(item)
+        if known is None or self.key_of(item) < known[0]:  # else it surfaces early enough
+            super().add(item)
 
-    def discard(self, lane: Any) -> None:
-        self._live.pop(lane, None)
+    def first(self) -> Any:
+        if len(self._entries) == 1:
+            return next(iter(self._entries))
+        return super().first()
 
     def renew(self) -> None:
-        """All keys are others now, which cannot be compared with the old ones."""
-        lanes = list(self._live)
-        self._live.clear()
+        """All lanes have new keys, which cannot be compared with the old ones."""
+        lanes = list(self._entries)
+        self._entries.clear()
         self._heap.clear()
         for lane in lanes:
             self.add(lane)
-
-    def top(self) -> Any:
-        """The lane of the smallest key. There must be one."""
-        heap, live = self._heap, self._live
-        if len(live) == 1:
-            return next(iter(live))
-        while True:
-            entry = heap[0]
-            lane = entry[2]
-            own = live.get(lane)
-            if own is None or own[1] != entry[1]:
-                heappop(heap)
-                continue
-            key = lane.key_for(self._bit)
-            if key is entry[0] or key == entry[0]:
-                return lane
-            self._count += 1
-            live[lane] = key, self._count
-            heapreplace(heap, (key, self._count, lane))
 
 
 class LimitLane(Level):
@@ -107,7 +78,7 @@ class LimitLane(Level):
         return app.rank or app.make_rank()  # type: ignore[no-any-return]
 
     def announce(self, child: Any, bits: int) -> None:
-        known = bits & self.offered
+        known = bits & self.demand
         super().announce(child, bits)
         if known:
             self.lanes.rerank(self, known)
@@ -165,11 +136,11 @@ class LaneSet(Level):
         if not self.lanes and isinstance(self.above, LaneSet):
             self.above.drop(self)
 
-    def new_ranking(self, bit: int) -> _Order:
-        return _Order(bit)
+    def new_ranking(self, bit: int) -> _LaneRanking:
+        return _LaneRanking(bit)
 
     def announce(self, child: Any, bits: int) -> None:
-        known = bits & self.offered
+        known = bits & self.demand
         super().announce(child, bits)
         if known and isinstance(self.above, LaneSet):
             self.above.rerank(self, known)
@@ -191,14 +162,14 @@ class LaneSet(Level):
         assert app is not None
         return app.rank or app.make_rank()
 
-    def best(self, able: int) -> Application | None:
-        """The first application among those that wait for a bit of ``able``."""
-        wanted = self.offered & able
+    def best(self, feasible: int) -> Application | None:
+        """The first application among those that wait for a bit of ``feasible``."""
+        wanted = self.demand & feasible
         if not wanted:
             return None
         lanes = self.few
         if lanes is None:
-            lanes = dict.fromkeys(self.waiting[bit].top() for bit in bits_of(wanted))
+            lanes = dict.fromkeys(self.waiting[bit].first() for bit in bits_of(wanted))
         elif len(lanes) == 1:
             first: Application = next(iter(lanes)).best(wanted)
             return first

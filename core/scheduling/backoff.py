@@ -49,7 +49,7 @@ def look_again(kernel: Kernel, app: Application) -> None:
 
 def _in_vain(groups: Iterable[AskGroup]) -> int:
     """How many asks wait there for a node."""
-    return sum(len(group.asks) for group in groups if group.bits & group.shape.allocate)
+    return sum(len(group.asks) for group in groups if group.demand & group.shape.allocate)
 
 
 def _wait_if(kernel: Kernel, app: Application, enough: bool) -> bool:

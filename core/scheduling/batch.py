@@ -95,21 +95,21 @@ def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
 _Fork = tuple[int, "list[Queue] | None"]
 
 
-def _next_leaf(forks: dict[Queue, _Fork], root: Queue, able: int) -> tuple[Queue, int]:
+def _next_leaf(forks: dict[Queue, _Fork], root: Queue, feasible: int) -> tuple[Queue, int]:
     """The leaf that is next in order, and what is wanted there that nothing above stops."""
     queue: Any = root
-    wanted = able
+    wanted = feasible
     while not queue.leaf:
-        wanted, rivals = forks.get(queue) or _fork(forks, queue, able)
+        wanted, rivals = forks.get(queue) or _fork(forks, queue, feasible)
         queue = first_of(rivals) if rivals is not None else queue.best(wanted)
     return queue, wanted
 
 
-def _fork(forks: dict[Queue, _Fork], queue: Any, able: int) -> _Fork:
+def _fork(forks: dict[Queue, _Fork], queue: Any, feasible: int) -> _Fork:
     """Where the way down from this queue divides, which stays so for the streak."""
     for above in queue.lineage:
-        able &= ~above.blocked
-    fork = forks[queue] = able, queue.rivals(able)
+        feasible &= ~above.blocked
+    fork = forks[queue] = feasible, queue.rivals(feasible)
     return fork
 
 
@@ -216,7 +216,7 @@ class _Place:
 class _Streak:
     """A streak in one partition.
 
-    ``able`` is what can be served, ``forks`` are among which queues the way down chooses, ``heads`` the
+    ``feasible`` is what can be served, ``forks`` are among which queues the way down chooses, ``heads`` the
     places of leaves in which the same application goes on: these hold until the streak has to
     ``look_again``. ``contenders`` are the applications among which a leaf chooses; as nobody comes to
     want more, or is let go, these hold to the end. ``picks`` are not carried out yet, ``touched`` the
@@ -226,7 +226,7 @@ class _Streak:
     def __init__(self, kernel: Kernel, partition: Partition) -> None:
         self.kernel = kernel
         self.partition = partition
-        self.able = 0
+        self.feasible = 0
         self.forks: dict[Queue, _Fork] = {}
         self.heads: dict[Queue, _Place] = {}
         self.contenders: dict[LeafQueue, list[Contender] | None] = {}
@@ -246,8 +246,8 @@ class _Streak:
         made = 0
         self.look_again()
         try:
-            while made < most and self.able:
-                queue, wanted = _next_leaf(self.forks, root, self.able)
+            while made < most and self.feasible:
+                queue, wanted = _next_leaf(self.forks, root, self.feasible)
                 place = heads.get(queue)
                 if place is None or (place.until is not None and place.is_overtaken):
                     place = self.find(queue, wanted)
@@ -292,20 +292,20 @@ class _Streak:
         partition = self.partition
         self.forks.clear()
         self.heads.clear()
-        self.able = partition.node_index.feasible & partition.root.offered
-        if _is_disturbed(self.kernel, partition) or partition.root.offered & (
+        self.feasible = partition.node_index.feasible & partition.root.demand
+        if _is_disturbed(self.kernel, partition) or partition.root.demand & (
             REPLACE | partition.shapes.elsewhere
         ):
-            self.able = 0
+            self.feasible = 0
 
-    def find(self, leaf: Any, able: int) -> _Place | None:
+    def find(self, leaf: Any, feasible: int) -> _Place | None:
         """The group that is next in the leaf, if what it gets is plain."""
-        able &= ~leaf.blocked
-        app, able = self.next_application(leaf, able)
+        feasible &= ~leaf.blocked
+        app, feasible = self.next_application(leaf, feasible)
         if not app.counted:
             return None
-        group, until = app.first_two(able)
-        if not group.bits & able & group.shape.allocate or group.reserved:
+        group, until = app.first_two(feasible)
+        if not group.demand & feasible & group.shape.allocate or group.reserved:
             return None
         place = self.places.get(group)
         if place is None:
@@ -323,10 +323,10 @@ class _Streak:
             self.heads[leaf] = place
         return place
 
-    def next_application(self, leaf: LeafQueue, able: int) -> tuple[Any, int]:
+    def next_application(self, leaf: LeafQueue, feasible: int) -> tuple[Any, int]:
         """As ``LeafQueue.best``, where a few go on to compete; and for which bits nobody stops it."""
         if leaf not in self.contenders:
-            self.contenders[leaf] = leaf.contenders(able)
+            self.contenders[leaf] = leaf.contenders(feasible)
         rivals = self.contenders[leaf]
         while rivals:
             rank, app = rivals[0]
@@ -334,12 +334,12 @@ class _Streak:
                 del rivals[0]
                 insort(rivals, (app.rank or app.make_rank(), app))
                 continue
-            unstopped = able & app.passed_on
-            if app.offered & unstopped:
+            unstopped = feasible & app.passed_on
+            if app.demand & unstopped:
                 return app, unstopped
             del rivals[0]
-        app = leaf.best(able)
-        return app, able & app.passed_on
+        app = leaf.best(feasible)
+        return app, feasible & app.passed_on
 
     def make_room(self) -> None:
         """See how far root's quota goes: so many picks need not look at it."""
@@ -371,14 +371,14 @@ class _Streak:
     def leave(self, place: _Place) -> None:
         """The last ask of a group was picked: the group is no more."""
         group, leaf = place.group, place.app.queue
-        offered = leaf.offered
+        demand = leaf.demand
         del self.places[group]
         group.asks.clear()
         group.asks[place.ask.seq] = place.ask
         self.partition.waiting.remove(place.ask)
         place.ask.group = group  # until it is carried out
         place.until = ()
-        if leaf.offered != offered or self.partition.waiting.retries:
+        if leaf.demand != demand or self.partition.waiting.retries:
             self.look_again()
         else:
             self.heads.pop(leaf, None)  # another application may be next
@@ -450,19 +450,19 @@ def _replacements(kernel: Kernel, partition: Partition, most: int) -> int:
     forks: dict[Queue, _Fork] = {}
     groups: dict[Queue, AskGroup] = {}
     made = 0
-    while made < most and root.offered & REPLACE:
-        leaf, able = _next_leaf(forks, root, REPLACE)
+    while made < most and root.demand & REPLACE:
+        leaf, feasible = _next_leaf(forks, root, REPLACE)
         group = groups.get(leaf)
         if group is None:
-            app = leaf.best(able)
+            app = leaf.best(feasible)
             group = app.best(REPLACE)
-            if any(g.bits & REPLACE for g in app.groups.values() if g is not group):
+            if any(g.demand & REPLACE for g in app.groups.values() if g is not group):
                 break
             groups[leaf] = group
         if not replace(kernel, group.head):
             break
         made += 1
-        if not group.bits & REPLACE:  # others may be next now, in every queue above
+        if not group.demand & REPLACE:  # others may be next now, in every queue above
             forks.clear()
             del groups[leaf]
     return made

@@ -54,7 +54,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     try:
         spent = (
             ((waiting.retries or partition.reservations) and serve_reserved(round_))
-            or (partition.root.offered & REPLACE and _serve_replacement(kernel, partition))
+            or (partition.root.demand & REPLACE and _serve_replacement(kernel, partition))
             or _serve_next(round_)
         )
     except TooManyPending:
@@ -81,20 +81,20 @@ def _serve_next(round_: Round) -> bool:
         found = descend(partition, node_index.feasible)
         if found is None:
             return False
-        app, group, able = found
+        app, group, feasible = found
         shape = group.shape
         if partition.waiting.backs_off and backoff.has_seen_enough(kernel, app, group):
             continue
         if app.limiting and limits.held_back(app, shape):
             continue
         short = out_of_quota(app, shape)
-        if short is not None and group.bits & able & shape.quota:
+        if short is not None and group.demand & feasible & shape.quota:
             short.run_short(shape)
             continue
         if group.placeholder and not app.gang_started and not gang.may_start(app):
             continue
-        if short is not None or not group.bits & able & shape.allocate:
-            if _serve_late(round_, group, able, within=short is None):
+        if short is not None or not group.demand & feasible & shape.allocate:
+            if _serve_late(round_, group, feasible, within=short is None):
                 return True
             continue
         ask = group.head
@@ -112,13 +112,13 @@ def _serve_next(round_: Round) -> bool:
 # -- where no node has room ------------------------------------------------------------------------
 
 
-def _serve_late(round_: Round, group: AskGroup, able: int, *, within: bool) -> bool:
+def _serve_late(round_: Round, group: AskGroup, feasible: int, *, within: bool) -> bool:
     """Reserve a node for, or make room for, the first ask of the group that may (5.6, 5.7).
 
     ``within``: its quotas have room, only the nodes do not.
     """
     kernel, partition = round_.kernel, round_.partition
-    shape, wanted = group.shape, group.bits & able
+    shape, wanted = group.shape, group.demand & feasible
     late = due = None
     if within and wanted & shape.reserve:
         if partition.rm.reservations:

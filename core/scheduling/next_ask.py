@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 __all__ = ["descend", "node_for", "out_of_quota"]
 
 
-def descend(partition: Partition, able: int) -> tuple[Application, AskGroup, int] | None:
+def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup, int] | None:
     """Down the best child of every level to the group whose ask is next in order, and for which of
     these bits nothing above stops it."""
     level: Any = partition.root
-    able &= level.offered
-    if not able:
+    feasible &= level.demand
+    if not feasible:
         return None
     while not level.is_application:
-        able &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
-        level = level.best(able)
+        feasible &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
+        level = level.best(feasible)
     if level.limiting and level.above is not None:
-        able &= ~level.above.stops()
-    group: AskGroup = level.best(able)
-    return level, group, able
+        feasible &= ~level.above.stops()
+    group: AskGroup = level.best(feasible)
+    return level, group, feasible
 
 
 def out_of_quota(app: Application, shape: Shape) -> Queue | None:

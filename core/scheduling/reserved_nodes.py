@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.queue import LeafQueue, goes_before
-from quadriga.core.model.shapes import ELSEWHERE, WOKEN
+from quadriga.core.model.shapes import ELSEWHERE, RETRY_RESERVATION
 from quadriga.core.preemption.required_node import preempt_on_required_node
 from quadriga.core.scheduling import gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
@@ -36,7 +36,7 @@ def serve_reserved(round_: Round) -> bool:
     kernel, partition = round_.kernel, round_.partition
     while True:
         own = _first_woken(partition)
-        other, able = _first_elsewhere(partition)
+        other, feasible = _first_elsewhere(partition)
         if own is None and other is None:
             return False
         if own is not None and (other is None or own is other or _comes_before(own, other)):
@@ -45,17 +45,17 @@ def serve_reserved(round_: Round) -> bool:
                     partition.waiting.retries.discard(each)
                     if _use(kernel, partition, each):
                         return True
-        elif other is not None and _use_elsewhere(round_, other, able):
+        elif other is not None and _use_elsewhere(round_, other, feasible):
             return True
 
 
 def _first_woken(partition: Partition) -> Application | None:
     """The first application of which a reserved node may have gained room."""
     queue = partition.root
-    if not queue.offered & WOKEN:
+    if not queue.demand & RETRY_RESERVATION:
         return None
     while not queue.leaf:
-        queue = queue.best(WOKEN)
+        queue = queue.best(RETRY_RESERVATION)
     return partition.waiting.retries.first_in(queue)
 
 
@@ -79,7 +79,7 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
-    if group is None or not group.bits or app.blocked:
+    if group is None or not group.demand or app.blocked:
         return False
     shape = group.shape
     fits = shape.fits(each.node.available)
@@ -120,33 +120,33 @@ def _first_elsewhere(partition: Partition) -> tuple[Application | None, int]:
     bits that nothing above it stops."""
     shapes = partition.shapes
     level: Level = partition.root
-    able = (partition.node_index.feasible << ELSEWHERE) & shapes.elsewhere & level.offered
-    while able and not isinstance(level, LeafQueue):
-        level = level.best(able)
-        able &= ~level.blocked
-    if not able:
+    feasible = (partition.node_index.feasible << ELSEWHERE) & shapes.elsewhere & level.demand
+    while feasible and not isinstance(level, LeafQueue):
+        level = level.best(feasible)
+        feasible &= ~level.blocked
+    if not feasible:
         return None, 0
     assert isinstance(level, LeafQueue)
-    waiting = ((app, bits) for app in level.reserving if (bits := _passed(app, level, able)))
+    waiting = ((app, bits) for app in level.reserving if (bits := _passed(app, level, feasible)))
     return min(waiting, key=lambda pair: pair[0].seq, default=(None, 0))
 
 
-def _passed(app: Application, leaf: LeafQueue, able: int) -> int:
+def _passed(app: Application, leaf: LeafQueue, feasible: int) -> int:
     """Those of the bits that nothing between the application and its leaf stops."""
-    able &= app.mask
+    feasible &= app.demand_below
     level: Level | None = app
-    while able and level is not None and level is not leaf:
-        able &= ~level.blocked
+    while feasible and level is not None and level is not leaf:
+        feasible &= ~level.blocked
         level = level.above
-    return able
+    return feasible
 
 
-def _use_elsewhere(round_: Round, app: Application, able: int) -> bool:
+def _use_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
     """Give the application's first ask with a reservation, for which there is another node, that
     node; the reserved one is free again (5.8)."""
     kernel, partition = round_.kernel, round_.partition
-    groups = (group for group in app.groups.values() if group.bits & able)
-    group = min(groups, key=lambda each: each.key_for(able))
+    groups = (group for group in app.groups.values() if group.demand & feasible)
+    group = min(groups, key=lambda each: each.key_for(feasible))
     shape = group.shape
     if app.limiting and limits.held_back(app, shape):
         return False

@@ -226,7 +226,7 @@ def _tried(app: Application) -> dict[AskGroup, None]:
     """The groups of the application that a round looks at."""
     if _is_shut(app) or limits.full(app) is not None:
         return {}
-    waiting = [group for group in app.groups.values() if group.bits & group.shape.bits]
+    waiting = [group for group in app.groups.values() if group.demand & group.shape.bits]
     if any(group.placeholder for group in waiting) and gang.gate(app) is not None:
         waiting = [group for group in waiting if not group.placeholder]
     return dict.fromkeys(waiting)

@@ -119,7 +119,7 @@ def _of_group(app: Application, group: AskGroup) -> Cause | None:
     elif app.holding:
         return "hold", "it waits until its gang is complete"
     shape = group.shape
-    if not group.wants() & shape.bits:  # it takes over a placeholder, which needs no quota
+    if not group.demand_now() & shape.bits:  # it takes over a placeholder, which needs no quota
         return None
     ledger = limits.short(app, shape)
     if ledger is not None:

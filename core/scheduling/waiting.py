@@ -102,9 +102,9 @@ class WaitingAsks(Waiting):
 
     def refresh_group(self, group: AskGroup) -> None:
         """Announce what the group demands now and withdraw what it no longer demands."""
-        wants, bits = group.wants(), group.bits
+        wants, bits = group.demand_now(), group.demand
         if wants != bits:
-            group.bits = wants
+            group.demand = wants
             if fresh := wants & ~bits:
                 self.demand_epoch += 1
                 group.app.announce(group, fresh)

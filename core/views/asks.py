@@ -103,7 +103,7 @@ def _was_tried(ask: Ask) -> bool:
         return False
     if looked_at(app.partition, ask):
         return True
-    if group is None or not group.bits:
+    if group is None or not group.demand:
         return False
     return not group.shape.allocate & app.partition.node_index.feasible or any(
         group.shape in queue.short_of for queue in app.queue.lineage

@@ -191,7 +191,7 @@ class Watched:
         for queue in partition.queues():
             books = (queue.allocated, queue.pending, queue.promised, queue.preempting)
             assert not any(map(any, books)), queue.path
-            assert (queue.mask, queue.running, queue.priorities) == (0, 0, {}), queue.path
+            assert (queue.demand_below, queue.running, queue.priorities) == (0, 0, {}), queue.path
             kept = (queue.admitted, queue.gated, queue.reserving)
             assert not any(kept), queue.path
             if queue.leaf:

@@ -115,9 +115,15 @@ BROKEN: dict[str, tuple[str, Callable[[Partition], None]]] = {
     "parked for nothing": ("gang", forget_the_plan),
     "task group pending": ("gang", lambda p: wrong("pending", up)(group_of(p))),
     "task group count": ("gang", lambda p: wrong("count", up)(group_of(p))),
-    "application mask": ("two", lambda p: wrong("mask", lambda mask: 0)(app(p, "two"))),
-    "lane mask": ("two", lambda p: wrong("mask", lambda mask: mask | 1 << 40)(app(p, "two").above)),
-    "leaf mask": ("two", lambda p: wrong("mask", lambda mask: mask | 1 << 40)(app(p, "two").queue)),
+    "application mask": ("two", lambda p: wrong("demand_below", lambda mask: 0)(app(p, "two"))),
+    "lane mask": (
+        "two",
+        lambda p: wrong("demand_below", lambda mask: mask | 1 << 40)(app(p, "two").above),
+    ),
+    "leaf mask": (
+        "two",
+        lambda p: wrong("demand_below", lambda mask: mask | 1 << 40)(app(p, "two").queue),
+    ),
 }
 
 

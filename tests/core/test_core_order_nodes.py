@@ -229,12 +229,12 @@ def test_ranking_smallest_first_whatever_came_first() -> None:
     a, b, c = Waiter(2), Waiter(1), Waiter(3)
     for child in (a, b, c):
         ranking.add(child)
-    assert ranking.top() is b
+    assert ranking.first() is b
     ranking.discard(b)
-    assert ranking.top() is a
+    assert ranking.first() is a
     ranking.discard(a)
     ranking.discard(a)
-    assert ranking.top() is c
+    assert ranking.first() is c
     assert len(ranking) == 1
 
 
@@ -244,10 +244,10 @@ def test_ranking_a_key_that_grew_is_found_out() -> None:
     ranking.add(a)
     ranking.add(b)
     a.key, a.rank = (5,), None
-    assert ranking.top() is b
+    assert ranking.first() is b
     b.key, b.rank = (1,), None
     ranking.add(b)
-    assert ranking.top() is b
+    assert ranking.first() is b
 
 
 def test_ranking_equal_keys_first_come_first() -> None:
@@ -255,7 +255,7 @@ def test_ranking_equal_keys_first_come_first() -> None:
     first, second = Waiter(1), Waiter(1)
     ranking.add(first)
     ranking.add(second)
-    assert ranking.top() is first
+    assert ranking.first() is first
 
 
 def test_ranking_ties_by_the_beginning_of_the_key() -> None:
@@ -264,7 +264,7 @@ def test_ranking_ties_by_the_beginning_of_the_key() -> None:
     for child in children:
         ranking.add(child)
     assert {child.key for child in ranking.tied(1)} == {(1, "a"), (1, "b"), (1, "c")}
-    assert ranking.top().key == (1, "a")
+    assert ranking.first().key == (1, "a")
     children[2].key, children[2].rank = (4, "a"), None
     assert {child.key for child in ranking.tied(1)} == {(1, "b"), (1, "c")}
 
@@ -290,7 +290,7 @@ def test_ranking_against_sorting() -> None:
             ranking.add(child)
         if living:
             best = min(living, key=lambda child: child.key)
-            assert ranking.top() is best
+            assert ranking.first() is best
             ties = {child for child in living if child.key[0] == best.key[0]}
             assert set(ranking.tied(1)) == ties
         assert len(ranking) == len(living)
@@ -316,11 +316,11 @@ def test_level_tells_its_parent_of_the_first_and_the_last() -> None:
     a, b = Node(1, left), Node(2, right)
     a.announce(Waiter(1), 0b11)
     b.announce(Waiter(2), 0b01)
-    assert (root.mask, root.best(0b01), root.best(0b10)) == (0b11, right, left)
+    assert (root.demand_below, root.best(0b01), root.best(0b10)) == (0b11, right, left)
     b.block(0b01)
-    assert (root.mask, root.best(0b01)) == (0b11, left)
+    assert (root.demand_below, root.best(0b01)) == (0b11, left)
     a.block(0b11)
-    assert (root.mask, root.best(EVERY_BIT)) == (0, None)
+    assert (root.demand_below, root.best(EVERY_BIT)) == (0, None)
 
 
 @pytest.mark.interpreted
@@ -345,17 +345,19 @@ def test_level_few_children_and_many_are_in_the_same_order() -> None:
         else:
             child.key = rng.randint(0, 1000) * len(children) + children.index(child)
             child.touch()
-        offered = [child.offered for child in children]
+        offered = [child.demand for child in children]
         most = max(most, len([bits for bits in offered if bits]))
-        assert root.mask == root.above.mask == functools.reduce(operator.or_, offered)
+        assert (
+            root.demand_below == root.above.demand_below == functools.reduce(operator.or_, offered)
+        )
         for able in range(1, 8):
-            waiting = [child for child in children if child.offered & able]
+            waiting = [child for child in children if child.demand & able]
             assert root.best(able) is min(waiting, key=lambda child: child.key, default=None)
     assert most > FEW
     assert root.few is None
     for child in children:
         child.block(EVERY_BIT)
-    assert (root.mask, root.few) == (0, {})  # they are few again when all have gone
+    assert (root.demand_below, root.few) == (0, {})  # they are few again when all have gone
 
 
 @pytest.mark.interpreted
@@ -364,14 +366,14 @@ def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:
     child = Node(1, root)
     child.block(0b01)
     child.announce(Waiter(1), 0b11)
-    assert root.mask == 0b10
+    assert root.demand_below == 0b10
     child.block(EVERY_BIT)
-    assert root.mask == 0
+    assert root.demand_below == 0
     child.announce(Waiter(2), 0b100)
     child.unblock(0b110)
-    assert root.mask == 0b110
+    assert root.demand_below == 0b110
     child.unblock(EVERY_BIT)
-    assert root.mask == 0b111
+    assert root.demand_below == 0b111
 
 
 # -- shapes ----------------------------------------------------------------------------------------
