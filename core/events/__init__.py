@@ -1,8 +1,9 @@
 """Event records: what happened, for people to read (2.16, I40, I41).
 
-``happenings`` has one function for each thing that is worth a record, ``records`` says what a record
-is, ``system`` where records go, ``streams`` who follows them, and ``settings`` which keys of
-extraConfig there are. Events never decide anything, and cost nothing where they are switched off.
+``observers`` has the table of what is recorded, ``producers`` makes the records, and ``quota_events``
+finds out which asks and applications need one about their quotas. ``records`` says what a record is,
+``system`` where records go, ``streams`` how a reader follows them, and ``settings`` has the keys of
+extraConfig. No decision depends on event records. Without tracking none are made.
 """
 
 from quadriga.core.events.records import Record, message_of, text_of

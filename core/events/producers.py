@@ -1,11 +1,11 @@
-"""What is worth an event record: one function per happening (the table of 2.16).
+"""Event producers: one function for each kind of event record (2.16).
 
-Each is called where it happens, with the event log of the resource manager concerned, and only if it
-has one: ``if (log := rm.events) is not None: happenings.allocated(log, allocation)``. Nothing is
-formatted here, and no quantities are copied that cannot change.
+The table in ``observers`` says which function is called when; those about quotas and limits are called
+by ``quota_events``. The first argument is the event log of the resource manager. Producers are called
+often and their records are read rarely, so they format no text and copy only what may change later.
 
-Object and reference are YuniKorn's: allocations are known to their node by the key of their ask, to
-their application by their UUID.
+Object and reference are those of YuniKorn: records of a node name an allocation by the key of its ask,
+records of an application by its UUID.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-# Numbers of the protocol that are looked up for every allocation.
+# Numbers of the protocol, as constants because every allocation needs them.
 _APP_ALLOC = int(EventRecord.APP_ALLOC)
 _NODE_ALLOC = int(EventRecord.NODE_ALLOC)
 _QUEUE_ALLOC = int(EventRecord.QUEUE_ALLOC)
@@ -59,17 +59,19 @@ _GROUP_RESOURCE = int(EventRecord.UG_GROUP_RESOURCE)
 
 _Records = tuple[Record, ...]
 
-#: ns between two records of an ask that predicates refuse everywhere (2.10)
+#: an ask that predicates refuse on all nodes has at most one record in this time (ns; 2.10)
 REFUSED_INTERVAL: Final = 15 * SECOND
 
-#: the number of a state change; a rejection is recorded where it is made, with its reason
+#: the detail of a record by the state that was entered; ``application_rejected`` records a rejection
 _ENTERED = {
-    state: int(detail) for state, detail in EVENT_DETAIL.items() if state != app_life.REJECTED
+    state: int(detail)
+    for state, detail in EVENT_DETAIL.items()
+    if state not in app_life.TURNED_AWAY
 }
 
 _CANCELLED = int(EventRecord.ALLOC_CANCEL)
 _REPLACED = int(EventRecord.ALLOC_REPLACED)
-#: why an allocation ended, by how its release was terminated (2.16)
+#: the detail of the end of an allocation, by the type of its termination (2.16)
 _ENDED = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: int(EventRecord.ALLOC_NODEREMOVED),
     TerminationType.STOPPED_BY_RM: _CANCELLED,
@@ -83,7 +85,7 @@ _ENDED = {
 
 
 def application_added(log: EventLog, app: Application) -> None:
-    """Its partition and its queue know it."""
+    """One record of the application, and one of the queue that it joined."""
     log.add(
         _of_app(log, app, ADD, EventRecord.APP_NEW),
         _queue(log, app.queue, ADD, EventRecord.QUEUE_APP, app.app_id),
@@ -91,7 +93,7 @@ def application_added(log: EventLog, app: Application) -> None:
 
 
 def application_rejected(log: EventLog, app_id: str, reason: str) -> None:
-    """It arrived and went no further; its id may belong to another."""
+    """The arrival and the rejection. There is no application yet, only its id."""
     now = log.kernel.now
     log.add(
         (now, APP, ADD, EventRecord.APP_NEW, app_id, "", None, (), ""),
@@ -100,14 +102,14 @@ def application_rejected(log: EventLog, app_id: str, reason: str) -> None:
 
 
 def application_entered(log: EventLog, app: Application | EndedApplication, reason: str) -> None:
-    """It entered a state; ``reason`` is the one given, or empty."""
+    """``reason`` is the one that the trigger came with, or empty."""
     detail = _ENTERED.get(app.state)
     if detail is not None:
         log.enter(_of_app(log, app, SET, detail, reason))
 
 
 def application_left(log: EventLog, app: Application) -> None:
-    """It has ended, and its queue and its partition no longer know it."""
+    """One record of the queue that it left, and one of the application."""
     log.add(
         _queue(log, app.queue, REMOVE, EventRecord.QUEUE_APP, app.app_id),
         _of_app(log, app, REMOVE),
@@ -115,13 +117,13 @@ def application_left(log: EventLog, app: Application) -> None:
 
 
 def application_runnable(log: EventLog, app: Application, runnable: bool) -> None:
-    """A place under maxapplications became free for it, or there is none (2.9)."""
+    """Whether maxapplications of its queues lets it start (2.9)."""
     detail = EventRecord.APP_RUNNABLE_QUEUE if runnable else EventRecord.APP_CANNOTRUN_QUEUE
     log.enter(_of_app(log, app, NONE, detail))
 
 
 def application_within_limits(log: EventLog, app: Application, within: bool) -> None:
-    """The limits of its user and group have room for one more application, or not (2.5)."""
+    """Whether the limits of its user and group let it start (2.5)."""
     detail = EventRecord.APP_RUNNABLE_QUOTA if within else EventRecord.APP_CANNOTRUN_QUOTA
     log.enter(_of_app(log, app, NONE, detail))
 
@@ -133,7 +135,7 @@ def _of_app(
     detail: int = PLAIN,
     text: str = "",
 ) -> Record:
-    """With what it holds now, placeholders apart."""
+    """The quantities are those of its real allocations now."""
     held, registry = tuple(app.allocated), app.partition.registry
     return (log.kernel.now, APP, change, detail, app.app_id, "", registry, held, text)
 
@@ -161,7 +163,7 @@ def _of_ask(now: int, ask: Ask, vector: Vector, change: int, detail: int) -> Rec
 
 
 def placeholder_too_small(log: EventLog, placeholder: Allocation, ask: Ask) -> None:
-    """The real ask asks for more than the placeholder that should give way to it (5.10)."""
+    """The ask, which replaces the placeholder, asks for more than the placeholder holds (5.10)."""
     form = (
         "Task group '%s' in application '%s': allocation resources '%s' are not matching "
         "placeholder '%s' allocation with ID '%s'"
@@ -172,7 +174,7 @@ def placeholder_too_small(log: EventLog, placeholder: Allocation, ask: Ask) -> N
 
 
 def short_of_queue_quota(log: EventLog, ask: Ask, available: Mapping[int, int]) -> None:
-    """``available`` is what the quotas on the queue's path leave, by the place of the type."""
+    """``available`` is what the quotas of the queue and its parents leave, by index of the type."""
     form = "Request '%s' does not fit in queue '%s' (requested %s, available %s)"
     log.enter(_request(log, ask, (form, ask.ask_key, ask.app.queue.path, ask.vector, available)))
 
@@ -203,7 +205,7 @@ def predicates_refused(log: EventLog, ask: Ask, reasons: Mapping[str, int]) -> N
 
 
 def preempted(log: EventLog, victim: Allocation, cause: Ask | Queue) -> None:
-    """The victim is asked back, for the sake of an ask or because a quota was lowered (2.8)."""
+    """``cause`` is the ask that the victim makes room for, or the queue that is above its max (2.8)."""
     text: Text
     if isinstance(cause, Ask):
         app = cause.app
@@ -215,7 +217,7 @@ def preempted(log: EventLog, victim: Allocation, cause: Ask | Queue) -> None:
 
 
 def no_victims(log: EventLog, ask: Ask) -> None:
-    """An ask that requires a node found nobody there who could make room."""
+    """No allocation on the ask's required node may be preempted for it."""
     form = "Unschedulable request '%s' with required node '%s', no preemption victim found"
     log.enter(_request(log, ask, (form, ask.ask_key, ask.required_node)))
 
@@ -233,8 +235,7 @@ def _request(
 
 
 def allocated(log: EventLog, allocations: Sequence[Allocation]) -> None:
-    """New allocations: their nodes, queues, users and applications have them now, and their asks are
-    served."""
+    """Records of the node, the queue, the user, the group, the application and the ask of each."""
     now = log.kernel.now
     entries: list[Bundle] = []
     for allocation in allocations:
@@ -245,7 +246,7 @@ def allocated(log: EventLog, allocations: Sequence[Allocation]) -> None:
 
 
 def recovered(log: EventLog, allocation: Allocation) -> None:
-    """The same of one that ran already and that nobody has asked for here (2.11)."""
+    """As ``allocated``, for an allocation that ran before it was asked for: no ask is served (2.11)."""
     group = allocation.ask.app.group_account
     number = 4 if group is None else 5
     log.enter((_recovered, number, log.kernel.now, allocation, allocation.vector, group), number)
@@ -269,8 +270,7 @@ def _recovered(now: int, allocation: Allocation, vector: Vector, group: Account 
 
 
 def allocation_ended(log: EventLog, allocation: Allocation, kind: TerminationType) -> None:
-    """An allocation is over, for the reason that its release had. Of a node that is gone with all
-    that ran there nothing is said."""
+    """``kind`` says how it was terminated. A node that was removed gets no record of it."""
     on_node = not allocation.node.gone
     group = allocation.ask.app.group_account
     number = 2 + on_node + (group is not None)
@@ -299,8 +299,8 @@ def _ended(
 
 
 def replaced(log: EventLog, placeholder: Allocation, real: Allocation) -> None:
-    """The real allocation has taken the placeholder's place. Nothing is said of a node that both
-    share: what runs there changes its name only."""
+    """The end of the placeholder and the start of the real allocation. Their node gets a record only
+    where the two were on different ones."""
     group = real.ask.app.group_account
     number = 6 if group is None else 8
     vectors = placeholder.vector, real.vector
@@ -332,7 +332,7 @@ def _replaced(
 def _usage(
     now: int, app: Application, group: Account | None, change: int, vector: Vector
 ) -> _Records:
-    """The user, and the group that the application counts for, use so much more, or less."""
+    """The usage of the user, and of the group that the application counts for, by ``change``."""
     registry, path = app.partition.registry, app.queue.path
     user = (now, USERGROUP, change, _USER_RESOURCE, app.user, path, registry, vector, "")
     if group is None:
@@ -341,12 +341,12 @@ def _usage(
 
 
 def node_charged(log: EventLog, allocation: Allocation) -> None:
-    """A real allocation takes its place on a node before its placeholder elsewhere is gone (X18)."""
+    """The node holds a real allocation whose placeholder on another node is not gone yet (X18)."""
     _on_node(log, allocation, ADD)
 
 
 def node_refunded(log: EventLog, allocation: Allocation) -> None:
-    """A node no longer has the allocation, whatever became of it."""
+    """The node no longer holds the allocation; its application may still have it."""
     _on_node(log, allocation, REMOVE)
 
 
@@ -370,7 +370,7 @@ def node_removed(log: EventLog, node: Node) -> None:
 
 
 def node_entered(log: EventLog, node: Node, reason: str) -> None:
-    """Whether it takes new allocations. A rejected node was never there."""
+    """Whether the node takes new allocations. A node that was rejected has no records."""
     if node.state in node_life.TURNED_AWAY:
         return
     text = f"schedulable: {str(node.state in node_life.OPEN).lower()}"
@@ -427,7 +427,7 @@ def _made_by(queue: Queue) -> int:
 
 
 def queue_configured(log: EventLog, queue: Queue) -> None:
-    """The configuration says something else about it than before."""
+    """The configuration changed the queue, or has it again."""
     log.enter(_queue(log, queue, SET, _CONFIGURED))
 
 
@@ -437,7 +437,7 @@ def queue_type(log: EventLog, queue: Queue) -> None:
 
 
 def queue_max(log: EventLog, queue: Queue) -> None:
-    """Its configured quota is another."""
+    """The quantities are the new quota."""
     vector = _quota(queue, queue.max)
     log.enter(_queue(log, queue, SET, EventRecord.QUEUE_MAX, quantities=vector))
 
@@ -455,7 +455,7 @@ def quota_enforced(
     candidates: int,
     victims: int,
 ) -> None:
-    """It was above its max for its delay: what it has to give back, and who goes (2.21)."""
+    """``excess`` is what the queue uses above its max, ``claimed`` what the victims hold (2.21)."""
     form = "Quota preemption: preemptable %s, claimed %s, selected %s, preempted %s"
     text = (form, dict(excess), dict(claimed), candidates, victims)
     vector = _quota(queue, queue.max)
@@ -463,8 +463,8 @@ def quota_enforced(
 
 
 def capacity_changed(log: EventLog, partition: Partition, before: Vector) -> None:
-    """Root's max is what the nodes have. As in YuniKorn the record carries what it was *before*;
-    the text has both."""
+    """Root's max is the capacity of all nodes. As in YuniKorn the quantities are those *before*; the
+    text has both."""
     text = ("max resources changed from %s to %s", before, tuple(partition.capacity))
     root = partition.root
     log.enter(_queue(log, root, SET, EventRecord.QUEUE_MAX, quantities=before, text=text))

@@ -1,9 +1,9 @@
-"""What an event record is: a plain tuple until somebody reads it.
+"""What an event record is: a plain tuple until it is read.
 
-Most records are never read. So a record holds what was at hand where something happened, the registry
-that names the quantities and the parts of its text, and becomes an ``EventRecord`` (I40) only on its
-way to a reader. What happens to allocations is several records at once, and happens most of all: that
-is written down as a ``Bundle``, which is not even taken apart before somebody reads it.
+Most records are never read. So a record keeps references to what is at hand when it is made: the vector
+of quantities, the registry with the names of their types, the parts of its text. It becomes an
+``EventRecord`` (I40) on the way to a reader. Allocations have the most records, and several at once.
+Those are kept as one ``Bundle``, from which the records are made when they are read.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ __all__ = [
     "text_of",
 ]
 
-#: A text, or the parts of one: a %-format and its arguments. Of those, vectors and maps from a
-#: type's place to a quantity are spelled with the record's registry.
+#: A text, or the parts of one: a %-format and its arguments. Vectors, and mappings from the index of a
+#: type to a quantity, are written with the names of the record's registry.
 Text = str | tuple[object, ...]
 
 #: (time in ns, type, change, detail, object, reference, registry, quantities, text)
 Record = tuple[int, int, int, int, str, str, Registry | None, Vector, Text]
 
-#: (how to take it apart, number of records, time in ns, what happened to what ...)
+#: (function that makes the records, number of records, time in ns, further arguments of the function)
 Bundle = tuple[Any, ...]
 
 Entry = Record | Bundle
 
-# The protocol's numbers, as plain constants of this module: they are looked up for each record.
+# Numbers of the protocol, as constants because every record needs them.
 REQUEST: Final = int(EventRecord.REQUEST)
 APP: Final = int(EventRecord.APP)
 NODE: Final = int(EventRecord.NODE)
@@ -63,18 +63,18 @@ PLAIN: Final = int(EventRecord.DETAILS_NONE)
 
 
 def records_of(entry: Entry) -> tuple[Record, ...]:
-    """The record, or those of the bundle."""
+    """The record itself, or the records of the bundle."""
     if isinstance(entry[0], int):
         return (entry,)
-    take_apart, _, now, *parts = entry
-    found: tuple[Record, ...] = take_apart(now, *parts)
+    records, _, now, *arguments = entry
+    found: tuple[Record, ...] = records(now, *arguments)
     return found
 
 
 def message_of(record: Record) -> EventRecord:
-    """The record in the protocol's form; quantities of zero are left out."""
+    """The record as a message; quantities of zero are left out."""
     time, kind, change, detail, subject, reference, registry, quantities, _ = record
-    message = EventRecord()  # field by field, which takes half as long as its constructor
+    message = EventRecord()  # setting fields takes half as long as passing them to it
     message.type = kind  # type: ignore[assignment]
     message.eventChangeType = change  # type: ignore[assignment]
     message.eventChangeDetail = detail  # type: ignore[assignment]
@@ -88,21 +88,21 @@ def message_of(record: Record) -> EventRecord:
 
 
 def text_of(record: Record) -> str:
-    """The text of a record, spelled out."""
+    """The text of a record."""
     registry, text = record[6], record[8]
     if isinstance(text, str):
         return text
     form, *parts = text
-    return str(form) % tuple(_spell(registry, part) for part in parts)
+    return str(form) % tuple(_formatted(registry, part) for part in parts)
 
 
-def _spell(registry: Registry | None, part: object) -> object:
-    """Quantities the way YuniKorn's texts have them: ``map[memory:10 vcore:1000]``."""
+def _formatted(registry: Registry | None, part: object) -> object:
+    """Quantities as in YuniKorn's texts: ``map[memory:10 vcore:1000]``. Other parts as they are."""
     if registry is None or isinstance(part, str):
         return part
     names = registry.names
     if isinstance(part, Mapping):
-        pairs = {names[place]: value for place, value in part.items()}
+        pairs = {names[index]: value for index, value in part.items()}
     elif isinstance(part, tuple):
         pairs = registry.mapping(part)
     else:

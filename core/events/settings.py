@@ -1,4 +1,4 @@
-"""The ``event.*`` keys of a resource manager's extraConfig (2.2.3). All take effect at once."""
+"""The ``event.*`` keys of a resource manager's extraConfig (2.2.3). Changes take effect at once."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 __all__ = ["EventSettings", "problems"]
 
-#: more than anybody has memory for, and still a size
+#: the largest value that a key accepts
 _LARGEST = 2**31 - 1
-#: what is made of more: all resource managers share the memory, and each may say how much
+#: the largest value that is used: larger ones are reduced to it, because they decide about memory
 _MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class EventSettings:
-    """``request_capacity`` records wait for the next push, ``ring_capacity`` are remembered;
-    ``response_size`` is the most that one answer over REST should have (1.6+)."""
+    """At most ``request_capacity`` records wait for the next push, and ``ring_capacity`` are kept in the
+    ring buffer; one REST answer has at most ``response_size`` (YuniKorn 1.6 and later)."""
 
     tracking: bool = True
     request_capacity: int = 1000
@@ -47,7 +47,7 @@ _SIZES = {
 
 
 def problems(extra: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong with the ``event.*`` keys, by key."""
+    """The problems of the values of ``event.*`` keys, by key."""
     found = {}
     if extra.get(_TRACKING, "true").lower() not in ("true", "false"):
         found[_TRACKING] = f"{extra[_TRACKING]!r} is neither true nor false"

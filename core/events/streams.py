@@ -1,7 +1,7 @@
-"""Readers who follow the events as they happen.
+"""Streams: readers that follow the events as they happen.
 
-A stream is a plain object: whoever opened it polls it. One that does not keep up is closed, so that
-nobody's slowness costs more than a bounded buffer.
+A stream is a plain object that its reader polls. The stream of a reader that is too slow is closed, so
+that a slow reader costs no more memory than its buffer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from quadriga.core.events.records import Entry, Record, records_of
 
 __all__ = ["STREAM_BUFFER", "EventsRefused", "Stream"]
 
-#: records that may wait for a reader, unless he asks for room for more
+#: at most this many records wait for a reader that asks for no other buffer
 STREAM_BUFFER: Final = 1000
 
 
@@ -30,10 +30,11 @@ class EventsRefused(Exception):
 
 
 class Stream:
-    """The events since it was opened, after a piece of history. ``closed`` says why it ended.
+    """The events since it was opened, after some earlier ones. ``closed`` says why it ended.
 
-    ``wake`` is called when something begins to wait for the reader, and when the stream is closed
-    because he is too slow. It is called in the middle of a step, so it must only pass the word.
+    ``wake`` is called when a record begins to wait for the reader, and when the stream is closed because
+    the reader is too slow. It is called in the middle of a step: it must return at once, and must not
+    call the scheduler.
     """
 
     __slots__ = ("_buffer", "_history", "_number", "_waiting", "_wake", "closed", "host", "opened")
@@ -52,13 +53,13 @@ class Stream:
         self.closed = ""
         self._history = list(history)
         self._waiting: list[Entry] = []
-        #: of records that wait
+        #: the number of records that wait
         self._number = 0
         self._buffer = buffer
         self._wake = wake
 
     def poll(self) -> list[Record]:
-        """What has come since the last poll, oldest first. A closed stream still has its rest."""
+        """The records since the last poll, oldest first. A closed stream still has its last ones."""
         found = self._history
         for entry in self._waiting:
             found.extend(records_of(entry))
@@ -66,11 +67,11 @@ class Stream:
         return found
 
     def close(self) -> None:
-        """The reader is done with it."""
+        """The reader needs no more records."""
         self.closed = self.closed or "closed by its reader"
 
     def take(self, entry: Entry, number: int) -> bool:
-        """Let so many records wait for the reader. ``False``: the stream is closed."""
+        """Let an entry of ``number`` records wait for the reader. Return False if the stream is closed."""
         if self.closed:
             return False
         self._number += number

@@ -1,8 +1,7 @@
 """Where event records go: to the resource manager, into the ring buffer, to streams (2.16).
 
-The ring buffer and the streams are the scheduler's; each resource manager has an ``EventLog`` of its
-own, through which its records pass, with the store of what it will be sent. A resource manager that
-does not track events has none, and nothing is recorded for it.
+There is one ring buffer, and one list of streams, for the whole scheduler. Each resource manager has
+an ``EventLog``: its records enter there, and it stores those that are to be sent.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
 
 __all__ = ["PUSH_INTERVAL", "EventBatch", "EventCounts", "EventLog", "Events", "Ring"]
 
-#: a resource manager is sent its events at multiples of this since it registered (2.10)
+#: a resource manager is sent its records at multiples of this since it registered (2.10)
 PUSH_INTERVAL: Final = 2 * SECOND
 
 
-#: how many records a bundle is
+#: the number of records in a bundle
 _number_in = itemgetter(1)
 
 
 def _number_of(entry: Entry) -> int:
-    """How many records it is."""
+    """The number of records in an entry."""
     return 1 if isinstance(entry[0], int) else entry[1]
 
 
 class EventBatch(NamedTuple):
-    """A stretch of the ring buffer: its records begin with the id that was asked for. ``lowest``
-    and ``highest`` are the ids that are remembered at present, both 0 before the first event."""
+    """Records of the ring buffer from the id on that was asked for. ``lowest`` and ``highest`` are the
+    first and the last id in the ring buffer, both 0 before the first event."""
 
     lowest: int
     highest: int
@@ -50,22 +49,22 @@ class EventBatch(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """The ring buffer as it is, or was: ``lowest`` id that is remembered, how many records there have
-    been, the latest entries."""
+    """The ring buffer, or a copy of it: the ``lowest`` id in it, the number of records made so far, the
+    latest entries."""
 
     lowest: int
     created: int
     entries: Sequence[Entry]
 
     def batch(self, start: int, count: int) -> EventBatch:
-        """As ``Events.batch``. Of a copy, anybody may ask for it at any time."""
+        """As ``Events.batch``. A copy may be read in any thread."""
         found: tuple[Record, ...] = ()
         if start >= self.lowest and count > 0:
             found = tuple(islice(self.records_from(start), count))
         return EventBatch(self.lowest, max(0, self.created - 1), found)
 
     def records_from(self, start: int) -> Iterator[Record]:
-        """The records from this id on, which is among those that are there."""
+        """The records from this id on, which must be in the ring buffer."""
         at = self.created
         found: list[tuple[int, Entry]] = []
         for entry in reversed(self.entries):
@@ -78,8 +77,8 @@ class Ring(NamedTuple):
 
 
 class EventCounts(NamedTuple):
-    """Since the scheduler started. There is no channel in which a record could get lost, so all are
-    channeled and processed; ``not_stored`` found the store full, ``collected`` were sent."""
+    """Numbers of records since the scheduler started. There is no channel that could lose a record, so all
+    are channeled and processed. ``not_stored`` did not fit the store, ``collected`` were sent."""
 
     created: int
     channeled: int
@@ -91,7 +90,7 @@ class EventCounts(NamedTuple):
 
 
 class EventLog:
-    """The way of one resource manager's records. ``kernel`` has the time."""
+    """Takes the records of one resource manager. ``kernel`` has the time."""
 
     __slots__ = (
         "_events",
@@ -112,9 +111,9 @@ class EventLog:
         self.settings = EventSettings()
         #: when it registered (ns)
         self.since = self.kernel.now
-        #: whether somebody listens at the other end: else the records are not spelled out
+        #: whether the resource manager wants its records: else no messages are made of them
         self.heard = True
-        #: what is to be sent next, and for how many more records there is room
+        #: what is to be sent next; ``_room`` is the number of records that still fit
         self.store: list[Entry] = []
         self._room = self.settings.request_capacity
         self.timer: Timer | None = None
@@ -126,12 +125,12 @@ class EventLog:
         self._room = max(0, self._room + self.settings.request_capacity - before)
 
     def add(self, *records: Record) -> None:
-        """Record what happened, in this order."""
+        """Take records, in this order."""
         for record in records:
             self.enter(record)
 
     def enter(self, entry: Entry, number: int = 1) -> None:
-        """Record one thing that is so many records."""
+        """Take one entry, which is ``number`` records."""
         events = self._events
         events.entries.append(entry)
         events.created += number
@@ -141,7 +140,7 @@ class EventLog:
             events.streams = [stream for stream in events.streams if stream.take(entry, number)]
 
     def enter_all(self, bundles: Sequence[Bundle]) -> None:
-        """Record many things."""
+        """Take many bundles."""
         events = self._events
         if self._room or events.streams:
             for bundle in bundles:
@@ -151,7 +150,7 @@ class EventLog:
             events.created += sum(map(_number_in, bundles))
 
     def _keep(self, entry: Entry, number: int) -> None:
-        """Store it, as far as there is room, and see to it that it is sent."""
+        """Store as many of its records as fit, and let the timer send them."""
         if number <= self._room:
             self.store.append(entry)
         else:
@@ -168,8 +167,8 @@ class EventLog:
         self.timer = self.kernel.timers.start(now, left, "events.push", self)
 
     def push(self) -> None:
-        """Send what is stored, one output for each record, unless the resource manager is out of
-        reach: then it waits (I6)."""
+        """Send what is stored, one output for each record. A resource manager that is disconnected gets
+        it when it is back (I6)."""
         self.timer = None
         if not RESOURCE_MANAGER.allows(self.rm.state, rm_life.DISCONNECT):
             self._arm()
@@ -185,7 +184,7 @@ class EventLog:
                 self._events.collected += 1
 
     def drop(self) -> None:
-        """The resource manager is gone: it is sent nothing any more."""
+        """The resource manager is gone: send nothing any more."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -209,14 +208,14 @@ class Events:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        #: the latest entries; as many as there may be records, so a little more is remembered
+        #: the latest entries; the bound is one for records, so there may be more records than that
         self.entries: deque[Entry] = deque(maxlen=EventSettings().ring_capacity)
         #: records so far; the last one has the id ``created - 1``
         self.created = 0
         self.stored = 0
         self.collected = 0
         self.streams: list[Stream] = []
-        #: no older id is remembered, however large the ring buffer has become since
+        #: no lower id is in the ring buffer, even if it has become larger since
         self._oldest = 0
         self._logs: dict[str, EventLog] = {}
 
@@ -233,13 +232,13 @@ class Events:
         return log if log.settings.tracking else None
 
     def forget(self, rm: ResourceManager) -> None:
-        """The resource manager's state is dropped (I6, I7); what happened stays in the ring."""
+        """The resource manager's state is dropped (I6, I7). Its records stay in the ring buffer."""
         log = self._logs.pop(rm.rm_id, None)
         if log is not None:
             log.drop()
 
     def hear(self, rm: ResourceManager, heard: bool) -> None:
-        """Whether the resource manager wants to be told."""
+        """Whether the resource manager wants its records."""
         log = self._logs.get(rm.rm_id)
         if log is not None:
             log.heard = heard
@@ -252,18 +251,18 @@ class Events:
 
     @property
     def _lowest(self) -> int:
-        """The oldest id that is remembered; a full ring buffer has at least its capacity."""
+        """The lowest id in the ring buffer; a full one counts as having just its capacity."""
         assert self.entries.maxlen is not None
         return max(self._oldest, self.created - self.entries.maxlen)
 
     @property
     def tracking(self) -> bool:
-        """Whether anything is recorded at present."""
+        """Whether any resource manager tracks events."""
         return any(log.settings.tracking for log in self._logs.values())
 
     @property
     def settings(self) -> EventSettings:
-        """What holds for all: where resource managers differ, the largest of each."""
+        """The settings of the scheduler: where resource managers differ, the largest value of each."""
         every = [log.settings for log in self._logs.values()] or [EventSettings()]
         return EventSettings(
             tracking=any(each.tracking for each in every),
@@ -279,13 +278,13 @@ class Events:
     def batch(self, start: int = 0, count: int = 10_000) -> EventBatch:
         """At most ``count`` records from the id ``start`` on.
 
-        An id that is no longer or not yet there gives no records: a reader sees by the range that it
-        has missed some, and goes on at ``lowest``.
+        For an id that has left the ring buffer, or does not exist yet, there are no records. The range
+        shows a reader that it has missed some; it continues at ``lowest``.
         """
         return Ring(self._lowest, self.created, self.entries).batch(start, count)
 
     def ring(self) -> Ring:
-        """A copy of everything that is remembered, which takes a millisecond for a full ring buffer."""
+        """A copy of the ring buffer. A full one takes a millisecond."""
         return Ring(self._lowest, self.created, tuple(self.entries))
 
     def open_stream(
@@ -298,8 +297,8 @@ class Events:
     ) -> Stream:
         """Follow the events from now on, after the last ``history`` ones. Raises ``EventsRefused``.
 
-        ``host`` is whoever reads: each may have only so many streams (event.maxStreamsPerHost).
-        ``buffer`` and ``wake`` are the stream's.
+        ``host`` names the reader: a host has at most event.maxStreamsPerHost streams. ``buffer`` and
+        ``wake`` are those of the stream.
         """
         settings = self.settings
         if not settings.tracking:
@@ -316,7 +315,7 @@ class Events:
 
     @property
     def counts(self) -> EventCounts:
-        """Counters for the metrics of 2.15."""
+        """The counters that metrics show (2.15)."""
         created = self.created
         return EventCounts(
             created=created,
