@@ -1,4 +1,4 @@
-"""Event records of a script's scheduler, spelled in one line each."""
+"""Event records of a script's scheduler, as one line each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from quadriga.core.events import message_of
 from quadriga.si import EventRecord
 from quadriga.sim.script import Script
 
-__all__ = ["Ear", "line"]
+__all__ = ["RecordReader", "line"]
 
 
 def line(message: EventRecord) -> str:
@@ -24,16 +24,16 @@ def line(message: EventRecord) -> str:
     return " ".join(part for part in parts if part and part != "DETAILS_NONE")
 
 
-class Ear:
-    """Hears what has happened since it last listened."""
+class RecordReader:
+    """Reads the records that are new since its last call."""
 
     def __init__(self, script: Script) -> None:
         self._events = script.scheduler.events
-        self._heard = self._events.created
+        self._read = self._events.created
 
-    def heard(self, *kinds: str) -> list[str]:
+    def new_lines(self, *kinds: str) -> list[str]:
         """The lines since the last call; with ``kinds``, those that begin like one of them."""
-        batch = self._events.batch(self._heard, self._events.created - self._heard)
-        self._heard = self._events.created
+        batch = self._events.batch(self._read, self._events.created - self._read)
+        self._read = self._events.created
         lines = [line(message_of(record)) for record in batch.records]
         return [each for each in lines if each.startswith(kinds or ("",))]

@@ -1,4 +1,4 @@
-"""The memory of events is shared by all resource managers, so none may make it as large as it likes."""
+"""Bounds of the memory for events, which all resource managers share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_no_resource_manager_makes_the_ring_larger_than_a_million() -> None:
     assert scheduler.events.entries.maxlen == 1_000_000
 
 
-def test_i40_records_are_made_for_those_who_hear_them_only() -> None:
+def test_i40_messages_are_made_only_for_resource_managers_that_want_records() -> None:
     for wanted in (True, False):
         scheduler = Scheduler()
         scheduler.apply(si.RegisterResourceManagerRequest(rmID="rm"), 0)

@@ -1,8 +1,8 @@
-"""What is recorded of preemption (2.16, since YuniKorn 1.7): who had to go, and for whom."""
+"""Event records of preemption (2.16, since YuniKorn 1.7): the victims, and the ask or quota."""
 
 from __future__ import annotations
 
-from event_lines import Ear
+from event_lines import RecordReader
 
 from quadriga.si import NodeInfo
 from quadriga.si.constants import TAG_REQUIRED_NODE
@@ -25,59 +25,59 @@ partitions:
 """
 
 
-def full() -> tuple[Script, Ear]:
-    """Four vcores, all used by ``low``, of which one is guaranteed to it."""
+def full() -> tuple[Script, RecordReader]:
+    """Four vcores, all used by ``low``; one of them is guaranteed to it."""
     script = Script(QUEUES.replace("LIMIT", "4"))
     script.node("n1", vcore=4000)
     script.app("low", "root.low")
     script.app("high", "root.high")
     script.ask("low", "a", "b", "c", "d", vcore=1000)
     script.schedule()
-    return script, Ear(script)
+    return script, RecordReader(script)
 
 
-def test_2_16_a_victim_is_told_for_whom_it_goes_and_ends_as_preempted() -> None:
-    script, ear = full()
+def test_2_16_the_record_of_a_victim_names_the_ask_and_its_end_is_preempted() -> None:
+    script, reader = full()
     script.ask("high", "h", preempt=(True, True), vcore=1000)
     script.advance(1)
     script.schedule()
-    assert ear.heard("REQUEST NONE d", "NODE ADD") == [
+    assert reader.new_lines("REQUEST NONE d", "NODE ADD") == [
         "REQUEST NONE d low vcore=1000 (Preempted by h from application high in root.high)",
         "NODE ADD NODE_RESERVATION n1 h vcore=1000",
     ]
     script.confirm()
-    assert ear.heard("APP") == ["APP REMOVE ALLOC_PREEMPT low d-0 vcore=1000"]
+    assert reader.new_lines("APP") == ["APP REMOVE ALLOC_PREEMPT low d-0 vcore=1000"]
     script.schedule()
-    assert ear.heard("NODE") == [
+    assert reader.new_lines("NODE") == [
         "NODE REMOVE NODE_RESERVATION n1 h vcore=1000",
         "NODE ADD NODE_ALLOC n1 h vcore=1000",
     ]
 
 
 def test_2_16_a_lowered_quota_is_named_as_the_reason() -> None:
-    script, ear = full()
+    script, reader = full()
     script.configure(QUEUES.replace("LIMIT", "3"))
-    ear.heard()
+    reader.new_lines()
     script.advance(10)
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "REQUEST NONE d low vcore=1000 (Preempted by Quota change enforcement process in root.low)",
         "QUEUE SET QUEUE_PREEMPTION root.low vcore=3000 (Quota preemption: preemptable "
         "map[vcore:1000], claimed map[vcore:1000], selected 4, preempted 1)",
     ]
 
 
-def test_2_16_an_ask_that_finds_no_victim_on_its_node_is_told() -> None:
+def test_2_16_an_ask_without_victims_on_its_required_node_is_recorded() -> None:
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=9000)
     script.node("n1", vcore=1000)
     script.app("a")
     script.ask("a", "first", priority=9, vcore=1000)
     script.schedule()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1000)
     script.schedule()
     script.schedule()
-    assert ear.heard("REQUEST") == [
+    assert reader.new_lines("REQUEST") == [
         "REQUEST NONE daemon a vcore=1000 (Unschedulable request 'daemon' with required node 'n1', "
         "no preemption victim found)"
     ]

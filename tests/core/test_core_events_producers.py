@@ -1,9 +1,9 @@
-"""Every row of the table of event records (2.16): what happens, and what is recorded of it."""
+"""Every row of the table of event records (2.16), by what happens."""
 
 from __future__ import annotations
 
 import pytest
-from event_lines import Ear
+from event_lines import RecordReader
 
 from quadriga.si import (
     Allocation,
@@ -31,14 +31,14 @@ def queues(small: str = "max: {vcore: 2}", more: str = "") -> str:
     return TWO_QUEUES.format(small=small, more=more)
 
 
-def running(**extra: object) -> tuple[Script, Ear]:
+def running(**extra: object) -> tuple[Script, RecordReader]:
     """One node, and the application ``a`` with one allocation on it."""
     script = Script()
     script.node("n1", vcore=4000, **extra)  # type: ignore[arg-type]
     script.app("a")
     script.ask("a", "k", vcore=1000)
     script.schedule()
-    return script, Ear(script)
+    return script, RecordReader(script)
 
 
 # -- queues ------------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ def running(**extra: object) -> tuple[Script, Ear]:
 
 def test_2_16_configured_queues_are_recorded_parents_first() -> None:
     script = Script(queues())
-    lines = Ear(script).heard()
+    lines = RecordReader(script).new_lines()
     assert lines == []  # nothing since
     batch = script.scheduler.events.batch()
     assert [record[4] for record in batch.records] == ["root", "root.default", "root.small"]
@@ -54,9 +54,9 @@ def test_2_16_configured_queues_are_recorded_parents_first() -> None:
 
 def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
     script = Script(queues())
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues("max: {vcore: 3}, guaranteed: {vcore: 1}"))
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=3000",
         "QUEUE SET QUEUE_GUARANTEED root.small vcore=1000",
@@ -65,9 +65,9 @@ def test_2_16_a_new_quota_is_recorded_with_its_value() -> None:
 
 def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None:
     script = Script(queues())
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues() + "# the same\n")
-    assert ear.heard() == []
+    assert reader.new_lines() == []
 
 
 @pytest.mark.parametrize(
@@ -81,36 +81,36 @@ def test_2_16_a_reload_that_changes_nothing_of_a_queue_records_nothing() -> None
 )
 def test_x44_any_change_of_a_queue_by_its_configuration_is_recorded_once(change: str) -> None:
     script = Script(queues())
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues(more=change))
-    assert ear.heard("QUEUE") == ["QUEUE SET QUEUE_CONFIG root.small"]
+    assert reader.new_lines("QUEUE") == ["QUEUE SET QUEUE_CONFIG root.small"]
     script.configure(queues(more=change) + "# the same")
-    assert ear.heard() == []
+    assert reader.new_lines() == []
 
 
 def test_x44_a_queue_that_is_configured_again_before_it_was_gone_is_recorded() -> None:
     script = Script(queues())
     script.app("a", "root.small")
     script.configure(queues().replace("small", "other"))
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues())
-    assert ear.heard("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
+    assert reader.new_lines("QUEUE SET") == ["QUEUE SET QUEUE_CONFIG root.small"]
 
 
 def test_x44_a_queue_made_by_placement_that_is_configured_is_recorded() -> None:
     rules = "placementrules: [{name: provided, create: true}]\n    queues:"
     script = Script(queues().replace("queues:", rules, 1))
     script.app("a", "root.made")
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues().replace("queues:", rules, 1).replace("small", "made"))
-    assert "QUEUE SET QUEUE_CONFIG root.made" in ear.heard("QUEUE")
+    assert "QUEUE SET QUEUE_CONFIG root.made" in reader.new_lines("QUEUE")
 
 
 def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
     script = Script(queues())
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues(more="queues: [{name: below}]"))
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "QUEUE SET QUEUE_TYPE root.small (leaf queue: false)",
         "QUEUE SET QUEUE_CONFIG root.small",
         "QUEUE SET QUEUE_MAX root.small vcore=2000",
@@ -121,12 +121,12 @@ def test_2_16_a_queue_that_becomes_a_parent_has_another_type() -> None:
 def test_2_16_a_queue_is_removed_when_it_is_gone_not_when_it_drains() -> None:
     script = Script(queues())
     script.app("a", "root.small")
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(queues().replace("small", "other"))
-    assert ear.heard("QUEUE") == ["QUEUE ADD QUEUE_CONFIG root.other"]
+    assert reader.new_lines("QUEUE") == ["QUEUE ADD QUEUE_CONFIG root.other"]
     script.remove_app("a")
     script.advance(10)
-    assert ear.heard("QUEUE") == [
+    assert reader.new_lines("QUEUE") == [
         "QUEUE REMOVE QUEUE_APP root.small a",
         "QUEUE REMOVE QUEUE_CONFIG root.small",
     ]
@@ -139,24 +139,24 @@ partitions:
     placementrules: [{name: user, create: true}]
     queues: [{name: root, submitacl: '*'}]
 """)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.app("a", "", user="ann")
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "QUEUE ADD QUEUE_DYNAMIC root.ann",
         "APP ADD APP_NEW a",
         "QUEUE ADD QUEUE_APP root.ann a",
     ]
     script.remove_app("a")
     script.advance(10)
-    assert ear.heard("QUEUE")[-1] == "QUEUE REMOVE QUEUE_DYNAMIC root.ann"
+    assert reader.new_lines("QUEUE")[-1] == "QUEUE REMOVE QUEUE_DYNAMIC root.ann"
 
 
-def test_2_16_root_has_what_the_nodes_have_and_the_record_says_what_it_had() -> None:
+def test_2_16_the_record_of_roots_max_has_the_quantities_before() -> None:
     script = Script()
     script.node("n1", vcore=4000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.node("n2", vcore=1000)
-    assert ear.heard("QUEUE") == [
+    assert reader.new_lines("QUEUE") == [
         "QUEUE SET QUEUE_MAX root vcore=4000 "
         "(max resources changed from map[vcore:4000] to map[vcore:5000])"
     ]
@@ -165,21 +165,21 @@ def test_2_16_root_has_what_the_nodes_have_and_the_record_says_what_it_had() -> 
 # -- nodes -------------------------------------------------------------------------------------------
 
 
-def test_2_16_the_life_of_a_node() -> None:
+def test_2_16_records_of_a_node_from_its_arrival_to_its_removal() -> None:
     script = Script()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.node("n1", vcore=4000)
-    assert ear.heard("NODE") == [
+    assert reader.new_lines("NODE") == [
         "NODE SET NODE_SCHEDULABLE n1 (schedulable: true)",
         "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
     ]
     script.node("n1", NodeInfo.DRAIN_NODE)
     script.node("n1", NodeInfo.DRAIN_NODE)
-    assert ear.heard() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: false)"]
+    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: false)"]
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    assert ear.heard() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: true)"]
+    assert reader.new_lines() == ["NODE SET NODE_SCHEDULABLE n1 (schedulable: true)"]
     script.node("n1", NodeInfo.DECOMISSION)
-    assert ear.heard("NODE") == [
+    assert reader.new_lines("NODE") == [
         "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
         "NODE REMOVE NODE_DECOMISSION n1 (Node removed from the scheduler)",
     ]
@@ -187,38 +187,38 @@ def test_2_16_the_life_of_a_node() -> None:
 
 def test_x7_a_node_created_draining_is_not_schedulable() -> None:
     script = Script()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.node("n1", NodeInfo.CREATE_DRAIN, vcore=4000)
-    assert "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)" in ear.heard()
+    assert "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)" in reader.new_lines()
 
 
 def test_2_16_capacity_occupied_and_ready_are_recorded_when_they_change() -> None:
     script = Script()
     script.node("n1", vcore=4000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
-    assert ear.heard("NODE") == ["NODE SET NODE_CAPACITY n1 vcore=6000"]
+    assert reader.new_lines("NODE") == ["NODE SET NODE_CAPACITY n1 vcore=6000"]
     script.node("n1", NodeInfo.UPDATE, vcore=6000)
-    assert ear.heard() == []
+    assert reader.new_lines() == []
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 500})
-    assert ear.heard() == ["NODE SET NODE_OCCUPIED n1 vcore=500"]
+    assert reader.new_lines() == ["NODE SET NODE_OCCUPIED n1 vcore=500"]
     script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
     script.node("n1", NodeInfo.UPDATE, attributes={"ready": "false"})
-    assert ear.heard() == ["NODE SET NODE_READY n1 (ready: false)"]
+    assert reader.new_lines() == ["NODE SET NODE_READY n1 (ready: false)"]
 
 
 def test_i30_a_rejected_node_is_not_recorded_as_added() -> None:
     script = Script()
     script.node("n1", vcore=4000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.node("n1", vcore=4000)
-    assert ear.heard() == []
+    assert reader.new_lines() == []
 
 
-def test_2_16_a_node_that_goes_takes_its_allocations_along() -> None:
-    script, ear = running()
+def test_2_16_the_allocations_of_a_removed_node_end() -> None:
+    script, reader = running()
     script.node("n1", NodeInfo.DECOMISSION)
-    assert ear.heard("NODE", "APP", "USER") == [
+    assert reader.new_lines("NODE", "APP", "USER") == [
         "NODE SET NODE_SCHEDULABLE n1 (schedulable: false)",
         "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
         "APP REMOVE ALLOC_NODEREMOVED a k-0 vcore=1000",
@@ -227,7 +227,7 @@ def test_2_16_a_node_that_goes_takes_its_allocations_along() -> None:
     ]
 
 
-def test_2_7_reservations_come_and_go() -> None:
+def test_2_7_a_reservation_is_recorded_and_its_end() -> None:
     script = Script()
     script.node("n1", vcore=4000)
     script.node("n2", vcore=4000)
@@ -236,12 +236,12 @@ def test_2_7_reservations_come_and_go() -> None:
     script.schedule()
     script.ask("a", "wide", vcore=2000)
     script.advance(3)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.schedule()
-    assert ear.heard("NODE") == ["NODE ADD NODE_RESERVATION n1 wide vcore=2000"]
+    assert reader.new_lines("NODE") == ["NODE ADD NODE_RESERVATION n1 wide vcore=2000"]
     script.release("a", "k-0")
     script.schedule()
-    assert [line for line in ear.heard("NODE") if "RESERVATION" in line] == [
+    assert [line for line in reader.new_lines("NODE") if "RESERVATION" in line] == [
         "NODE REMOVE NODE_RESERVATION n1 wide vcore=2000"
     ]
 
@@ -252,13 +252,13 @@ def test_2_7_reservations_come_and_go() -> None:
 def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
     script = Script()
     script.node("n1", vcore=4000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.app("a")
-    assert ear.heard() == ["APP ADD APP_NEW a", "QUEUE ADD QUEUE_APP root.default a"]
+    assert reader.new_lines() == ["APP ADD APP_NEW a", "QUEUE ADD QUEUE_APP root.default a"]
     script.ask("a", "k", vcore=1000)
-    assert ear.heard() == ["APP SET APP_ACCEPTED a", "APP ADD APP_REQUEST a k vcore=1000"]
+    assert reader.new_lines() == ["APP SET APP_ACCEPTED a", "APP ADD APP_REQUEST a k vcore=1000"]
     script.schedule()
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "APP SET APP_RUNNING a vcore=1000",
         "NODE ADD NODE_ALLOC n1 k vcore=1000",
         "QUEUE ADD QUEUE_ALLOC root.default k-0 vcore=1000",
@@ -267,32 +267,32 @@ def test_2_16_an_application_from_its_arrival_to_its_end() -> None:
         "APP REMOVE REQUEST_ALLOC a k vcore=1000",
     ]
     script.release("a", "k-0")
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
         "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
         "NODE REMOVE NODE_ALLOC n1 k vcore=1000",
         "APP SET APP_COMPLETING a",
     ]
     script.advance(30)
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "APP SET APP_COMPLETED a",
         "QUEUE REMOVE QUEUE_APP root.default a",
         "APP REMOVE a",
     ]
     script.advance(72 * 3600)
-    assert ear.heard() == ["APP SET APP_EXPIRED a"]
+    assert reader.new_lines() == ["APP SET APP_EXPIRED a"]
 
 
-def test_x44_every_allocation_of_a_row_serves_its_ask_and_enters_its_leaf() -> None:
-    """Also where many decisions are made together, and once for each repeat."""
+def test_x44_every_allocation_of_repeated_asks_serves_its_ask_and_enters_its_leaf() -> None:
+    """Also for allocations of one batch, and once for each repeat."""
     script = Script()
     script.node("n1", vcore=50_000)
     script.app("a")
     script.ask("a", *(f"k{number}" for number in range(20)), vcore=1000)
     script.ask("a", "r", vcore=1000, repeat=3)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.schedule()
-    heard = ear.heard("APP REMOVE", "QUEUE")
+    heard = reader.new_lines("APP REMOVE", "QUEUE")
     uuids = [f"k{number}-0" for number in range(20)] + ["r-0", "r-1", "r-2"]
     assert heard == [
         line
@@ -305,7 +305,7 @@ def test_x44_every_allocation_of_a_row_serves_its_ask_and_enters_its_leaf() -> N
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_x44_what_ran_already_enters_its_leaf_and_serves_an_ask_if_there_is_one(
+def test_x44_a_recovered_allocation_enters_its_leaf_and_serves_an_ask_if_there_is_one(
     asked: bool,
 ) -> None:
     script = Script()
@@ -313,7 +313,7 @@ def test_x44_what_ran_already_enters_its_leaf_and_serves_an_ask_if_there_is_one(
     script.app("a")
     if asked:
         script.ask("a", "k", vcore=1000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     ran = Allocation(
         allocationKey="k",
         applicationID="a",
@@ -321,7 +321,7 @@ def test_x44_what_ran_already_enters_its_leaf_and_serves_an_ask_if_there_is_one(
         resourcePerAlloc=resource({"vcore": 1000}),
     )
     script.send(AllocationRequest(rmID="rm", allocations=[ran]))
-    heard = ear.heard("QUEUE ADD", "APP REMOVE")
+    heard = reader.new_lines("QUEUE ADD", "APP REMOVE")
     assert (
         heard
         == [
@@ -336,9 +336,9 @@ def test_x15_starting_is_recorded_where_it_is_a_state() -> None:
     script.node("n1", vcore=4000)
     script.app("a", "root.small")
     script.ask("a", "k", vcore=1000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.schedule()
-    assert ear.heard("APP SET") == ["APP SET APP_STARTING a vcore=1000"]
+    assert reader.new_lines("APP SET") == ["APP SET APP_STARTING a vcore=1000"]
 
 
 @pytest.mark.parametrize(
@@ -354,19 +354,19 @@ def test_2_16_a_rejected_application_is_recorded_with_the_reason(
 ) -> None:
     small = "{name: root, submitacl: '*', queues: [{name: small}]}"
     script = Script(f"partitions: [{{name: default, queues: [{small}]}}]\n")
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.app("a", queue, partition=partition, user=user)
-    arrived, rejected = ear.heard()
+    arrived, rejected = reader.new_lines()
     assert arrived == "APP ADD APP_NEW a"
     assert rejected.startswith("APP SET APP_REJECT a (") and reason in rejected
 
 
 def test_x31_a_removed_application_leaves_nothing_behind() -> None:
-    script, ear = running()
+    script, reader = running()
     script.ask("a", "more", vcore=9000)
-    ear.heard()
+    reader.new_lines()
     script.remove_app("a")
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "APP REMOVE REQUEST_CANCEL a more vcore=9000",
         "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
         "APP REMOVE ALLOC_CANCEL a k-0 vcore=1000",
@@ -385,18 +385,18 @@ def test_i17_an_ask_that_changes_is_recorded_again() -> None:
     script = Script()
     script.app("a")
     script.ask("a", "k", vcore=1000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.ask("a", "k", vcore=2000)
-    assert ear.heard() == ["APP ADD APP_REQUEST a k vcore=2000"]
+    assert reader.new_lines() == ["APP ADD APP_REQUEST a k vcore=2000"]
 
 
-def test_2_16_an_ask_that_the_resource_manager_takes_back_is_cancelled() -> None:
+def test_2_16_an_ask_that_the_resource_manager_withdraws_is_cancelled() -> None:
     script = Script()
     script.app("a")
     script.ask("a", "k", vcore=1000)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.release_ask("a", "k")
-    assert ear.heard("APP REMOVE") == ["APP REMOVE REQUEST_CANCEL a k vcore=1000"]
+    assert reader.new_lines("APP REMOVE") == ["APP REMOVE REQUEST_CANCEL a k vcore=1000"]
 
 
 @pytest.mark.parametrize(
@@ -412,9 +412,9 @@ def test_2_16_an_ask_that_the_resource_manager_takes_back_is_cancelled() -> None
 def test_2_16_the_end_of_an_allocation_says_how_its_release_was_terminated(
     kind: TerminationType, detail: str
 ) -> None:
-    script, ear = running()
+    script, reader = running()
     script.release("a", "k-0", kind)
-    assert ear.heard("APP REMOVE") == [f"APP REMOVE {detail} a k-0 vcore=1000"]
+    assert reader.new_lines("APP REMOVE") == [f"APP REMOVE {detail} a k-0 vcore=1000"]
 
 
 def test_x17_an_allocation_that_ran_for_too_long_timed_out() -> None:
@@ -424,15 +424,15 @@ def test_x17_an_allocation_that_ran_for_too_long_timed_out() -> None:
     script.ask("a", "k", vcore=1000, timeout_ms=5000)
     script.schedule()
     script.advance(5)
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.confirm()
-    assert ear.heard("APP REMOVE") == ["APP REMOVE ALLOC_TIMEOUT a k-0 vcore=1000"]
+    assert reader.new_lines("APP REMOVE") == ["APP REMOVE ALLOC_TIMEOUT a k-0 vcore=1000"]
 
 
 def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
     script = Script()
     script.app("a")
-    ear = Ear(script)
+    reader = RecordReader(script)
     there = Allocation(
         applicationID="a",
         allocationKey="k",
@@ -441,7 +441,7 @@ def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
         resourcePerAlloc=resource({"vcore": 1000}),
     )
     script.node("n1", existing=[there], vcore=4000)
-    lines = ear.heard("APP", "NODE ADD")
+    lines = reader.new_lines("APP", "NODE ADD")
     assert lines == [
         "NODE ADD n1 vcore=4000 (Node added to the scheduler)",
         "APP SET APP_ACCEPTED a",
@@ -454,23 +454,23 @@ def test_2_11_a_recovered_allocation_is_recorded_without_an_ask() -> None:
 # -- gangs -------------------------------------------------------------------------------------------
 
 
-def gang(style: str = "Soft", vcore: int = 1000) -> tuple[Script, Ear]:
+def gang(style: str = "Soft", vcore: int = 1000) -> tuple[Script, RecordReader]:
     """A gang of two that has both placeholders, of ``vcore`` each."""
     script = Script()
     script.node("n1", vcore=8000)
     script.app("g", gang={"vcore": 2 * vcore}, style=style, timeout_ms=60_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=vcore)
     script.schedule()
-    return script, Ear(script)
+    return script, RecordReader(script)
 
 
-def test_g31_a_replacement_on_the_same_node_says_nothing_of_the_node() -> None:
-    script, ear = gang()
+def test_g31_a_replacement_on_the_same_node_has_no_record_of_the_node() -> None:
+    script, reader = gang()
     script.ask("g", "r0", group="tg", vcore=500)
     script.schedule()
-    assert ear.heard() == ["APP ADD APP_REQUEST g r0 vcore=500"]
+    assert reader.new_lines() == ["APP ADD APP_REQUEST g r0 vcore=500"]
     script.confirm()
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "USERGROUP REMOVE UG_USER_RESOURCE user root.default vcore=1000",
         "APP REMOVE ALLOC_REPLACED g p0-0 vcore=1000",
         "QUEUE ADD QUEUE_ALLOC root.default r0-0 vcore=500",
@@ -480,26 +480,26 @@ def test_g31_a_replacement_on_the_same_node_says_nothing_of_the_node() -> None:
     ]
 
 
-def test_x18_a_replacement_on_another_node_takes_that_node_at_once() -> None:
-    script, ear = gang()
+def test_x18_a_replacement_on_another_node_is_recorded_there_at_once() -> None:
+    script, reader = gang()
     script.node("n2", vcore=8000)
     script.scheduler.set_predicate(
         "rm", lambda key, node, allocate: "not here" if (key, node) == ("r0", "n1") else None
     )
-    ear.heard()
+    reader.new_lines()
     script.ask("g", "r0", group="tg", vcore=500)
     script.schedule()
-    assert ear.heard("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]
+    assert reader.new_lines("NODE") == ["NODE ADD NODE_ALLOC n2 r0 vcore=500"]
     script.confirm()
-    assert ear.heard("NODE") == ["NODE REMOVE NODE_ALLOC n1 p0 vcore=1000"]
+    assert reader.new_lines("NODE") == ["NODE REMOVE NODE_ALLOC n1 p0 vcore=1000"]
 
 
 def test_5_10_a_placeholder_that_is_too_small_is_named() -> None:
-    script, ear = gang()
+    script, reader = gang()
     script.ask("g", "r0", group="tg", vcore=1500)
-    ear.heard()
+    reader.new_lines()
     script.schedule()
-    assert ear.heard("REQUEST")[0] == (
+    assert reader.new_lines("REQUEST")[0] == (
         "REQUEST NONE p0 g vcore=1500 (Task group 'tg' in application 'g': allocation resources "
         "'map[vcore:1500]' are not matching placeholder 'map[vcore:1000]' allocation with ID 'p0')"
     )
@@ -511,14 +511,14 @@ def test_g45_a_hard_timeout_is_recorded_with_its_reason() -> None:
     script.app("g", gang={"vcore": 2000}, style="Hard", timeout_ms=10_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     script.schedule()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.advance(10)
-    assert ear.heard() == [
+    assert reader.new_lines() == [
         "APP SET APP_FAILING g (ResourceReservationTimeout)",
         "APP REMOVE REQUEST_TIMEOUT g p1 vcore=1000",
     ]
     script.confirm()
-    assert ear.heard("APP", "NODE") == [
+    assert reader.new_lines("APP", "NODE") == [
         "APP REMOVE ALLOC_TIMEOUT g p0-0 vcore=1000",
         "NODE REMOVE NODE_ALLOC n1 p0 vcore=1000",
         "APP SET APP_FAILED g",
@@ -532,10 +532,10 @@ def test_x2_a_soft_timeout_resumes() -> None:
     script.app("g", gang={"vcore": 2000}, timeout_ms=10_000)
     script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     script.schedule()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.advance(10)
     script.confirm()
-    assert ear.heard("APP SET") == [
+    assert reader.new_lines("APP SET") == [
         "APP SET APP_RESUMING g (ResourceReservationTimeout)",
         "APP SET APP_ACCEPTED g",
     ]

@@ -1,9 +1,9 @@
-"""Who is told of quotas and limits, and that it is told once (2.16, 5.6)."""
+"""Quota events: which asks and applications have one, and only when it changes (2.16, 5.6)."""
 
 from __future__ import annotations
 
 import pytest
-from event_lines import Ear
+from event_lines import RecordReader
 
 from quadriga.si import AddApplicationRequest, ApplicationRequest, UserGroupInformation
 from quadriga.sim.script import Script
@@ -22,12 +22,12 @@ partitions:
 """
 
 
-def cluster(vcore: int = 2, more: str = "", nodes: int = 1) -> tuple[Script, Ear]:
+def cluster(vcore: int = 2, more: str = "", nodes: int = 1) -> tuple[Script, RecordReader]:
     """Nodes of 8 vcores, and a queue with less."""
     script = Script(QUEUES.format(vcore=vcore, more=more))
     for at in range(nodes):
         script.node(f"n{at}", vcore=8000)
-    return script, Ear(script)
+    return script, RecordReader(script)
 
 
 def no_room(key: str, left: int, app: str = "a", vcore: int = 1000, queue: str = "small") -> str:
@@ -48,35 +48,35 @@ def room(key: str, app: str = "a", vcore: int = 1000, queue: str = "small") -> s
 
 
 def test_2_16_every_ask_that_a_quota_stops_is_named_once() -> None:
-    script, ear = cluster()
+    script, reader = cluster()
     script.app("a", "root.small")
     script.ask("a", "k0", "k1", "k2", "k3", vcore=1000)
     script.schedule()
-    assert ear.heard("REQUEST") == [no_room("k2", 0), no_room("k3", 0)]
+    assert reader.new_lines("REQUEST") == [no_room("k2", 0), no_room("k3", 0)]
     for _ in range(3):
         script.schedule()
         script.advance(1)
-    assert ear.heard("REQUEST") == []
+    assert reader.new_lines("REQUEST") == []
     script.ask("a", "k4", vcore=1000)
     script.schedule()
-    assert ear.heard("REQUEST") == [no_room("k4", 0)]
+    assert reader.new_lines("REQUEST") == [no_room("k4", 0)]
 
 
-def test_2_16_only_who_gets_the_room_is_told_of_it() -> None:
-    script, ear = cluster()
+def test_2_16_only_the_ask_that_gets_the_room_has_a_record_of_it() -> None:
+    script, reader = cluster()
     script.app("a", "root.small")
     script.ask("a", "k0", "k1", "k2", "k3", vcore=1000)
     script.schedule()
-    ear.heard()
+    reader.new_lines()
     script.release("a", "k0-0")
     script.schedule()
-    assert ear.heard("REQUEST") == [room("k2")]
+    assert reader.new_lines("REQUEST") == [room("k2")]
     script.schedule()
-    assert ear.heard("REQUEST") == []
+    assert reader.new_lines("REQUEST") == []
 
 
-def test_2_16_who_waits_for_a_node_only_is_told_that_the_quota_has_room() -> None:
-    script, ear = cluster(vcore=5, nodes=1)
+def test_2_16_an_ask_that_only_waits_for_a_node_has_a_record_that_the_quota_has_room() -> None:
+    script, reader = cluster(vcore=5, nodes=1)
     script.app("b", "root.large")
     script.ask("b", "big", vcore=6000)
     script.app("a", "root.small")
@@ -84,68 +84,68 @@ def test_2_16_who_waits_for_a_node_only_is_told_that_the_quota_has_room() -> Non
     script.ask("a", "wide", vcore=4000)
     script.schedule()
     # root has 0 left: big and k are there
-    assert ear.heard("REQUEST") == [no_room("wide", 0, vcore=4000)]
+    assert reader.new_lines("REQUEST") == [no_room("wide", 0, vcore=4000)]
     script.node("n1", vcore=3000)
     script.node("n2", vcore=3000)
     script.release("a", "k-0")
     script.schedule()
-    assert ear.heard("REQUEST") == [room("wide", vcore=4000)]  # and no node of that size
+    assert reader.new_lines("REQUEST") == [room("wide", vcore=4000)]  # and no node of that size
 
 
 def test_5_3_a_full_cluster_is_a_quota_too() -> None:
-    script, ear = cluster(vcore=100)
+    script, reader = cluster(vcore=100)
     script.app("a", "root.large")
     script.ask("a", "k0", "k1", vcore=5000)
     script.schedule()
-    assert ear.heard("REQUEST") == [no_room("k1", 3000, vcore=5000, queue="large")]
+    assert reader.new_lines("REQUEST") == [no_room("k1", 3000, vcore=5000, queue="large")]
 
 
-def test_2_2_a_higher_quota_lets_all_of_them_go() -> None:
-    script, ear = cluster(vcore=1)
+def test_2_2_a_higher_quota_has_room_for_all_asks() -> None:
+    script, reader = cluster(vcore=1)
     script.app("a", "root.small")
     script.ask("a", "k0", "k1", "k2", vcore=1000)
     script.schedule()
-    ear.heard()
+    reader.new_lines()
     script.configure(QUEUES.format(vcore=2, more=""))
     script.schedule()
-    assert ear.heard("REQUEST") == [room("k1")]
+    assert reader.new_lines("REQUEST") == [room("k1")]
     script.configure(QUEUES.format(vcore=9, more=""))
     script.schedule()
-    assert ear.heard("REQUEST") == [room("k2")]
+    assert reader.new_lines("REQUEST") == [room("k2")]
 
 
-def test_x13_what_is_left_of_an_ask_is_told_again() -> None:
-    script, ear = cluster()
+def test_x13_the_remaining_repeats_of_an_ask_are_recorded_again() -> None:
+    script, reader = cluster()
     script.app("a", "root.small")
     script.ask("a", "k", repeat=4, vcore=1000)
     script.schedule()
-    assert ear.heard("REQUEST") == [no_room("k", 0)]
+    assert reader.new_lines("REQUEST") == [no_room("k", 0)]
     script.release("a", "k-0")
     script.schedule()
-    assert ear.heard("REQUEST") == [room("k"), no_room("k", 0)]
+    assert reader.new_lines("REQUEST") == [room("k"), no_room("k", 0)]
 
 
-def test_x9_asks_that_are_held_are_told_nothing() -> None:
-    script, ear = cluster(vcore=2)
+def test_x9_asks_that_are_held_have_no_quota_events() -> None:
+    script, reader = cluster(vcore=2)
     script.app("g", "root.small", gang={"vcore": 2000})
     script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     script.ask("g", "extra", vcore=1000)
     script.schedule(1)
     script.schedule(0)
-    assert ear.heard("REQUEST") == []
+    assert reader.new_lines("REQUEST") == []
     script.schedule()  # the gang is complete: nothing is held any more
-    assert ear.heard("REQUEST") == [no_room("extra", 0, app="g")]
+    assert reader.new_lines("REQUEST") == [no_room("extra", 0, app="g")]
 
 
-def test_5_6_asks_of_many_applications_are_told_in_order_of_arrival() -> None:
-    script, ear = cluster(vcore=1)
+def test_5_6_quota_events_of_many_applications_are_in_order_of_arrival() -> None:
+    script, reader = cluster(vcore=1)
     for app in ("a", "b", "c"):
         script.app(app, "root.small")
     for app in ("a", "b", "c"):
         script.ask(app, "k", "l", vcore=1000)
     script.schedule()
-    told = [each.split(" (")[0] for each in ear.heard("REQUEST")]
-    assert sorted(told) == [
+    recorded = [each.split(" (")[0] for each in reader.new_lines("REQUEST")]
+    assert sorted(recorded) == [
         f"REQUEST NONE {key} {app} vcore=1000"
         for key, app in sorted([("l", "a"), ("k", "b"), ("l", "b"), ("k", "c"), ("l", "c")])
     ]
@@ -154,34 +154,34 @@ def test_5_6_asks_of_many_applications_are_told_in_order_of_arrival() -> None:
 # -- maxapplications -------------------------------------------------------------------------------
 
 
-def test_2_9_an_application_that_finds_no_place_is_told_once_and_again_when_it_does() -> None:
-    script, ear = cluster(vcore=8, more="maxapplications: 1")
+def test_2_9_an_application_above_maxapplications_is_recorded_once_and_when_it_can_run() -> None:
+    script, reader = cluster(vcore=8, more="maxapplications: 1")
     for app in ("a", "b", "c"):
         script.app(app, "root.small")
         script.ask(app, "k", vcore=1000)
     script.schedule()
-    assert ear.heard("APP NONE") == [
+    assert reader.new_lines("APP NONE") == [
         "APP NONE APP_CANNOTRUN_QUEUE b",
         "APP NONE APP_CANNOTRUN_QUEUE c",
     ]
     script.schedule()
-    assert ear.heard("APP NONE") == []
+    assert reader.new_lines("APP NONE") == []
     script.release("a", "k-0")  # its place is free while it waits for its end
     script.schedule()
-    assert ear.heard("APP NONE") == ["APP NONE APP_RUNNABLE_QUEUE b"]
+    assert reader.new_lines("APP NONE") == ["APP NONE APP_RUNNABLE_QUEUE b"]
 
 
-def test_2_9_its_asks_are_told_of_the_quota_only_when_it_may_run() -> None:
-    script, ear = cluster(vcore=1, more="maxapplications: 1")
+def test_2_9_its_asks_have_quota_events_only_when_it_can_run() -> None:
+    script, reader = cluster(vcore=1, more="maxapplications: 1")
     script.app("a", "root.small")
     script.ask("a", "k", vcore=1000)
     script.app("b", "root.small")
     script.ask("b", "k", vcore=1000)
     script.schedule()
-    assert ear.heard("REQUEST") == []
+    assert reader.new_lines("REQUEST") == []
     script.configure(QUEUES.format(vcore=1, more="maxapplications: 2"))
     script.schedule()
-    assert ear.heard("REQUEST", "APP NONE") == [
+    assert reader.new_lines("REQUEST", "APP NONE") == [
         "APP NONE APP_RUNNABLE_QUEUE b",
         no_room("k", 0, app="b"),
     ]
@@ -196,107 +196,107 @@ ONE_EACH = "limits: [{limit: ann, users: [ann], maxapplications: 1}]"
 
 def test_2_5_limits_are_recorded_with_the_configuration() -> None:
     script = Script(QUEUES.format(vcore=4, more=USER))
-    ear = Ear(script)
+    reader = RecordReader(script)
     batch = script.scheduler.events.batch()
     assert [record[4:6] for record in batch.records if record[1] == 5] == [("ann", "root.small")]
     script.configure(QUEUES.format(vcore=4, more=USER.replace("vcore: 1", "vcore: 2")))
-    assert ear.heard("USER") == ["USERGROUP SET UG_USER_LIMIT ann root.small"]
+    assert reader.new_lines("USER") == ["USERGROUP SET UG_USER_LIMIT ann root.small"]
     script.configure(QUEUES.format(vcore=4, more=GROUP))
-    assert ear.heard("USER") == [
+    assert reader.new_lines("USER") == [
         "USERGROUP REMOVE UG_USER_LIMIT ann root.small",
         "USERGROUP SET UG_GROUP_LIMIT devs root.small",
     ]
 
 
-def test_2_5_a_user_is_told_of_the_limit_and_when_there_is_room_again() -> None:
-    script, ear = cluster(vcore=4, more=USER)
+def test_2_5_an_ask_above_a_limit_is_recorded_and_when_there_is_room_again() -> None:
+    script, reader = cluster(vcore=4, more=USER)
     script.app("a", "root.small", user="ann")
     script.ask("a", "k0", "k1", vcore=1000)
     script.schedule()
-    assert ear.heard("REQUEST") == [
+    assert reader.new_lines("REQUEST") == [
         "REQUEST NONE k1 a vcore=1000 (Request 'k1' exceeds the available user quota "
         "(requested map[vcore:1000], available map[vcore:0]))"
     ]
     script.release("a", "k0-0")
     script.schedule()
-    assert ear.heard("REQUEST") == [
+    assert reader.new_lines("REQUEST") == [
         "REQUEST NONE k1 a vcore=1000 (Request 'k1' fits in the available user quota)"
     ]
 
 
-def test_5_6_the_limit_is_asked_before_the_queue() -> None:
-    script, ear = cluster(vcore=1, more=USER)
+def test_5_6_the_limit_is_checked_before_the_quota_of_the_queue() -> None:
+    script, reader = cluster(vcore=1, more=USER)
     script.app("b", "root.small", user="bob")
     script.ask("b", "k", vcore=1000)
     script.schedule()
     script.app("a", "root.small", user="ann")
     script.ask("a", "k", vcore=2000)
     script.schedule()
-    assert [each.split("'")[2] for each in ear.heard("REQUEST")] == [
+    assert [each.split("'")[2] for each in reader.new_lines("REQUEST")] == [
         " exceeds the available user quota (requested map[vcore:2000], available map[vcore:1000]))"
     ]
 
 
 @pytest.mark.parametrize("groups", [("devs",), ("others", "devs")])
 def test_2_5_a_group_is_linked_while_its_application_runs(groups: tuple[str, ...]) -> None:
-    script, ear = cluster(vcore=4, more=GROUP)
+    script, reader = cluster(vcore=4, more=GROUP)
     ugi = UserGroupInformation(user="ann", groups=groups)
     new = AddApplicationRequest(applicationID="a", queueName="root.small", ugi=ugi)
     script.send(ApplicationRequest(rmID="rm", new=[new]))
-    assert ear.heard("USER") == []
+    assert reader.new_lines("USER") == []
     script.ask("a", "k", vcore=1000)
     script.schedule()
-    assert ear.heard("USER") == [
+    assert reader.new_lines("USER") == [
         "USERGROUP SET UG_APP_LINK devs a",
         "USERGROUP ADD UG_USER_RESOURCE ann root.small vcore=1000",
         "USERGROUP ADD UG_GROUP_RESOURCE devs root.small vcore=1000",
     ]
     script.release("a", "k-0")
-    assert ear.heard("USER") == [
+    assert reader.new_lines("USER") == [
         "USERGROUP REMOVE UG_USER_RESOURCE ann root.small vcore=1000",
         "USERGROUP REMOVE UG_GROUP_RESOURCE devs root.small vcore=1000",
         "USERGROUP REMOVE UG_APP_LINK devs a",
     ]
 
 
-def test_2_5_an_application_over_its_users_number_is_told() -> None:
-    script, ear = cluster(vcore=4, more=ONE_EACH)
+def test_2_5_an_application_above_its_users_maxapplications_is_recorded() -> None:
+    script, reader = cluster(vcore=4, more=ONE_EACH)
     for app in ("a", "b"):
         script.app(app, "root.small", user="ann")
         script.ask(app, "k", vcore=1000)
     script.schedule()
-    assert ear.heard("APP NONE") == ["APP NONE APP_CANNOTRUN_QUOTA b"]
+    assert reader.new_lines("APP NONE") == ["APP NONE APP_CANNOTRUN_QUOTA b"]
     script.remove_app("a")
     script.schedule()
-    assert ear.heard("APP NONE") == ["APP NONE APP_RUNNABLE_QUOTA b"]
+    assert reader.new_lines("APP NONE") == ["APP NONE APP_RUNNABLE_QUOTA b"]
 
 
 # -- predicates ------------------------------------------------------------------------------------
 
 
-def test_2_16_refused_by_all_nodes_is_told_with_the_reasons_every_15_seconds() -> None:
-    script, ear = cluster(nodes=3)
+def test_2_16_a_refusal_by_all_nodes_is_recorded_with_the_reasons_every_15_seconds() -> None:
+    script, reader = cluster(nodes=3)
     reasons = {"n0": "taint", "n1": "taint", "n2": "affinity"}
     script.scheduler.set_predicate("rm", lambda key, node, allocate: reasons[node])
     script.app("a", "root.large")
     script.ask("a", "k", vcore=1000)
     script.schedule()
     text = "REQUEST NONE k a vcore=1000 (Unschedulable request 'k': affinity (1x) taint (2x))"
-    assert ear.heard("REQUEST") == [text]
+    assert reader.new_lines("REQUEST") == [text]
     heard = []
     for _ in range(30):
         script.advance(1)
         script.schedule()
-        heard.append(ear.heard("REQUEST"))
+        heard.append(reader.new_lines("REQUEST"))
     assert [at + 1 for at, each in enumerate(heard) if each] == [15, 30]
 
 
-def test_2_16_a_refusal_by_some_nodes_is_nothing_to_tell() -> None:
-    script, ear = cluster(nodes=2)
+def test_2_16_a_refusal_by_some_nodes_is_not_recorded() -> None:
+    script, reader = cluster(nodes=2)
     script.scheduler.set_predicate(
         "rm", lambda key, node, allocate: "taint" if node == "n0" else None
     )
     script.app("a", "root.large")
     script.ask("a", "k", vcore=1000)
     assert "new a/k-0 on n1" in script.schedule()
-    assert ear.heard("REQUEST") == []
+    assert reader.new_lines("REQUEST") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from event_lines import Ear, line
+from event_lines import RecordReader, line
 
 from quadriga.core import Scheduler
 from quadriga.core.driver.service import SchedulerService
@@ -23,7 +23,7 @@ SECOND = 10**9
 
 
 def quiet_after(seconds: float = 2) -> Script:
-    """A script whose registration has been told already."""
+    """A script after the push of the records of its registration."""
     script = Script()
     script.advance(seconds)
     script.events.clear()
@@ -31,7 +31,7 @@ def quiet_after(seconds: float = 2) -> Script:
 
 
 def arrive(script: Script, number: int) -> None:
-    """So many applications; each is two records."""
+    """Add ``number`` applications, each of which has two records."""
     for _ in range(number):
         script.app(f"app-{script.scheduler.events.created}")
 
@@ -69,7 +69,7 @@ def test_2_10_events_are_sent_at_even_seconds_since_the_registration() -> None:
     assert scheduler.next_deadline() is None  # no timer while nothing is stored
 
 
-def test_2_10_what_happens_between_two_pushes_goes_with_the_next() -> None:
+def test_2_10_records_between_two_pushes_are_sent_with_the_next() -> None:
     script = quiet_after()
     script.advance(0.5)
     script.app("a")
@@ -83,7 +83,7 @@ def test_2_10_what_happens_between_two_pushes_goes_with_the_next() -> None:
     ]
 
 
-def test_2_16_a_full_store_drops_what_is_new_and_counts_it() -> None:
+def test_2_16_a_full_store_drops_new_records_and_counts_them() -> None:
     script = Script(extra={"event.requestCapacity": "5"})  # two of the registration are stored
     arrive(script, 3)
     counts = script.scheduler.events.counts
@@ -103,7 +103,7 @@ def test_2_16_a_full_store_drops_what_is_new_and_counts_it() -> None:
     assert script.scheduler.events.counts.not_stored == 3
 
 
-def test_i9_each_resource_manager_is_sent_its_own() -> None:
+def test_i9_each_resource_manager_is_sent_its_own_records() -> None:
     script = Script()
     other = Script(scheduler=script.scheduler, rm_id="other")
     other.app("theirs")
@@ -114,7 +114,7 @@ def test_i9_each_resource_manager_is_sent_its_own() -> None:
     assert "theirs" in of["other"] and "mine" not in of["other"]
 
 
-def test_i6_events_wait_for_a_resource_manager_that_is_out_of_reach() -> None:
+def test_i6_records_wait_for_a_resource_manager_that_is_disconnected() -> None:
     script = quiet_after()
     script.app("a")
     script.scheduler.disconnect("rm", script.now)
@@ -213,7 +213,7 @@ def test_2_16_the_records_of_one_allocation_are_read_one_by_one() -> None:
 # -- streams -------------------------------------------------------------------------------------------
 
 
-def test_2_16_a_stream_begins_with_a_piece_of_history() -> None:
+def test_2_16_a_stream_begins_with_earlier_records() -> None:
     script = Script()
     script.app("a")
     stream = script.scheduler.events.open_stream("host", history=1)
@@ -238,7 +238,7 @@ def test_2_16_streams_do_not_disturb_one_another() -> None:
     assert len(two.poll()) == 4
 
 
-def test_2_16_a_slow_reader_is_sent_away() -> None:
+def test_2_16_the_stream_of_a_slow_reader_is_closed() -> None:
     script = Script()
     events = script.scheduler.events
     slow, quick = events.open_stream("slow"), events.open_stream("quick")
@@ -252,7 +252,7 @@ def test_2_16_a_slow_reader_is_sent_away() -> None:
     assert events.streams == [quick]
 
 
-def test_2_16_history_is_no_slowness() -> None:
+def test_2_16_earlier_records_do_not_count_as_waiting() -> None:
     script = Script()
     arrive(script, STREAM_BUFFER)
     stream = script.scheduler.events.open_stream("host", history=10 * STREAM_BUFFER)
@@ -261,7 +261,7 @@ def test_2_16_history_is_no_slowness() -> None:
     assert len(stream.poll()) == 2 + 2 * STREAM_BUFFER + 2
 
 
-def test_2_2_3_there_are_only_so_many_streams() -> None:
+def test_2_2_3_the_number_of_streams_is_bounded() -> None:
     script = Script(extra={"event.maxStreams": "3", "event.maxStreamsPerHost": "2"})
     events = script.scheduler.events
     first = events.open_stream("a")
@@ -303,12 +303,12 @@ def test_2_2_3_tracking_is_switched_while_running() -> None:
     script.app("a")
     script.ask("a", "k", "l", vcore=1000)
     script.configure("", {"event.trackingEnabled": "False"})
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.schedule()
-    assert ear.heard() == []
+    assert reader.new_lines() == []
     script.configure("", {"event.trackingEnabled": "true"})
     script.schedule()  # what waits is looked at as if it were new
-    assert [each.split(" (")[0] for each in ear.heard()] == ["REQUEST NONE l a vcore=1000"]
+    assert [each.split(" (")[0] for each in reader.new_lines()] == ["REQUEST NONE l a vcore=1000"]
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_2_2_3_tracking_is_switched_while_running() -> None:
         ("event.RESTResponseSize", "٣"),
     ],
 )
-def test_2_2_3_a_value_that_makes_no_sense_is_refused_by_name(key: str, value: str) -> None:
+def test_2_2_3_an_invalid_value_is_refused_with_the_name_of_its_key(key: str, value: str) -> None:
     scheduler = Scheduler()
     with pytest.raises(RequestError) as refused:
         scheduler.apply(RegisterResourceManagerRequest(rmID="rm", extraConfig={key: value}), 0)
@@ -337,13 +337,13 @@ def test_2_2_3_a_value_that_makes_no_sense_is_refused_by_name(key: str, value: s
     assert key not in script.scheduler.resource_managers()[0].extra
 
 
-def test_2_2_3_no_streams_at_all_is_a_choice() -> None:
+def test_2_2_3_streams_can_be_disabled() -> None:
     script = Script(extra={"event.maxStreams": "0"})
     with pytest.raises(EventsRefused, match="Too many"):
         script.scheduler.events.open_stream("host")
 
 
-def test_2_2_3_where_resource_managers_differ_the_largest_of_each_holds() -> None:
+def test_2_2_3_if_resource_managers_differ_the_largest_value_of_each_key_applies() -> None:
     script = Script(extra={"event.ringBufferCapacity": "10", "event.maxStreams": "7"})
     assert script.scheduler.events.settings.ring_capacity == 10
     Script(

@@ -201,7 +201,7 @@ partitions:
     assert script.scheduler.application("a").queue.path == "root.users.ann"
 
 
-# -- order and company -----------------------------------------------------------------------------
+# -- order, and limits that applications share ------------------------------------------------------
 
 
 def test_5_5_the_order_of_applications_goes_across_users() -> None:

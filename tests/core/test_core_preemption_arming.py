@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from event_lines import Ear
+from event_lines import RecordReader
 
 from quadriga.si import Allocation, AllocationRequest, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
@@ -215,23 +215,23 @@ def test_2_21_a_delay_that_goes_away_ends_the_wait() -> None:
 def test_2_21_each_run_in_a_leaf_is_one_event() -> None:
     script = using(config(a=8), 6)
     script.configure(config(a=4))
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.advance(10)
-    assert ear.heard("QUEUE") == [
+    assert reader.new_lines("QUEUE") == [
         "QUEUE SET QUEUE_PREEMPTION root.p.a vcore=4 (Quota preemption: preemptable map[vcore:2], "
         "claimed map[vcore:2], selected 6, preempted 2)"
     ]
     script.advance(100)
-    assert ear.heard("QUEUE") == []  # nothing is above the max that has not been asked for
+    assert reader.new_lines("QUEUE") == []  # nothing is above the max that has not been asked for
 
 
 def test_2_21_each_run_of_a_parent_is_one_event_for_all_below_it() -> None:
     script = restarted(config(p=5))
     script.ask("b", "b0", "b1", vcore=1)
     report(script, ran("b0", app="b"), ran("b1", app="b"))
-    ear = Ear(script)
+    reader = RecordReader(script)
     assert len(preempted(script.advance(20))) == 3
-    assert ear.heard("QUEUE") == [
+    assert reader.new_lines("QUEUE") == [
         "QUEUE SET QUEUE_PREEMPTION root.p vcore=5 (Quota preemption: preemptable map[vcore:3], "
         "claimed map[vcore:3], selected 8, preempted 3)"
     ]
@@ -243,14 +243,14 @@ def test_2_21_a_leaf_without_candidates_records_nothing_and_a_parent_does() -> N
     script.app("a", "root.p.a")
     script.ask("a", "d1", "d2", tags={TAG_REQUIRED_NODE: "n1"}, vcore=2)
     script.schedule()
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.configure(config(a=2))
     script.advance(10)
-    assert ear.heard("QUEUE SET QUEUE_PREEMPTION") == []
+    assert reader.new_lines("QUEUE SET QUEUE_PREEMPTION") == []
     script.configure(config(p=2))
-    ear.heard()
+    reader.new_lines()
     script.advance(20)
-    assert ear.heard("QUEUE") == [
+    assert reader.new_lines("QUEUE") == [
         "QUEUE SET QUEUE_PREEMPTION root.p vcore=2 (Quota preemption: preemptable map[vcore:2], "
         "claimed map[], selected 0, preempted 0)"
     ]
@@ -261,6 +261,6 @@ def test_2_21_a_queue_that_is_within_its_max_in_time_records_nothing() -> None:
     script.configure(config(a=4))
     script.release("a", "a0-0")
     script.release("a", "a1-0")
-    ear = Ear(script)
+    reader = RecordReader(script)
     script.advance(100)
-    assert ear.heard("QUEUE") == []
+    assert reader.new_lines("QUEUE") == []
