@@ -1,7 +1,7 @@
 """The queue configuration: YAML text in, checked data out (2.2).
 
-`load` is all there is to call. It reads no file and no clock, and it shows
-every problem of a text at once, each with its path, line and reason::
+`load` parses and checks a text. It reads no file and no clock, and reports all
+problems of the text at once, each with its path, line and reason::
 
     partitions[0].queues[0].queues[1].resources.max (line 12): max is larger ...
 """
@@ -15,8 +15,8 @@ from typing import Final
 from quadriga.core.config.acl import ACL, AclError, parse_acl
 from quadriga.core.config.document import as_document, partition_document
 from quadriga.core.config.durations import DurationError, parse_duration, render_duration
+from quadriga.core.config.location import MAX_PROBLEMS, ConfigError, Findings, Location, Problem
 from quadriga.core.config.partitions import read_partitions
-from quadriga.core.config.place import MOST_PROBLEMS, ConfigError, Findings, Place, Problem
 from quadriga.core.config.properties import Properties, inherit, parse_properties
 from quadriga.core.config.quantities import QuantityError, parse_quantity
 from quadriga.core.config.queues import QUEUE_NAME
@@ -34,7 +34,7 @@ from quadriga.core.config.tree import (
 __all__ = [
     "ACL",
     "DEFAULT_CONFIGURATION",
-    "MOST_PROBLEMS",
+    "MAX_PROBLEMS",
     "QUEUE_NAME",
     "AclError",
     "ChildTemplate",
@@ -72,25 +72,24 @@ partitions:
       - name: root
         submitacl: '*'
 """
-"""The text to use when none is supplied (2.2)."""
+"""The configuration that applies if none is supplied (2.2)."""
 
-#: as YuniKorn writes it, and as in JSON
 _CHECKSUM_LINE: Final = re.compile(
     r"""checksum: [0-9a-fA-F]{64}|(["']?)checksum\1\s*:\s*(["'])[0-9a-fA-F]{64}\2"""
 )
+"""A checksum as YuniKorn writes it, or quoted as in JSON."""
 
 
 def load(text: str) -> Configuration:
-    """The configuration that `text` describes.
+    """Return the configuration that `text` describes.
 
-    Raises `ConfigError`, and nothing else, with all problems in the order of
-    their lines; of more than `MOST_PROBLEMS` with those found first and the
-    number of the others. An empty text is a configuration without partitions;
-    whether `DEFAULT_CONFIGURATION` should stand in for it is for the caller to
-    say.
+    Raises `ConfigError`, and nothing else, with the first `MAX_PROBLEMS` problems in
+    the order of their lines and the number of the others. An empty text is a
+    configuration without partitions; the caller decides whether to use
+    `DEFAULT_CONFIGURATION` instead.
 
-    `checksum` and `extra` are there because a running configuration is shown
-    with them (2.14): it can be loaded again as it is.
+    The keys `checksum` and `extra` are accepted because a running configuration is
+    shown with them (2.14), and what is shown can be loaded again.
     """
     findings = Findings()
     try:
@@ -100,11 +99,13 @@ def load(text: str) -> Configuration:
         raise ConfigError(findings.problems) from None
     for twice in repeated:
         findings.problem(twice.path, twice.reason, twice.line)
-    fields = Place(node, (), findings).fields("partitions", "checksum", "extra")
+    fields = Location(node, (), findings).fields("partitions", "checksum", "extra")
     fields["checksum"].text()
     extra = fields["extra"].text_map()
     if extra:
-        fields["extra"].warning("settings of a resource manager mean nothing in a file of queues")
+        fields["extra"].warning(
+            "settings of a resource manager have no effect in a queue configuration file"
+        )
     partitions = read_partitions(fields["partitions"])
     problems, warnings = (
         sorted(found, key=lambda problem: problem.line)
@@ -116,9 +117,9 @@ def load(text: str) -> Configuration:
 
 
 def checksum(text: str) -> str:
-    """The SHA-256 of `text` without any checksum in it, in upper case hexadecimal.
+    """Return the SHA-256 of `text` without any checksum in it, in upper case hexadecimal.
 
-    A configuration whose checksum is that of the running one changes nothing
+    A configuration with the checksum of the running configuration changes nothing
     (2.2).
     """
     plain = _CHECKSUM_LINE.sub("", text)

@@ -10,7 +10,7 @@ from typing import Final
 __all__ = ["ACL", "DENY", "WILDCARD", "AclError", "parse_acl", "read_acl"]
 
 WILDCARD: Final = "*"
-# Both are narrower than in limits and filters, as they are in YuniKorn.
+# As in YuniKorn, both patterns allow fewer characters than those of limits and filters.
 _USER: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_.@-]*\$?")
 _GROUP: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_-]*")
 _USER_RULE: Final = (
@@ -20,15 +20,15 @@ _GROUP_RULE: Final = "a letter or _ first, then letters, digits, _ and -"
 
 
 class AclError(ValueError):
-    """A text that is not an access control list."""
+    """The text is not an access control list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ACL:
-    """Who may do something: everyone, or the named users and the members of the groups.
+    """An access control list: everyone, or the listed users and the members of the listed groups.
 
-    One list knows only itself. That submit access is also given by the admin
-    list and by any ancestor's lists is for the queue to ask (2.17).
+    The queue checks its other list, and the lists of its ancestors, which also grant
+    access (2.17).
     """
 
     users: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ class ACL:
     everyone: bool = False
 
     def allows(self, user: str, groups: Iterable[str] = ()) -> bool:
-        """Whether this list lets `user`, a member of `groups`, pass."""
+        """Return True if this list grants access to `user`, a member of `groups`."""
         return self.everyone or user in self.users or not self.groups.isdisjoint(groups)
 
 
@@ -44,17 +44,17 @@ DENY: Final = ACL()
 
 
 def parse_acl(text: str) -> ACL:
-    """The list that ``"users groups"`` means.
+    """Return the list that a text such as ``"user1,user2 group1"`` stands for.
 
-    Each half is separated by commas; a leading space leaves the users out; ``*``
-    in either half lets everyone pass; invalid names are ignored; an empty text
-    denies. Raises `AclError` for more than two halves (2.2, 2.17).
+    A text with a leading space lists groups only. ``*`` in either half grants access
+    to everyone, an empty text to no one. Invalid names are ignored. Raises `AclError`
+    if the text has more than two halves (2.2, 2.17).
     """
     return read_acl(text)[0]
 
 
 def read_acl(text: str) -> tuple[ACL, tuple[str, ...]]:
-    """The same, and a sentence for each name that is ignored because it is invalid."""
+    """Return the same list, and a warning for each invalid name, which is ignored."""
     if not text.strip():
         return DENY, ()
     halves = text.split(" ")
@@ -75,12 +75,12 @@ def read_acl(text: str) -> tuple[ACL, tuple[str, ...]]:
 def _names(
     written: list[str], kind: str, pattern: re.Pattern[str], rule: str, ignored: list[str]
 ) -> frozenset[str]:
-    """The valid ones of these names. Nothing between two commas is an invalid name."""
+    """Return the valid names. An empty name between two commas is invalid."""
     if written == [""]:
         return frozenset()
     valid = [name for name in written if pattern.fullmatch(name)]
     ignored.extend(
-        f"{name!r} is not a valid {kind} name and gives nobody access: {rule}"
+        f"{name!r} is not a valid {kind} name and grants no access: {rule}"
         for name in written
         if name not in valid
     )

@@ -1,8 +1,7 @@
-"""A configuration as the document that would mean it. Loading that gives the same configuration.
+"""A configuration as a document. Loading the document gives the same configuration.
 
-It is made from what is configured, not from the text that configured it: comments are gone, and
-amounts are whole numbers in base units (vcore with ``m``). In full it also has what the text left
-out: defaults, and what queues inherit.
+The document has no comments, and amounts are whole numbers in base units (vcore with ``m``). The full
+form also contains defaults and inherited values.
 """
 
 from __future__ import annotations
@@ -28,13 +27,12 @@ Document = dict[str, Any]
 
 
 def as_document(configuration: Configuration) -> Document:
-    """In full, as dictionaries, lists, texts, numbers and booleans, with the keys of the file."""
+    """Return the full form, which consists of dictionaries, lists, texts, numbers and booleans."""
     return {"partitions": [partition_document(p, full=True) for p in configuration.partitions]}
 
 
 def partition_document(config: PartitionConfig, *, full: bool = False) -> Document:
-    """One partition. Unless in full, defaults that change nothing are left out, and so is what a
-    queue only inherits."""
+    """Return one partition. Only the full form contains inherited values and defaults without effect."""
     resolver = {"type": config.user_group_resolver}
     return {
         "name": config.name,
@@ -54,8 +52,8 @@ def partition_document(config: PartitionConfig, *, full: bool = False) -> Docume
 
 
 def _queue(config: QueueConfig, above: QueueConfig | None, full: bool) -> Document:
-    passed = inherit(above.raw_properties, {}) if above is not None and not full else {}
-    own = {k: v for k, v in sorted(config.raw_properties.items()) if passed.get(k) != v}
+    inherited = inherit(above.raw_properties, {}) if above is not None and not full else {}
+    own = {k: v for k, v in sorted(config.raw_properties.items()) if inherited.get(k) != v}
     template = config.child_template
     if not full and above is not None and template == above.child_template:
         template = None
@@ -74,7 +72,7 @@ def _queue(config: QueueConfig, above: QueueConfig | None, full: bool) -> Docume
 
 
 def _some(key: str, value: object) -> Document:
-    """The key with its value, nothing where the value says nothing."""
+    """Return the key with its value; empty if the value is empty or zero."""
     return {key: value} if value else {}
 
 

@@ -1,7 +1,7 @@
-"""Durations as Go writes them: ``30s``, ``1m30s``, ``1.5h``, ``0``.
+"""Durations in the notation of Go: ``30s``, ``1m30s``, ``1.5h``, ``0`` (2.2.2).
 
-Queue properties use them (2.2.2). The arithmetic is exact: fractions
-are read digit by digit and cut at the nanosecond, no float is involved.
+The arithmetic is exact: it uses integers only and truncates fractions of a
+nanosecond.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
 _INT64_MAX: Final = 2**63 - 1
-# No honest duration is longer; the limit keeps hostile numbers away from int().
-_MOST_CHARACTERS: Final = 100
+_MAX_CHARACTERS: Final = 100
+"""A duration has at most this many characters, which keeps int() away from huge numbers."""
 
 
 class DurationError(ValueError):
-    """A text that is not a duration."""
+    """The text is not a duration."""
 
 
 def parse_duration(text: str) -> int:
-    """The duration in nanoseconds, negative where `text` begins with ``-``.
+    """Return the duration in nanoseconds, negative if `text` begins with ``-``.
 
     Raises `DurationError` for anything that Go's ``time.ParseDuration``
     refuses, and for more than int64 nanoseconds (about 292 years).
@@ -40,7 +40,7 @@ def parse_duration(text: str) -> int:
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0
-    if not body or len(body) > _MOST_CHARACTERS:
+    if not body or len(body) > _MAX_CHARACTERS:
         raise DurationError(_refusal(text))
     total, position = 0, 0
     while position < len(body):
@@ -57,7 +57,7 @@ def parse_duration(text: str) -> int:
 
 
 def render_duration(ns: int) -> str:
-    """The text that Go prints for a duration, which `parse_duration` reads: ``1h0m0s``, ``1.5s``."""
+    """Return the duration as Go prints it, such as ``1h0m0s`` or ``1.5s``; `parse_duration` reads it."""
     if ns == 0:
         return "0s"
     sign, rest = ("-", -ns) if ns < 0 else ("", ns)

@@ -1,7 +1,7 @@
-"""Regular expressions of configurations: RE2's, as YuniKorn's are, in time proportional to the text.
+"""Regular expressions in configurations: RE2's syntax, as in YuniKorn.
 
-Python's own engine tries one way after the other: an expression such as ``(a+)+$`` takes hours for a
-text of forty letters, during which nobody's requests would be served.
+RE2 matches in time proportional to the text. Python's own engine backtracks: with an expression such
+as ``(a+)+$`` and a text of forty letters it would block all requests for hours.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ import re2
 
 __all__ = ["Expression"]
 
-#: bytes that one compiled expression may take
-_LARGEST: Final = 1 << 20
+_MAX_COMPILED: Final = 1 << 20
+"""A compiled expression takes at most this many bytes."""
 
 
 class Expression:
-    """Raises ``ValueError`` for a text that is no expression of RE2's, or one that is too large."""
+    """A compiled expression. Raises ``ValueError`` if the text is not an expression of RE2, or is too
+    large."""
 
     __slots__ = ("_pattern",)
 
     def __init__(self, text: str) -> None:
         options = re2.Options()
         options.log_errors = False
-        options.max_mem = _LARGEST
+        options.max_mem = _MAX_COMPILED
         try:
             self._pattern = re2.compile(text, options)
         except re2.error as error:
             raise ValueError(error.args[0].decode(errors="replace")) from None
 
     def search(self, text: str) -> bool:
-        """Whether it matches somewhere in the text."""
+        """Return True if the expression matches anywhere in the text."""
         return self._pattern.search(text) is not None

@@ -1,4 +1,4 @@
-"""How users and groups are named in limits and placement filters (YuniKorn's patterns)."""
+"""Valid names of users and groups in limits and placement filters, as in YuniKorn."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ GROUP_RULE: Final = "a letter or _ first, then letters, digits and characters of
 
 
 def is_user_name(name: str) -> bool:
-    """Whether `name` can name a user in a limit or a filter; ``host$`` is a machine account."""
+    """Return True for a valid user name in a limit or a filter; ``host$`` is a machine account."""
     return _USER.fullmatch(name) is not None
 
 
 def is_group_name(name: str) -> bool:
-    """Whether `name` can name a group in a limit or a filter."""
+    """Return True for a valid group name in a limit or a filter."""
     return _GROUP.fullmatch(name) is not None

@@ -1,11 +1,11 @@
-"""Partitions: what is around a queue tree (2.2)."""
+"""Partitions: read and checked, except for their queues (2.2)."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from quadriga.core.config.limits import read_limits
-from quadriga.core.config.place import Place
+from quadriga.core.config.location import Location
 from quadriga.core.config.placement import check_fixed_path, read_rule
 from quadriga.core.config.queues import read_root
 from quadriga.core.config.tree import PartitionConfig
@@ -16,11 +16,11 @@ _DEFAULT_NAME: Final = "default"
 _DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 
 
-def read_partitions(place: Place) -> tuple[PartitionConfig, ...]:
-    """The partitions in the list at `place`; their names differ by more than case."""
+def read_partitions(location: Location) -> tuple[PartitionConfig, ...]:
+    """Return the partitions in the list at `location`. Names that differ only by case are a problem."""
     partitions = []
     names: set[str] = set()
-    for entry in place.items():
+    for entry in location.items():
         partition = _read_partition(entry)
         if partition.name.lower() in names:
             entry.problem(f"there is a partition {partition.name.lower()!r} already")
@@ -29,8 +29,8 @@ def read_partitions(place: Place) -> tuple[PartitionConfig, ...]:
     return tuple(partitions)
 
 
-def _read_partition(place: Place) -> PartitionConfig:
-    fields = place.fields(
+def _read_partition(location: Location) -> PartitionConfig:
+    fields = location.fields(
         "name",
         "queues",
         "placementrules",
@@ -43,9 +43,9 @@ def _read_partition(place: Place) -> PartitionConfig:
     name = fields["name"].text()
     if name.lower() in ("", _DEFAULT_NAME):
         name = _DEFAULT_NAME
-    if not fields["queues"].given:
-        place.problem("queue config is not set")
-    if fields["statedumpfilepath"].given:
+    if not fields["queues"].is_set:
+        location.problem("queue config is not set")
+    if fields["statedumpfilepath"].is_set:
         fields["statedumpfilepath"].warning("no longer used")
 
     root = read_root(fields["queues"], fields["limits"])
@@ -61,7 +61,7 @@ def _read_partition(place: Place) -> PartitionConfig:
         name=name,
         root=root,
         placement_rules=tuple(rules),
-        limits=read_limits(fields["limits"].unheard()),
+        limits=read_limits(fields["limits"].without_findings()),
         preemption_enabled=preemption["enabled"].flag(default=True),
         quota_preemption_enabled=preemption["quotapreemptionenabled"].flag(default=False),
         node_sort_policy=_read_choice(sorting["type"], "fair", "binpacking"),
@@ -70,17 +70,17 @@ def _read_partition(place: Place) -> PartitionConfig:
     )
 
 
-def _read_choice(place: Place, default: str, other: str) -> str:
-    """One of two words, `default` where nothing is written."""
-    word = place.text() or default
+def _read_choice(location: Location, default: str, other: str) -> str:
+    """Return the word, which must be one of the two; `default` if there is no value."""
+    word = location.text() or default
     if word not in (default, other):
-        place.problem(f"{word!r} is neither {default} nor {other}")
+        location.problem(f"{word!r} is neither {default} nor {other}")
     return word
 
 
-def _read_weights(place: Place) -> dict[str, float]:
-    """The weights written at `place`, else the default ones; none is negative."""
-    entries = place.entries()
+def _read_weights(location: Location) -> dict[str, float]:
+    """Return the weights at `location`, or the default weights. A negative weight is a problem."""
+    entries = location.entries()
     weights = {resource: entry.number() for resource, entry in entries.items()}
     for resource, entry in entries.items():
         if weights[resource] < 0:

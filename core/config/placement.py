@@ -1,4 +1,4 @@
-"""Placement rules: reading and checking them (2.3)."""
+"""Placement rules: read and checked (2.3)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Callable
 from typing import Final
 
 from quadriga.core.config.expression import Expression
+from quadriga.core.config.location import Location
 from quadriga.core.config.names import GROUP_RULE, USER_RULE, is_group_name, is_user_name
-from quadriga.core.config.place import Place
 from quadriga.core.config.tree import PlacementFilter, PlacementRule, QueueConfig
 
 __all__ = ["as_pattern", "check_fixed_path", "read_rule"]
 
 _RULE_NAME: Final = re.compile(r"[_a-zA-Z][a-zA-Z0-9_]*")
-# A text without any of these is a mistyped name, not a regular expression.
 _SPECIAL: Final = re.compile(r"[\^$*+?()\[{}|]")
+"""A text without any of these characters is a mistyped name, not a regular expression."""
 
 
-def read_rule(place: Place) -> PlacementRule:
-    """The rule at `place` with its parent rules."""
-    fields = place.fields("name", "create", "filter", "parent", "value")
+def read_rule(location: Location) -> PlacementRule:
+    """Return the rule at `location` with its parent rules."""
+    fields = location.fields("name", "create", "filter", "parent", "value")
     name = fields["name"].text()
     if _RULE_NAME.fullmatch(name) is None:
         fields["name"].problem(
@@ -31,12 +31,12 @@ def read_rule(place: Place) -> PlacementRule:
         value=fields["value"].text(),
         create=fields["create"].flag(default=False),
         filter=_read_filter(fields["filter"]),
-        parent=read_rule(fields["parent"]) if fields["parent"].given else None,
+        parent=read_rule(fields["parent"]) if fields["parent"].is_set else None,
     )
 
 
-def _read_filter(place: Place) -> PlacementFilter:
-    fields = place.fields("type", "users", "groups")
+def _read_filter(location: Location) -> PlacementFilter:
+    fields = location.fields("type", "users", "groups")
     kind = fields["type"].text()
     if kind.lower() not in ("", "allow", "deny"):
         fields["type"].problem(f"{kind!r} is neither allow nor deny")
@@ -48,16 +48,17 @@ def _read_filter(place: Place) -> PlacementFilter:
 
 
 def _read_names(
-    place: Place, kind: str, valid: Callable[[str], bool], rule: str
+    location: Location, kind: str, valid: Callable[[str], bool], rule: str
 ) -> tuple[str, ...]:
-    """The names at `place`. A single one may be a regular expression; several are all names.
+    """Return the entries of the list at `location`. A single entry may be a regular expression; the
+    entries of a longer list are names.
 
-    Of several an invalid one matches nobody; YuniKorn accepts such lists.
+    An invalid name in a longer list is a warning, because YuniKorn accepts such lists.
     """
-    entries = place.items()
+    entries = location.items()
     names = tuple(entry.text() for entry in entries)
     if len(names) == 1 and not valid(names[0]) and as_pattern(names[0]) is None:
-        place.problem(
+        location.problem(
             f"{names[0]!r} is neither a {kind} name nor a regular expression; a name is {rule}"
         )
     if len(names) > 1:
@@ -68,7 +69,8 @@ def _read_names(
 
 
 def as_pattern(text: str) -> Expression | None:
-    """The regular expression that a filter's single entry is, None if it is none (2.3)."""
+    """Return the regular expression that `text`, the only entry of a filter, stands for, or None if it
+    is a name (2.3)."""
     if _SPECIAL.search(text) is None:
         return None
     try:
@@ -77,10 +79,10 @@ def as_pattern(text: str) -> Expression | None:
         return None
 
 
-def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> None:
-    """Whether the queue that the fixed rules of a chain name can be what they need.
+def check_fixed_path(location: Location, rule: PlacementRule, root: QueueConfig) -> None:
+    """Record a problem if the queue that a chain's leading fixed rules name cannot be used.
 
-    The chain is read from the outermost parent. A value that is not fully qualified
+    The chain begins with the outermost parent. A value that is not fully qualified
     is below the root.
     """
     chain: list[PlacementRule] = []
@@ -94,7 +96,7 @@ def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> No
             break
         values.append(link.value.lower())
         if len(values) > 1 and _qualified(link.value):
-            place.problem(
+            location.problem(
                 f"the fixed rule with value {link.value!r} is fully qualified; "
                 "only the outermost of a chain can be"
             )
@@ -104,18 +106,18 @@ def check_fixed_path(place: Place, rule: PlacementRule, root: QueueConfig) -> No
     names = ".".join(values).split(".")
     if _qualified(values[0]):
         names = names[1:]
-    wants_parent = len(values) < len(chain)
-    if reason := _unusable(root, names, create=rule.create, wants_parent=wants_parent):
+    needs_parent = len(values) < len(chain)
+    if reason := _unusable(root, names, create=rule.create, needs_parent=needs_parent):
         rules = "->".join(link.name for link in chain)
-        place.problem(f"placement rule ({rules}) {reason}")
+        location.problem(f"placement rule ({rules}) {reason}")
 
 
 def _qualified(value: str) -> bool:
     return value.lower() == "root" or value.lower().startswith("root.")
 
 
-def _unusable(queue: QueueConfig, names: list[str], *, create: bool, wants_parent: bool) -> str:
-    """Why the queue `names` below `queue` cannot be used; empty if it can be."""
+def _unusable(queue: QueueConfig, names: list[str], *, create: bool, needs_parent: bool) -> str:
+    """Return why the queue `names` below `queue` cannot be used; empty if it can be used."""
     whole = ".".join(["root", *names])
     for name in names:
         below = next((child for child in queue.children if child.name == name), None)
@@ -128,8 +130,8 @@ def _unusable(queue: QueueConfig, names: list[str], *, create: bool, wants_paren
                 return ""
             return f"references a non-existing queue ({whole}) and create is false"
         queue = below
-    if queue.parent == wants_parent:
+    if queue.parent == needs_parent:
         return ""
     return (
-        f"references a queue ({whole}) which is {'not a parent' if wants_parent else 'not a leaf'}"
+        f"references a queue ({whole}) which is {'not a parent' if needs_parent else 'not a leaf'}"
     )

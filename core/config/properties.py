@@ -1,8 +1,8 @@
 """Queue properties, typed (2.2.2, and X9, X16 and 2.10 for ``gang.*``).
 
-A queue carries free text properties. The ones known here get a type; a value
-that cannot be read leaves the default and is reported to the caller, who may
-log it. Unknown properties stay in the queue's raw properties.
+A queue has properties of any name, whose values are texts. Known properties are
+parsed; if a value is invalid, the default applies and the reason is returned.
+Unknown properties stay in the queue's raw properties.
 """
 
 from __future__ import annotations
@@ -30,47 +30,47 @@ class Properties:
     priority_policy: str = "default"
     """``default`` or ``fence``."""
     priority_offset: int = 0
-    """Added to the priorities below, an int32."""
+    """Added to the priority of everything below the queue, an int32."""
     preemption_policy: str = "default"
     """``default``, ``fence`` or ``disabled``."""
     preemption_optout: str = "default"
-    """``default``: allocations that opted out go last; ``strict``: never (X40)."""
+    """``default``: allocations that opted out are preempted last; ``strict``: they never are (X40)."""
     preemption_delay: int = 30 * _SECOND
-    """ns an ask waits before it may preempt."""
+    """An ask waits this many ns before it may preempt."""
     quota_preemption_delay: int = 0
-    """ns from a lowered quota to the preemption that enforces it; 0 is never."""
+    """ns between lowering a quota and the preemption that enforces it; 0 means never."""
     backoff: int = 0
-    """Unschedulable asks after which an application is left alone; 0 is off."""
+    """An application with this many unschedulable asks is skipped for a time; 0 means never."""
     backoff_delay: int = 30 * _SECOND
-    """ns for which such an application is left alone."""
+    """Such an application is skipped for this many ns."""
     gang_hold: bool = True
-    """Whether real asks wait while their gang's placeholders are incomplete (X9)."""
+    """If True, real asks wait until all placeholders of their gang are allocated (X9)."""
     gang_admission: str = "whole"
-    """``whole``: a gang starts when its total fits the quotas; ``incremental``: at once (X16)."""
+    """``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16)."""
     gang_wait_limit: int | None = None
-    """ns a gang may wait with no placeholder placed; None is without end (2.10)."""
+    """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
 
 
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """A queue's raw properties: its parent's that pass down, then its own over them.
+    """Return a queue's raw properties: those inherited from its parent, overridden by its own.
 
-    Priority policy and offset never pass down, a preemption policy only where
-    it is ``disabled`` (2.2.2).
+    Priority policy and offset are never inherited, a preemption policy only if it
+    is ``disabled`` (2.2.2).
     """
-    passed = {name: value for name, value in parent.items() if _passes_down(name, value)}
-    return {**passed, **own}
+    inherited = {name: value for name, value in parent.items() if _is_inherited(name, value)}
+    return {**inherited, **own}
 
 
-def _passes_down(name: str, value: str) -> bool:
+def _is_inherited(name: str, value: str) -> bool:
     if name == "preemption.policy":
         return value.lower() == "disabled"
     return name not in ("priority.policy", "priority.offset")
 
 
 def parse_properties(raw: Mapping[str, str]) -> tuple[Properties, dict[str, str]]:
-    """The typed properties, and for every value that could not be read the reason.
+    """Return the typed properties, and the reason for each value that is invalid.
 
-    Never raises: a bad value leaves the default (2.2.2).
+    Never raises: the default replaces an invalid value (2.2.2).
     """
     values: dict[str, Any] = {}
     refused: dict[str, str] = {}
@@ -99,7 +99,7 @@ def _switch(on: str, off: str) -> Callable[[str], bool]:
 
 def _whole_number(low: int, high: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        # Ten digits reach past int32, and int() need not see longer texts.
+        # Ten digits are enough for an int32 and keep int() away from long texts.
         if re.fullmatch(r"[+-]?[0-9]{1,10}", text) is None or not low <= int(text) <= high:
             raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
         return int(text)
@@ -129,7 +129,7 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "preemption.policy":                    ("preemption_policy", _PREEMPTION),
     "preemption.optout":                    ("preemption_optout", _one_of("default", "strict")),
     "preemption.delay":                     ("preemption_delay", _duration(zero=False)),
-    # Configurations in use write the second spelling; it is read last, and wins.
+    # Both spellings are in use. The second one takes precedence, because it is read last.
     "preemption.quota.delay":               _QUOTA_DELAY,
     "quota.preemption.delay":               _QUOTA_DELAY,
     "application.unschedasks.backoff":      ("backoff", _whole_number(0, 2**31 - 1)),

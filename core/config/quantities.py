@@ -1,4 +1,4 @@
-"""Resource quantities as a queue configuration writes them (2.2.1).
+"""Resource quantities of queue configurations (2.2.1).
 
 A quantity is a whole number with an optional suffix: ``k M G T P E`` (powers
 of 1000), ``Ki Mi Gi Ti Pi Ei`` (powers of 1024) and, for ``vcore`` only, ``m``
@@ -21,15 +21,15 @@ _SUFFIXES: Final = {
     **{letter: 1000**power for power, letter in enumerate("kMGTPE", start=1)},
     **{f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", start=1)},
 }
-_MOST_DIGITS: Final = len(str(INT64_MAX))
+_MAX_DIGITS: Final = len(str(INT64_MAX))
 
 
 class QuantityError(ValueError):
-    """A text that is not a quantity of the resource it was written for."""
+    """The text is not a quantity of its resource."""
 
 
 def parse_quantity(resource: str, text: str) -> int:
-    """The amount that `text` means for `resource`.
+    """Return the amount of `resource` that `text` stands for.
 
     ``vcore`` is returned in milli (``"2"`` is 2000, ``"500m"`` is 500), memory
     in bytes, every other resource in its own unit. Raises `QuantityError` for
@@ -47,8 +47,8 @@ def parse_quantity(resource: str, text: str) -> int:
         raise QuantityError(f"{_shown(text)}: only {VCORE} is counted in thousandths (m)")
     else:
         raise QuantityError(f"{_shown(text)}: there is no suffix {suffix!r}")
-    # The length is looked at first: Python refuses to read very long numbers.
-    amount = int(digits or "0") * factor if len(digits) <= _MOST_DIGITS else INT64_MAX + 1
+    # The length is checked first, because int() refuses very long numbers.
+    amount = int(digits or "0") * factor if len(digits) <= _MAX_DIGITS else INT64_MAX + 1
     if amount > INT64_MAX:
         raise QuantityError(f"{_shown(text)} is larger than a 64 bit number holds")
     return amount

@@ -1,8 +1,8 @@
-"""The queue tree: read from the root down, checked on the way (2.2).
+"""The queue tree: read and checked from the root down (2.2).
 
-Quotas are compared as they are written, as YuniKorn does: a maximum of zero
-that is below a guaranteed amount is a mistake, even though a maximum without
-any amount above zero counts as not set afterwards (5.1).
+As in YuniKorn, quotas are compared as they are written: a max of zero that is
+below a guaranteed amount is a problem, although a max without any amount above
+zero later counts as not set (5.1).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from quadriga.core.config.acl import ACL, DENY, AclError, read_acl
 from quadriga.core.config.amounts import Amounts, excess, read_amounts, tighter, unless_zero
 from quadriga.core.config.limits import Bounds, check_limits, read_limits
-from quadriga.core.config.place import Place
+from quadriga.core.config.location import Location
 from quadriga.core.config.properties import inherit, parse_properties
 from quadriga.core.config.reader import Mapping, Scalar
 from quadriga.core.config.tree import ChildTemplate, QueueConfig
@@ -24,7 +24,7 @@ __all__ = ["QUEUE_NAME", "ROOT", "read_root"]
 
 ROOT: Final = "root"
 QUEUE_NAME: Final = re.compile(r"[a-zA-Z0-9_:#/@-]{1,64}")
-"""What a queue may be called, from YuniKorn 1.6 on; to be matched in full."""
+"""Matches the whole of a valid queue name, as in YuniKorn since 1.6."""
 
 _KEYS: Final = (
     "name",
@@ -41,8 +41,8 @@ _KEYS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Above:
-    """What a queue gets from the queues above it."""
+class _Inherited:
+    """Everything that a queue inherits from the queues above it, or is checked against."""
 
     path: str = ""
     max: Amounts | None = None
@@ -52,42 +52,43 @@ class _Above:
     bounds: Bounds = field(default_factory=dict)
 
 
-def read_root(queues: Place, partition_limits: Place) -> QueueConfig:
-    """The root queue of a partition, inserted if `queues` is not just the root.
+def read_root(queues: Location, partition_limits: Location) -> QueueConfig:
+    """Return the root queue of a partition. A root is inserted unless `queues` contains only a root.
 
-    The partition's limits are the root queue's; if it has its own they must be
-    the same.
+    The partition's limits apply to the root queue. If the root queue has limits of its
+    own, both must be equal.
     """
     tops = queues.items()
     if len(tops) == 1 and _is_root(tops[0]):
-        place = tops[0]
-        fields = place.fields(*_KEYS)
+        location = tops[0]
+        fields = location.fields(*_KEYS)
         resources = fields["resources"].fields("guaranteed", "max")
-        if resources["guaranteed"].given or resources["max"].given:
+        if resources["guaranteed"].is_set or resources["max"].is_set:
             fields["resources"].problem("root queue must not have resource limits set")
-            fields["resources"] = fields["resources"].nowhere()
+            fields["resources"] = fields["resources"].as_absent()
     else:
-        place = queues.nowhere()
-        fields = {**place.fields(*_KEYS), "queues": queues}
-    if not fields["limits"].given:
+        location = queues.as_absent()
+        fields = {**location.fields(*_KEYS), "queues": queues}
+    if not fields["limits"].is_set:
         fields["limits"] = partition_limits
-    elif partition_limits.given and read_limits(partition_limits) != read_limits(
-        fields["limits"].unheard()
+    elif partition_limits.is_set and read_limits(partition_limits) != read_limits(
+        fields["limits"].without_findings()
     ):
         partition_limits.problem("partition limits and root queue limits are not equivalent")
-    root, _ = _read_queue(ROOT, place, fields, _Above())
+    root, _ = _read_queue(ROOT, location, fields, _Inherited())
     return root
 
 
-def _is_root(place: Place) -> bool:
-    name = place.node.entries.get("name") if isinstance(place.node, Mapping) else None
+def _is_root(location: Location) -> bool:
+    name = location.node.entries.get("name") if isinstance(location.node, Mapping) else None
     return isinstance(name, Scalar) and name.text.lower() == ROOT
 
 
 def _read_queue(
-    name: str, place: Place, fields: dict[str, Place], above: _Above
+    name: str, location: Location, fields: dict[str, Location], above: _Inherited
 ) -> tuple[QueueConfig, Amounts]:
-    """One queue with all below it, and what is guaranteed to it or, if nothing is, below it."""
+    """Return a queue with its children, and its guaranteed amounts; if it has none, the sum of its
+    children's."""
     path = f"{above.path}.{name}" if above.path else name
     resources = fields["resources"].fields("guaranteed", "max")
     guaranteed = read_amounts(resources["guaranteed"])
@@ -113,18 +114,18 @@ def _read_queue(
     bounds = check_limits(fields["limits"], limits, own_max, max_applications, above.bounds)
     parent = fields["parent"].flag(default=False) or path == ROOT or bool(fields["queues"].items())
     template = _read_template(fields["childtemplate"])
-    if not parent and fields["childtemplate"].given:
+    if not parent and fields["childtemplate"].is_set:
         template = None
-        fields["childtemplate"].warning("a leaf has no children that a template could be for")
+        fields["childtemplate"].warning("a template has no effect on a leaf, which has no children")
 
     effective_max = tighter(own_max, above.max)
     template = template or (above.template if parent else None)
-    down = _Above(path, effective_max, max_applications, raw_properties, template, bounds)
-    children, promised = _read_children(fields["queues"], down)
-    if more := excess(promised, guaranteed):
+    down = _Inherited(path, effective_max, max_applications, raw_properties, template, bounds)
+    children, guaranteed_below = _read_children(fields["queues"], down)
+    if more := excess(guaranteed_below, guaranteed):
         resources["guaranteed"].problem(f"less than the sum of the children's guaranteed: {more}")
-    if more := excess(promised, effective_max):
-        (resources["max"] if own_max else place).problem(
+    if more := excess(guaranteed_below, effective_max):
+        (resources["max"] if own_max else location).problem(
             f"the sum of the children's guaranteed is larger than max: {more}"
         )
     queue = QueueConfig(
@@ -142,13 +143,15 @@ def _read_queue(
         limits=limits,
         children=children,
     )
-    return queue, unless_zero(guaranteed) or promised
+    return queue, unless_zero(guaranteed) or guaranteed_below
 
 
-def _read_children(place: Place, above: _Above) -> tuple[tuple[QueueConfig, ...], Amounts]:
-    children, promised = [], Counter[str]()
+def _read_children(
+    location: Location, above: _Inherited
+) -> tuple[tuple[QueueConfig, ...], Amounts]:
+    children, guaranteed_below = [], Counter[str]()
     names: set[str] = set()
-    for child in place.items():
+    for child in location.items():
         fields = child.fields(*_KEYS)
         written = fields["name"].text()
         name = written.lower()
@@ -162,13 +165,13 @@ def _read_children(place: Place, above: _Above) -> tuple[tuple[QueueConfig, ...]
         names.add(name)
         queue, guaranteed = _read_queue(name, child, fields, above)
         children.append(queue)
-        promised.update(guaranteed)
-    return tuple(children), dict(promised)
+        guaranteed_below.update(guaranteed)
+    return tuple(children), dict(guaranteed_below)
 
 
-def _read_template(place: Place) -> ChildTemplate | None:
-    """The template at `place`; None if it says nothing."""
-    fields = place.fields("maxapplications", "properties", "resources")
+def _read_template(location: Location) -> ChildTemplate | None:
+    """Return the template at `location`; None if it sets nothing."""
+    fields = location.fields("maxapplications", "properties", "resources")
     resources = fields["resources"].fields("guaranteed", "max")
     template = ChildTemplate(
         max_applications=fields["maxapplications"].count(),
@@ -179,12 +182,12 @@ def _read_template(place: Place) -> ChildTemplate | None:
     return None if template == ChildTemplate(0, {}, None, None) else template
 
 
-def _read_acl(place: Place) -> ACL:
+def _read_acl(location: Location) -> ACL:
     try:
-        acl, ignored = read_acl(place.text())
+        acl, ignored = read_acl(location.text())
     except AclError as error:
-        place.problem(str(error))
+        location.problem(str(error))
         return DENY
     for sentence in ignored:
-        place.warning(sentence)
+        location.warning(sentence)
     return acl

@@ -4,8 +4,8 @@ A text is one document. Its keys are texts and are unique within their mapping;
 its tags are those of YAML's core schema. Scalars keep their text: its meaning
 is decided where it is used, so that ``yes`` is a text and ``vcore: 2`` keeps
 its digits. Aliases and merge keys (``<<``) work, but a text that unfolds to
-more than `MOST_NODES` nodes, nests deeper than `MOST_DEPTH` or is longer than
-`MOST_BYTES` is refused.
+more than `MAX_NODES` nodes, nests deeper than `MAX_DEPTH` or is longer than
+`MAX_BYTES` is refused.
 
 libyaml parses the text. A text that it refuses, or any text where PyYAML was
 built without it, is parsed by the slower parser in PyYAML itself, which
@@ -22,9 +22,9 @@ from typing import Any, Final
 import yaml
 
 __all__ = [
-    "MOST_BYTES",
-    "MOST_DEPTH",
-    "MOST_NODES",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_NODES",
     "Mapping",
     "Node",
     "Path",
@@ -35,14 +35,15 @@ __all__ = [
     "render_path",
 ]
 
-MOST_BYTES: Final = 3 * 1024 * 1024
-"""Kubernetes keeps a ConfigMap below 1 MiB, so this leaves room."""
-MOST_NODES: Final = 500_000
-LEAST_NODES: Final = 20_000
-"""A text may have as many values as it has characters, and at least this many. Only aliases make
-more, and each value takes time to check."""
-MOST_DEPTH: Final = 200
-"""Two levels a queue."""
+MAX_BYTES: Final = 3 * 1024 * 1024
+"""At most this many bytes of UTF-8 are read. A ConfigMap of Kubernetes has at most 1 MiB."""
+MAX_NODES: Final = 500_000
+"""At most this many values are read from any text, with its aliases unfolded."""
+MAX_NODES_OF_SHORT_TEXT: Final = 20_000
+"""At most this many values, or one for each character, are read. Only aliases can make more, and
+checking each value takes time."""
+MAX_DEPTH: Final = 200
+"""At most this many levels of lists and mappings are read. A queue takes two."""
 
 Path = tuple[str | int, ...]
 
@@ -58,7 +59,7 @@ _TAGS: Final = frozenset(
 
 @dataclass(slots=True, eq=False)
 class Scalar:
-    """A text; unless it was quoted, or tagged as a text, it may mean something else."""
+    """A text. Unless it is quoted or tagged as a text, it may be a number, a boolean or null."""
 
     text: str
     quoted: bool
@@ -88,7 +89,7 @@ Node = Scalar | Sequence | Mapping
 
 
 class ReadError(ValueError):
-    """A text that is not the YAML wanted here: `path` and `line` say where."""
+    """The text is not YAML, or not of the form that is read here: `path` and `line` say where."""
 
     def __init__(self, reason: str, path: Path = (), line: int = 0) -> None:
         super().__init__(reason)
@@ -98,23 +99,23 @@ class ReadError(ValueError):
 
 
 def render_path(path: Path) -> str:
-    """``("partitions", 0, "queues", 1)`` as ``partitions[0].queues[1]``."""
+    """Return ``partitions[0].queues[1]`` for ``("partitions", 0, "queues", 1)``."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return "".join(parts).removeprefix(".")
 
 
 def read(text: str) -> tuple[Node | None, list[ReadError]]:
-    """The document in `text` (None if it is empty) and the keys written twice.
+    """Return the document in `text`, None if it is empty, and an error for each repeated key.
 
-    Of a key that is written twice the first value is kept, so that the rest can
-    still be checked. Raises `ReadError` where reading cannot go on.
+    The first value of a repeated key is kept, so that the rest of the document can
+    be checked. Raises `ReadError` if the text cannot be read to its end.
     """
-    # Every character takes a byte at least: a huge text need not be encoded.
-    if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise ReadError(f"the text is longer than {MOST_BYTES} bytes")
+    # A character takes at least one byte, so a huge text is refused without encoding it.
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise ReadError(f"the text is longer than {MAX_BYTES} bytes")
     if _LONG_RUN in text:
         raise ReadError(f"more than {len(_LONG_RUN) - 1} exclamation marks in a row")
-    most = min(MOST_NODES, max(LEAST_NODES, len(text)))
+    most = min(MAX_NODES, max(MAX_NODES_OF_SHORT_TEXT, len(text)))
     if _FAST_PARSER is not None:
         try:
             return _build(yaml.parse(text, _FAST_PARSER), most)
@@ -124,16 +125,16 @@ def read(text: str) -> tuple[Node | None, list[ReadError]]:
 
 
 def _build(events: Iterator[Any], most: int) -> tuple[Node | None, list[ReadError]]:
-    # One event at a time: nothing is built, nested or unfolded before `_Builder`
-    # has counted it.
+    # The parser delivers one event at a time, and `_Builder` counts each one before
+    # it builds, nests or unfolds anything.
     builder = _Builder(most)
     for event in events:
-        builder.take(event)
+        builder.handle(event)
     return builder.root, builder.repeated
 
 
 def _explained(events: Iterator[Any]) -> Iterator[Any]:
-    """The same events, with a `ReadError` for whatever the parser raises."""
+    """Yield the same events. Any error of the parser is raised as a `ReadError`."""
     try:
         yield from events
     except yaml.MarkedYAMLError as error:
@@ -142,7 +143,7 @@ def _explained(events: Iterator[Any]) -> Iterator[Any]:
         line = mark.line + 1 if mark is not None else 0
         raise ReadError(f"not YAML: {said}", line=line) from None
     except Exception as error:  # noqa: BLE001
-        # For an escape beyond Unicode, for example, the parser raises something else.
+        # The parser raises other errors too, for an escape beyond Unicode, for example.
         said = " ".join(str(error).split())
         raise ReadError(f"not YAML: {said or type(error).__name__}") from None
 
@@ -152,8 +153,8 @@ def _line(event: Any) -> int:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A collection that is being read."""
+class _OpenCollection:
+    """A list or mapping whose end has not been read."""
 
     node: Sequence | Mapping
     anchor: str | None
@@ -163,18 +164,20 @@ class _Open:
 
 
 class _Builder:
+    """Builds nodes from the events of the parser."""
+
     def __init__(self, most: int) -> None:
         self._most = most
         self.root: Node | None = None
         self.repeated: list[ReadError] = []
-        self._open: list[_Open] = []
+        self._open: list[_OpenCollection] = []
         self._anchors: dict[str, Node] = {}
         self._documents = 0
 
-    def take(self, event: Any) -> None:
+    def handle(self, event: Any) -> None:
         if isinstance(event, yaml.NodeEvent):
             line = _line(event)
-            tag = getattr(event, "tag", None)  # an alias has none
+            tag = getattr(event, "tag", None)  # An alias has no tag.
             if tag and tag != "!" and tag not in _TAGS:
                 raise self._error(f"the tag {tag!r} is not understood", line)
             match event:
@@ -183,16 +186,16 @@ class _Builder:
                         raise self._error(f"nothing complete is anchored as {event.anchor!r}", line)
                     self._add(self._anchors[event.anchor], line)
                 case yaml.ScalarEvent():
-                    # "!" and "!!str" make a text of what stands there.
+                    # The tags "!" and "!!str" make any scalar a text.
                     quoted = bool(event.style) or tag in ("!", _TAG + "str")
-                    text = self._whole(event.value, line)
+                    text = self._join_surrogates(event.value, line)
                     scalar = Scalar(text, quoted, line)
                     self._add(scalar, line, key=text, merge=not quoted)
-                    self._keep(event.anchor, scalar)
+                    self._set_anchor(event.anchor, scalar)
                 case yaml.SequenceStartEvent():
-                    self._start(_Open(Sequence(line), event.anchor))
+                    self._start(_OpenCollection(Sequence(line), event.anchor))
                 case yaml.MappingStartEvent():
-                    self._start(_Open(Mapping(line), event.anchor))
+                    self._start(_OpenCollection(Mapping(line), event.anchor))
         elif isinstance(event, yaml.CollectionEndEvent):
             self._end()
         elif isinstance(event, yaml.DocumentStartEvent):
@@ -201,10 +204,10 @@ class _Builder:
                 reason = "a second document begins; there can be one only"
                 raise ReadError(reason, line=_line(event))
 
-    def _start(self, opened: _Open) -> None:
-        if len(self._open) == MOST_DEPTH:
-            raise self._error(f"more than {MOST_DEPTH} levels deep", opened.node.line)
-        if self._open and self._wants_key(self._open[-1]):
+    def _start(self, opened: _OpenCollection) -> None:
+        if len(self._open) == MAX_DEPTH:
+            raise self._error(f"more than {MAX_DEPTH} levels deep", opened.node.line)
+        if self._open and self._expects_key(self._open[-1]):
             raise self._error("a key must be a text", opened.node.line)
         self._open.append(opened)
 
@@ -213,10 +216,10 @@ class _Builder:
         if isinstance(closed.node, Mapping):
             self._merge(closed.node, closed.merge)
         self._add(closed.node, closed.node.line)
-        self._keep(closed.anchor, closed.node)
+        self._set_anchor(closed.anchor, closed.node)
 
-    def _whole(self, text: str, line: int) -> str:
-        """The text with the two halves of a character, as JSON escapes it, put together."""
+    def _join_surrogates(self, text: str, line: int) -> str:
+        """Return the text with its surrogate pairs, as JSON escapes them, joined to characters."""
         if text.isascii():
             return text
         try:
@@ -224,19 +227,19 @@ class _Builder:
         except UnicodeDecodeError:
             raise self._error("half a character (a surrogate without the other)", line) from None
 
-    def _keep(self, anchor: str | None, node: Node) -> None:
+    def _set_anchor(self, anchor: str | None, node: Node) -> None:
         if anchor is not None:
             self._anchors[anchor] = node
 
     def _add(self, node: Node, line: int, key: str | None = None, merge: bool = False) -> None:
-        """Put a finished node, or a key, where it belongs."""
+        """Add a complete node, or a key, to the innermost open collection."""
         if not self._open:
             self.root = node
             return
         into = self._open[-1]
-        if self._wants_key(into):
+        if self._expects_key(into):
             if key is None and isinstance(node, Scalar):
-                key, merge = node.text, False  # an alias
+                key, merge = node.text, False  # The key is an alias.
             if key is None:
                 raise self._error("a key must be a text", line)
             into.key, into.merging = key, merge and key == "<<"
@@ -258,7 +261,7 @@ class _Builder:
         into.key, into.merging = None, False
 
     def _merge(self, target: Mapping, merged: list[Node]) -> None:
-        """Fill `target` from its merge keys; what it has itself stays (YAML 1.1 merge)."""
+        """Add the entries of the merge keys to `target`. Its own entries take precedence (YAML 1.1)."""
         for value in merged:
             for source in value.items if isinstance(value, Sequence) else [value]:
                 if not isinstance(source, Mapping):
@@ -267,7 +270,7 @@ class _Builder:
                     target.entries.setdefault(key, node)
 
     @staticmethod
-    def _wants_key(opened: _Open) -> bool:
+    def _expects_key(opened: _OpenCollection) -> bool:
         return isinstance(opened.node, Mapping) and opened.key is None
 
     def _path(self) -> Path:

@@ -1,8 +1,8 @@
-"""What a queue configuration says, as data (2.2, 2.3).
+"""The queue configuration as data (2.2, 2.3).
 
 Every amount is an integer: vcore in milli, memory in bytes, other resources in
-their own unit. Nothing here is changed after it is built; the dictionaries are
-not to be written to either.
+their own unit. The objects are immutable; their dictionaries must not be changed
+either.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from quadriga.core.config.acl import ACL, DENY
-from quadriga.core.config.place import Problem
+from quadriga.core.config.location import Problem
 from quadriga.core.config.properties import Properties
 
 __all__ = [
@@ -26,22 +26,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LimitConfig:
-    """A quota for each of the users, and one shared by each of the groups."""
+    """A quota for each of the users, and for each of the groups."""
 
     label: str
     users: tuple[str, ...]
     groups: tuple[str, ...]
     max_resources: dict[str, int] | None
     max_applications: int
-    """0 is unlimited."""
+    """0 means unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildTemplate:
-    """What a dynamic leaf below the queue gets (2.9)."""
+    """Settings of the dynamic leaves below a queue (2.9)."""
 
     max_applications: int
-    """0 is unlimited."""
+    """0 means unlimited."""
     properties: dict[str, str]
     guaranteed: dict[str, int] | None
     max: dict[str, int] | None
@@ -51,8 +51,8 @@ class ChildTemplate:
 class QueueConfig:
     """One managed queue.
 
-    `guaranteed` and `max` are None where they are not set, which includes a
-    map without any amount above zero (5.1).
+    `guaranteed` and `max` are None if they are not set, or if no amount in them is
+    above zero (5.1).
     """
 
     name: str
@@ -60,31 +60,31 @@ class QueueConfig:
     path: str
     """From the root, dotted: ``root.a.b``."""
     parent: bool
-    """Whether it may have children; False is a leaf."""
+    """True if the queue can have children; False for a leaf."""
     guaranteed: dict[str, int] | None = None
     max: dict[str, int] | None = None
     max_applications: int = 0
-    """0 is unlimited."""
+    """0 means unlimited."""
     properties: Properties = field(default_factory=Properties)
     raw_properties: dict[str, str] = field(default_factory=dict)
-    """All properties as texts, the inherited ones merged in (2.2.2)."""
+    """All properties as texts, including inherited ones (2.2.2)."""
     submit_acl: ACL = DENY
     admin_acl: ACL = DENY
     child_template: ChildTemplate | None = None
-    """The queue's own template or its nearest ancestor's; None on a leaf."""
+    """The template of the queue or of its nearest ancestor that has one; None for a leaf."""
     limits: tuple[LimitConfig, ...] = ()
     children: tuple[QueueConfig, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementFilter:
-    """Whom a placement rule is for (2.3)."""
+    """The users and groups to which a placement rule applies (2.3)."""
 
     allow: bool = True
     users: tuple[str, ...] = ()
-    """Names; a single entry may be a regular expression."""
+    """Names. A single entry may be a regular expression."""
     groups: tuple[str, ...] = ()
-    """Names; a single entry may be a regular expression."""
+    """Names. A single entry may be a regular expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class PlacementRule:
     """One rule that finds the queue of an application (2.3)."""
 
     name: str
-    """Lower case: ``provided``, ``fixed``, ``user``, ``tag``, or one not known here."""
+    """Lower case: ``provided``, ``fixed``, ``user``, ``tag`` or an unknown name."""
     value: str = ""
     create: bool = False
     filter: PlacementFilter = field(default_factory=PlacementFilter)
@@ -101,13 +101,13 @@ class PlacementRule:
 
 @dataclass(frozen=True, slots=True)
 class PartitionConfig:
-    """One partition: its queues, and how it places, sorts and preempts."""
+    """One partition: its queues, its placement rules and its policies."""
 
     name: str
     root: QueueConfig
     placement_rules: tuple[PlacementRule, ...]
     limits: tuple[LimitConfig, ...]
-    """As written on the partition; the root queue has them too."""
+    """The limits written for the partition. The root queue has them too."""
     preemption_enabled: bool
     quota_preemption_enabled: bool
     node_sort_policy: str
@@ -125,6 +125,6 @@ class Configuration:
     checksum: str
     """Upper case hexadecimal SHA-256 of the text without any checksum line."""
     warnings: tuple[Problem, ...] = ()
-    """What was accepted but has no effect, such as a property that cannot be read."""
+    """Accepted values that have no effect, such as an invalid property."""
     extra: dict[str, str] = field(default_factory=dict)
-    """Settings of a resource manager, where the text is a running configuration that was shown."""
+    """Settings of a resource manager, if the text is the output of a running configuration."""

@@ -14,7 +14,7 @@ __all__ = ["write"]
 
 _STEP: Final = 2
 """A level is indented by this many columns."""
-_LONGEST_KEY: Final = 122
+_MAX_INLINE_KEY: Final = 122
 """A key of at most this many characters stands on one line with its value."""
 
 _NOT_A_TEXT: Final = re.compile(
@@ -85,7 +85,7 @@ def _entry(key: str, value: Any, indent: int, width: int) -> str:
     """The YAML of a key with its value. It begins in the column `indent`."""
     inside = indent + _STEP
     written = _text(key)
-    if len(key) > _LONGEST_KEY or _BREAKS.search(key):
+    if len(key) > _MAX_INLINE_KEY or _BREAKS.search(key):
         written = f"? {_wrapped(written, inside, inside, width)}\n{' ' * indent}"
         return f"{written}: {_node(value, inside, inside, width)}"
     if isinstance(value, dict) and value:

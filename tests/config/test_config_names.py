@@ -86,7 +86,7 @@ def test_a_name_of_an_acl_that_is_invalid_is_a_warning_with_its_line() -> None:
     assert child.submit_acl == ACL(frozenset({"ann"}), frozenset({"ops"}))
     assert child.admin_acl == ACL()
     assert [(w.path, w.line, w.reason.split(":")[0]) for w in configuration.warnings] == [
-        (f"{R}.submitacl", 4, "'a/b' is not a valid user name and gives nobody access"),
-        (f"{R}.submitacl", 4, "'data.science' is not a valid group name and gives nobody access"),
-        (f"{R}.adminacl", 5, "'@ops' is not a valid group name and gives nobody access"),
+        (f"{R}.submitacl", 4, "'a/b' is not a valid user name and grants no access"),
+        (f"{R}.submitacl", 4, "'data.science' is not a valid group name and grants no access"),
+        (f"{R}.adminacl", 5, "'@ops' is not a valid group name and grants no access"),
     ]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quadriga.core.config import ConfigError, Configuration, load, reader
-from quadriga.core.config.reader import MOST_BYTES, Mapping, read
+from quadriga.core.config.reader import MAX_BYTES, Mapping, read
 
 ROOT = "partitions: [{queues: [{name: root, %s}]}]"
 
@@ -45,8 +45,8 @@ def test_a_text_that_says_nothing_has_no_partitions(text: str) -> None:
         ("partitions: {}", "partitions", "a list is expected, not a mapping"),
         ("partitions: [text]", "partitions[0]", "a mapping is expected, not the text 'text'"),
         ("pools: []", "pools", "unknown key"),
-        ("#" * (MOST_BYTES + 1), "", "longer than"),
-        ("#" + "\u00e9" * (MOST_BYTES // 2), "", "longer than"),
+        ("#" * (MAX_BYTES + 1), "", "longer than"),
+        ("#" + "\u00e9" * (MAX_BYTES // 2), "", "longer than"),
     ],
 )
 def test_unreadable_texts(text: str, path: str, reason: str) -> None:

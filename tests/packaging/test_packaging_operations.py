@@ -111,8 +111,8 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("events and scheduling states") == [limits.pending_events]
     assert numbers("a stream that does not say") == [limits.introduction_s]
     assert numbers("a gRPC connection") == [limits.introduction_s, grpc_server._IDLE_MS // 60_000]
-    assert numbers("a regular expression") == [expression._LARGEST >> 20]
-    assert numbers("a configuration that is read")[0] == reader.MOST_BYTES >> 20
+    assert numbers("a regular expression") == [expression._MAX_COMPILED >> 20]
+    assert numbers("a configuration that is read")[0] == reader.MAX_BYTES >> 20
     assert numbers("what RMs make of") == [events._MOST]
     assert numbers("streams of health") == [limits.streams]
     assert numbers("what an RM says of itself")[1] == dump._DEEPEST

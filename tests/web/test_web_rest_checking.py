@@ -6,7 +6,7 @@ import pytest
 from live_cluster import LiveCluster
 from on_a_port import client_of, on_a_port
 
-from quadriga.core.config import MOST_PROBLEMS
+from quadriga.core.config import MAX_PROBLEMS
 from quadriga.web.answers import Refusal
 from quadriga.web.rest import checking
 from quadriga.web.rest.configuration import LONGEST
@@ -26,7 +26,7 @@ async def test_2_14_of_many_problems_a_hundred_are_told_and_the_others_counted()
                 assert not found["allowed"]
                 lines = found["reason"].splitlines()
                 assert lines[0] == "the queue configuration has 1000 problems:"
-                assert len(lines) == 1 + MOST_PROBLEMS + 1
+                assert len(lines) == 1 + MAX_PROBLEMS + 1
                 assert "k0 (line 1): unknown key" in lines[1]
                 assert lines[-1] == "  and 900 more"
 
