@@ -22,6 +22,7 @@ from quadriga.fsm.table import (
     Effect,
     Fired,
     Info,
+    Tone,
     ignored,
     row,
     unbounded,
@@ -55,12 +56,21 @@ CONFIRM: Final = "confirm"
 TIMEOUT: Final = "timeout"
 PREEMPTION: Final = "preemption"
 REPLACEMENT: Final = "replacement"
+REASONS: Final = (PREEMPTION, REPLACEMENT, TIMEOUT)
 
 #: timer name: the run limit of an ask's allocations (X17)
 RUN_LIMIT: Final = "run_limit"
 
+#: states in which it takes room on its node, and its application has something else there or not yet
+AHEAD: Final[frozenset[State]] = frozenset({PLANNED})
 #: states in which it holds resources of its application
 HELD: Final[frozenset[State]] = frozenset({ALLOCATED, RELEASING})
+#: states in which the resource manager is asked to give it back
+ASKED_BACK: Final[frozenset[State]] = frozenset({RELEASING})
+#: states that it may enter once its application holds it
+ONCE_HELD: Final = (ALLOCATED, RELEASING, REPLACED, EXPIRED, PREEMPTED, COMPLETED)
+#: the others
+NEVER_HELD: Final[frozenset[State]] = frozenset({PLANNED, DISCARDED})
 #: states in which the scheduler may ask for it back; not twice (R5, V6)
 RELEASABLE: Final[frozenset[State]] = frozenset({ALLOCATED})
 #: states in which the resource manager may change its size in place (2.20)
@@ -138,4 +148,16 @@ ALLOCATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(CONFIRM,     RELEASING,              REPLACED),
     ),
 )
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = ALLOCATION.total("TONES", {
+    PLANNED:   "wait",
+    ALLOCATED: "good",
+    RELEASING: "wait",
+    DISCARDED: "done",
+    COMPLETED: "done",
+    PREEMPTED: "bad",
+    EXPIRED:   "done",
+    REPLACED:  "done",
+})
 # fmt: on

@@ -46,6 +46,7 @@ from quadriga.fsm.table import (
     Effect,
     Fired,
     Info,
+    Tone,
     ignored,
     row,
     unbounded,
@@ -100,14 +101,22 @@ GATHERS: Final[frozenset[State]] = frozenset({ACCEPTED})
 STATEAWARE_TURN: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING})
 #: states in which its asks are served; in Waiting there are none
 SERVED: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING, RUNNING})
+#: states in which it runs, whether or not a stateaware queue lets another one start (2.9)
+RUNS_FREELY: Final[frozenset[State]] = frozenset({RUNNING})
+#: states in which it keeps its turn in a stateaware queue (2.9)
+KEEPS_TURN: Final[frozenset[State]] = frozenset({STARTING})
 #: states in which a real allocation means that it runs
 RUNS_ON_ALLOCATION: Final[frozenset[State]] = SERVED | {WAITING}
 #: states in which a placeholder timeout only gives leftovers back (X38)
 GIVES_BACK_ON_TIMEOUT: Final[frozenset[State]] = COUNTED | {WAITING}
 #: states in which no placeholder is wanted any more
 GIVES_BACK: Final[frozenset[State]] = frozenset({RESUMING})
+#: states before its end, in the order in which REST lists them
+LIVING: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, KILLING, RESUMING)
+#: states in which it ends, and a record of it is kept until it expires
+RECORDED: Final = (COMPLETED, KILLED, REJECTED)
 #: states after its end, in which it holds nothing (V8)
-ENDED: Final[frozenset[State]] = frozenset({COMPLETED, KILLED, REJECTED, EXPIRED})
+ENDED: Final[frozenset[State]] = frozenset({*RECORDED, EXPIRED})
 #: states of those that were never in a queue
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 #: states in which it has nothing left to do, whatever placeholders are left over
@@ -265,7 +274,7 @@ def forget(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 # -- the table -----------------------------------------------------------------------------------
 
-_LIVING: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
+_KILLABLE: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, RESUMING)
 _STARTS = (run_limit, started_running, update)
 _KILLS = (give_back_everything, stopped_running, update, check_killed)
 _ASKED: Final = (ACCEPTED, STARTING, RUNNING, RESUMING)
@@ -309,7 +318,7 @@ APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(WAIT,                _BUSY,                         WAITING,                               emit=(stopped_running, update)),
         row(COMPLETE,            WAITING,                       STAYS,      when=placeholders_left,    emit=give_back_leftovers),
         row(COMPLETE,            WAITING,                       COMPLETED,                             emit=(leave_queue, update)),
-        row(KILL,                _LIVING,                       KILLING,                               emit=_KILLS),
+        row(KILL,                _KILLABLE,                     KILLING,                               emit=_KILLS),
         ignored(KILL,            KILLING,                       why="it is dying already"),
         row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
         row(KILLED_,             KILLING,                       KILLED,                                emit=(leave_queue, update)),
@@ -320,7 +329,84 @@ APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
         ignored(PLACEHOLDER_TIMEOUT, _GOES,                     why="it gives its placeholders back already"),
         row(RESUMED,             RESUMING,                      STAYS,      when=placeholders_left,    why="the last placeholder is not confirmed gone"),
         row(RESUMED,             RESUMING,                      ACCEPTED,                              emit=update),
-        row(EXPIRE,              (COMPLETED, KILLED, REJECTED), EXPIRED,                               emit=(forget, update)),
+        row(EXPIRE,              RECORDED,                      EXPIRED,                               emit=(forget, update)),
     ),
 )
+
+# -- what depends on the state -------------------------------------------------------------------
+
+#: The trigger that may be due when an ask or an allocation of it is gone.
+AFTER_REMOVAL: Final[dict[State, Trigger | None]] = APPLICATION.total("AFTER_REMOVAL", {
+    NEW:       None,
+    ACCEPTED:  WAIT,
+    STARTING:  WAIT,
+    RUNNING:   WAIT,
+    WAITING:   COMPLETE,
+    RESUMING:  RESUMED,
+    KILLING:   KILLED_,
+    COMPLETED: None,
+    KILLED:    None,
+    REJECTED:  None,
+    EXPIRED:   None,
+})
+
+#: The triggers that end an application which the resource manager removes (X31).
+TO_ITS_END: Final[dict[State, tuple[Trigger, ...]]] = APPLICATION.total("TO_ITS_END", {
+    NEW:       (KILL,),
+    ACCEPTED:  (WAIT, COMPLETE),
+    STARTING:  (WAIT, COMPLETE),
+    RUNNING:   (WAIT, COMPLETE),
+    WAITING:   (COMPLETE,),
+    RESUMING:  (KILL,),
+    KILLING:   (KILLED_,),
+    COMPLETED: (),
+    KILLED:    (),
+    REJECTED:  (),
+    EXPIRED:   (),
+})
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
+    NEW:       "wait",
+    ACCEPTED:  "wait",
+    STARTING:  "wait",
+    RUNNING:   "good",
+    WAITING:   "done",
+    RESUMING:  "wait",
+    KILLING:   "bad",
+    COMPLETED: "done",
+    KILLED:    "bad",
+    REJECTED:  "bad",
+    EXPIRED:   "done",
+})
+
+#: YuniKorn's names of the states, in the order of its metrics (X1). A name of our own stands for a
+#: state that YuniKorn does not have.
+YUNIKORN_STATES: Final[dict[State, str]] = APPLICATION.total("YUNIKORN_STATES", {
+    NEW:       "New",
+    ACCEPTED:  "Accepted",
+    STARTING:  "Starting",
+    RUNNING:   "Running",
+    RESUMING:  "Resuming",
+    WAITING:   "Completing",
+    COMPLETED: "Completed",
+    KILLING:   "Failing",
+    KILLED:    "Failed",
+    REJECTED:  "Rejected",
+    EXPIRED:   "Expired",
+})
+
+#: YuniKorn's names of its events, where they differ; they are the message where there is no reason (X34).
+YUNIKORN_EVENTS: Final[dict[Trigger, str]] = {
+    ASK:       "runApplication",
+    RUN:       "runApplication",
+    RESUMED:   "runApplication",
+    WAIT:      "completeApplication",
+    COMPLETE:  "completeApplication",
+    KILL:      "failApplication",
+    KILLED_:   "failApplication",
+    REJECT:    "rejectApplication",
+    EXPIRE:    "expireApplication",
+    PLACEHOLDER_TIMEOUT: "resumeApplication",  # not seen: its reason is told instead
+}
 # fmt: on

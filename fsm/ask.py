@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final, Literal, Protocol
 
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import MINUTE, STAYS, Info, ignored, row, unbounded, within
+from quadriga.fsm.table import MINUTE, STAYS, Info, Tone, ignored, row, unbounded, within
 
 State = Literal["Initial", "Pending", "Parked", "Allocated", "Rejected"]
 Trigger = Literal["submit", "reject", "allocate", "park", "unpark", "update"]
@@ -23,6 +23,9 @@ PENDING: Final = "Pending"
 PARKED: Final = "Parked"
 ALLOCATED: Final = "Allocated"
 REJECTED: Final = "Rejected"
+
+#: states in which a replacement for it is in flight (G29)
+IN_REPLACEMENT: Final[frozenset[State]] = frozenset({PARKED})
 
 SUBMIT: Final = "submit"
 REJECT: Final = "reject"
@@ -71,4 +74,13 @@ ASK: Final[Lifecycle[State, Trigger]] = Lifecycle(
         ignored(UPDATE, (PENDING, PARKED),           why="the numbers change, not the life"),
     ),
 )
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = ASK.total("TONES", {
+    INITIAL:   "wait",
+    PENDING:   "wait",
+    PARKED:    "wait",
+    ALLOCATED: "good",
+    REJECTED:  "bad",
+})
 # fmt: on

@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import CloseNode, EmptyNode, OpenNode
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Effect, Fired, Info, ignored, row, unbounded
+from quadriga.fsm.table import Effect, Fired, Info, Tone, ignored, row, unbounded
 
 State = Literal["New", "Schedulable", "Draining", "Removed", "Rejected"]
 Trigger = Literal["accept", "reject", "drain", "schedule", "update", "decommission"]
@@ -23,6 +23,10 @@ DRAINING: Final = "Draining"
 REMOVED: Final = "Removed"
 REJECTED: Final = "Rejected"
 
+#: states of a node that the scheduler may place allocations on
+OPEN: Final[frozenset[State]] = frozenset({SCHEDULABLE})
+#: states of a node that keeps what it has and gets nothing more
+CLOSED: Final[frozenset[State]] = frozenset({DRAINING})
 #: states of a node that no longer counts, nor what ran there
 GONE: Final[frozenset[State]] = frozenset({REMOVED, REJECTED})
 #: states in which it takes new allocations
@@ -86,4 +90,13 @@ NODE: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(DECOMMISSION,  (SCHEDULABLE, DRAINING), REMOVED,                              emit=empty_node),
     ),
 )
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = NODE.total("TONES", {
+    NEW:         "wait",
+    SCHEDULABLE: "good",
+    DRAINING:    "wait",
+    REMOVED:     "done",
+    REJECTED:    "bad",
+})
 # fmt: on

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from quadriga.fsm.effects import Forget
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Effect, Entity, Fired, ignored, row, unbounded
+from quadriga.fsm.table import Effect, Entity, Fired, Tone, ignored, row, unbounded
 
 State = Literal["Active", "Draining", "Stopped", "Removed"]
 Trigger = Literal["remove", "stop", "start", "restore", "removed"]
@@ -28,8 +28,10 @@ START: Final = "start"
 RESTORE: Final = "restore"
 REMOVED_: Final = "removed"
 
-#: states in which new applications are taken (2.4, X33)
+#: states in which new applications and nodes are taken (2.4, X33)
 ADMITS: Final[frozenset[State]] = frozenset({ACTIVE})
+#: states in which nothing is placed
+HALTED: Final[frozenset[State]] = frozenset({STOPPED})
 
 
 def forget(queue: Entity, fired: Fired) -> tuple[Effect, ...]:
@@ -58,4 +60,12 @@ QUEUE: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(REMOVED_,   (DRAINING, STOPPED), REMOVED,   emit=forget),
     ),
 )
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = QUEUE.total("TONES", {
+    ACTIVE:   "good",
+    DRAINING: "wait",
+    STOPPED:  "bad",
+    REMOVED:  "done",
+})
 # fmt: on

@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol
 
 from quadriga.fsm.effects import DropState
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import SECOND, Effect, Fired, row, unbounded, within
+from quadriga.fsm.table import SECOND, Effect, Fired, Tone, row, unbounded, within
 
 State = Literal["Init", "Running", "Paused", "Stopped"]
 Trigger = Literal["register", "disconnect", "reconnect", "timeout", "shutdown"]
@@ -20,6 +20,9 @@ INIT: Final = "Init"
 RUNNING: Final = "Running"
 PAUSED: Final = "Paused"
 STOPPED: Final = "Stopped"
+
+#: states of one that has registered
+KNOWN: Final = (RUNNING, PAUSED, STOPPED)
 
 REGISTER: Final = "register"
 DISCONNECT: Final = "disconnect"
@@ -62,4 +65,12 @@ RESOURCE_MANAGER: Final[Lifecycle[State, Trigger]] = Lifecycle(
         row(SHUTDOWN,   (RUNNING, PAUSED), STOPPED,  emit=drop_state),
     ),
 )
+
+#: How the pages show it.
+TONES: Final[dict[State, Tone]] = RESOURCE_MANAGER.total("TONES", {
+    INIT:    "wait",
+    RUNNING: "good",
+    PAUSED:  "wait",
+    STOPPED: "bad",
+})
 # fmt: on

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol
 
 from quadriga.fsm.errors import DefinitionError
 
@@ -36,6 +36,7 @@ __all__ = [
     "Limit",
     "Row",
     "State",
+    "Tone",
     "Trigger",
     "Unbounded",
     "Within",
@@ -57,6 +58,10 @@ if TYPE_CHECKING:
 else:
     State = TypeVar("State", bound=str)
     Trigger = TypeVar("Trigger", bound=str)
+
+
+#: How a state is shown: the entity does well, waits, is through, or came to harm.
+Tone = Literal["good", "wait", "done", "bad"]
 
 
 class Entity(Protocol[State]):

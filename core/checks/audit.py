@@ -174,7 +174,7 @@ def _of_application(app: Application) -> _OfApplication:
 
 
 def _of_node(node: Node) -> _OfNode:
-    planned = [a.planned_more for a in node.allocations if a.state == allocation_life.PLANNED]
+    planned = [a.planned_more for a in node.allocations if a.state in allocation_life.AHEAD]
     return _OfNode(tuple(node.total), tuple(node.allocated), _total(planned))
 
 

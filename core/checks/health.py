@@ -136,7 +136,7 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
             allocation.planned_more
             for node in partition.nodes.values()
             for allocation in node.allocations
-            if allocation.state == allocation_life.PLANNED
+            if allocation.state in allocation_life.AHEAD
         ),
     )
     for allocation in partition.waiting.stranded:  # charged to the quota, on no node yet

@@ -94,7 +94,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
         a.planned_more
         for node in partition.nodes.values()
         for a in node.allocations
-        if a.state == allocation_life.PLANNED
+        if a.state in allocation_life.AHEAD
     ]
     on_nodes = _total((node.allocated for node in partition.nodes.values()), size)
     stranded = (tuple([-value for value in a.vector]) for a in partition.waiting.stranded)
@@ -207,7 +207,7 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
             yield f"V3 allocation {allocation.key} is on two nodes"
         app = allocation.ask.app
         held = app.allocations.get(allocation.uuid) or app.placeholders.get(allocation.uuid)
-        planned = allocation.state == allocation_life.PLANNED
+        planned = allocation.state in allocation_life.AHEAD
         if (held is allocation) == planned:
             yield f"V3 allocation {allocation.key} is {allocation.state} and in the wrong books"
     first = [node.reservation] if node.reservation is not None else []
@@ -245,11 +245,11 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
     for allocation in (*app.allocations.values(), *app.placeholders.values()):
         if allocation not in allocation.node.allocations:
             yield f"V3 allocation {allocation.key} is on no node"
-        releasing = allocation.state == allocation_life.RELEASING
+        releasing = allocation.state in allocation_life.ASKED_BACK
         if releasing != (allocation.reason is not None):
             yield f"V6 allocation {allocation.key} is {allocation.state} for {allocation.reason}"
     for ask in app.asks.values():
-        if (ask.state == ask_life.PARKED) != (ask.planned is not None):
+        if (ask.state in ask_life.IN_REPLACEMENT) != (ask.planned is not None):
             yield f"G29 ask {ask.key} is {ask.state} with planned {ask.planned}"
         if ask.reservations > ask.pending:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"

@@ -35,7 +35,7 @@ def create(
     partition = rm.partitions.get(name)
     if partition is None:
         raise Refused(f"partition {name!r} of node {info.nodeID} does not exist", "partition")
-    if partition.state != queue_life.ACTIVE:
+    if partition.state not in queue_life.ADMITS:
         text = f"partition {name} is {partition.state} and takes no node {info.nodeID}"
         raise Refused(text, "state")
     for each in rm.partitions.values():

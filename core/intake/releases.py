@@ -92,7 +92,7 @@ def release_allocations(
             removed.allocation(allocation)
     report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
-        if placeholder.state == life.RELEASING:
+        if placeholder.state in life.ASKED_BACK:
             replacement.confirm_replacement(kernel, placeholder)
             removed.allocation(placeholder)
     removed.settle(kernel)

@@ -79,7 +79,7 @@ class Allocation:
     @property
     def planned_more(self) -> Vector:
         """What its node has for it, and root has not yet: nothing for those that are allocated."""
-        if self.state != life.PLANNED:
+        if self.state not in life.AHEAD:
             return ()
         return plus(self.on_node, tuple([-value for value in self.growth]))
 

@@ -71,10 +71,12 @@ class ResourceManager:
     def forget_ended(self) -> None:
         """No application of it has ended, as far as anybody remembers."""
         #: applications that have run, and those that never got a queue, until they expire
-        self.ended = Shelf((app_life.COMPLETED, app_life.KILLED))
-        self.rejected = Shelf((app_life.REJECTED,))
+        self.ended = Shelf(
+            state for state in app_life.RECORDED if state not in app_life.TURNED_AWAY
+        )
+        self.rejected = Shelf(app_life.TURNED_AWAY)
 
-    def shelf(self, state: str) -> Shelf:
+    def shelf(self, state: app_life.State) -> Shelf:
         """Where applications are kept that have ended in this state."""
         return self.rejected if state in app_life.TURNED_AWAY else self.ended
 

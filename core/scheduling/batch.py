@@ -81,7 +81,7 @@ def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
     """Whether nothing can be decided here, or something comes before, or has a say in, every single
     decision."""
     return bool(
-        partition.state == queue_life.STOPPED
+        partition.state in queue_life.HALTED
         or not partition.nodes
         or partition.failed_preemptions.by_shape
         or partition.waiting.retries

@@ -44,7 +44,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     Return True if the round made a decision or used up its preemption attempts. The Go core reports
     nothing of a round that only reserves or preempts (5.2).
     """
-    if partition.state == queue_life.STOPPED or not partition.nodes:
+    if partition.state in queue_life.HALTED or not partition.nodes:
         return False
     waiting = partition.waiting
     if partition.failed_preemptions.by_shape:

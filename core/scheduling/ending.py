@@ -6,6 +6,7 @@ group counts, and then the application looks at what is left of it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model import accounting, usage
@@ -174,14 +175,15 @@ def _die(kernel: Kernel, app: Application, mattered: bool) -> None:
     kernel.fire(APPLICATION, app, life.KILLED_)
 
 
+_STEPS: Final[dict[life.Trigger, Callable[[Kernel, Application, bool], None]]] = {
+    life.WAIT: _serve_on,
+    life.COMPLETE: _wait_on,
+    life.RESUMED: _resume,
+    life.KILLED_: _die,
+}
 #: what an application does after something of it was removed, by its state
 _AFTER_REMOVAL = {
-    life.ACCEPTED: _serve_on,
-    life.STARTING: _serve_on,
-    life.RUNNING: _serve_on,
-    life.WAITING: _wait_on,
-    life.RESUMING: _resume,
-    life.KILLING: _die,
+    state: _STEPS[trigger] for state, trigger in life.AFTER_REMOVAL.items() if trigger is not None
 }
 
 
@@ -190,18 +192,6 @@ def after_removal(kernel: Kernel, app: Application, mattered: bool) -> None:
     step = _AFTER_REMOVAL.get(app.state)
     if step is not None:
         step(kernel, app, mattered)
-
-
-#: the triggers that end an application which the resource manager removes, by its state (X31)
-_REMOVAL: Final[dict[life.State, tuple[life.Trigger, ...]]] = {
-    life.NEW: (life.KILL,),
-    life.ACCEPTED: (life.WAIT, life.COMPLETE),
-    life.STARTING: (life.WAIT, life.COMPLETE),
-    life.RUNNING: (life.WAIT, life.COMPLETE),
-    life.WAITING: (life.COMPLETE,),
-    life.RESUMING: (life.KILL,),
-    life.KILLING: (life.KILLED_,),
-}
 
 
 def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
@@ -219,7 +209,7 @@ def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
 
 def finish_removal(kernel: Kernel, app: Application) -> None:
     """The state changes of a removed application: to its end in the same step (X31)."""
-    for trigger in _REMOVAL[app.state]:
+    for trigger in life.TO_ITS_END[app.state]:
         kernel.fire(APPLICATION, app, trigger, reason="application removed")
     kernel.settle()
 

@@ -34,7 +34,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
         if allocation not in node.allocations:
             continue
-        if allocation.state == allocation_life.PLANNED:
+        if allocation.state in allocation_life.AHEAD:
             replacement.unplan(kernel, allocation, again=True)
             continue
         released.append(allocation)

@@ -21,7 +21,7 @@ __all__ = ["evict", "release"]
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
     """Ask for one allocation back, unless that has been done already (R5)."""
-    if allocation.state != life.ALLOCATED:
+    if allocation.state not in life.RELEASABLE:
         return
     allocation.reason = reason
     allocation.message = text

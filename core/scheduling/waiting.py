@@ -132,7 +132,7 @@ class WaitingAsks(Waiting):
         served = (
             app.state in app_life.SERVED
             and not app.backoff_until
-            and (not leaf.stateaware or app.state == app_life.RUNNING or leaf.turn is app)
+            and (not leaf.stateaware or app.state in app_life.RUNS_FREELY or leaf.turn is app)
         )
         if served:
             app.unblock(EVERY_BIT)
@@ -152,13 +152,13 @@ class WaitingAsks(Waiting):
         if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
             return
         waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
-        waiting.sort(key=lambda a: (a.state != app_life.STARTING, a.seq))
+        waiting.sort(key=lambda a: (a.state not in app_life.KEEPS_TURN, a.seq))
         deferred = {ask.app for ask in self.deferred_asks}  # these asks are still pending
-        starting = app_life.STARTING
-        turn = next((a for a in waiting if a.groups or a in deferred or a.state == starting), None)
+        keeps = app_life.KEEPS_TURN
+        turn = next((a for a in waiting if a.groups or a in deferred or a.state in keeps), None)
         if turn is not leaf.turn:
             before, leaf.turn = leaf.turn, turn
-            if before is not None and before.state != app_life.RUNNING:
+            if before is not None and before.state not in app_life.RUNS_FREELY:
                 before.block(EVERY_BIT)
             if turn is not None and not turn.backoff_until:
                 turn.unblock(EVERY_BIT)

@@ -11,7 +11,7 @@ from quadriga.core.views.allocations import AllocationSeen, allocation_objects, 
 from quadriga.core.views.asks import AskSeen, ask_objects, see_asks
 from quadriga.core.views.ended import NO_PRIORITY, EndedSeen, see_ended, show_ended
 from quadriga.core.views.quantities import amounts, sorted_amounts
-from quadriga.fsm import application as life
+from quadriga.fsm import APPLICATION
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -98,7 +98,7 @@ def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
     return [
         {"time": when, "applicationState": dialect.state(state)}
         for when, state in app.history
-        if state != life.NEW
+        if state != APPLICATION.initial
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.views.nodes import BUCKETS, bucket_of
@@ -29,10 +29,6 @@ __all__ = [
     "queue_counters",
     "scheduler_counters",
 ]
-
-
-#: states in which applications end
-ENDS: Final = (life.COMPLETED, life.KILLED, life.REJECTED)
 
 
 class SchedulerCounters(TypedDict):
@@ -78,7 +74,7 @@ class PartitionCounters(TypedDict):
 
 
 def partition_counters(partition: Partition) -> PartitionCounters:
-    rejected = Counter(app.state for app in partition.ended)[life.REJECTED]
+    rejected = sum(app.state in life.TURNED_AWAY for app in partition.ended)
     living = partition.applications.values()
     return {
         "allocations": containers_of(partition),
@@ -124,8 +120,8 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
         },
         "applications": dict(sorted(states.items())),
         "nodes": {
-            "active": kinds[node_life.SCHEDULABLE],
-            "draining": kinds[node_life.DRAINING],
+            "active": sum(kinds[state] for state in node_life.OPEN),
+            "draining": sum(kinds[state] for state in node_life.CLOSED),
             "decommissioned": tally.nodes_removed,
             "unhealthy": sum(
                 node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
@@ -146,7 +142,7 @@ def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
     _queue_counters(partition.root, ended, found)
     for each in found:
         counts = tally.ended.get((partition.key, each["queue"]), Counter())
-        each["ended"] = {state: counts[state] for state in ENDS}
+        each["ended"] = {state: counts[state] for state in life.RECORDED}
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.quantities import sorted_amounts
-from quadriga.fsm import application as life
+from quadriga.fsm import APPLICATION
 
 if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
@@ -57,7 +57,7 @@ def show_ended(seen: EndedSeen) -> ApplicationObject:
         "stateLog": [
             {"time": when, "applicationState": seen.dialect.state(state)}
             for when, state in kept.get("history", ())
-            if state != life.NEW
+            if state != APPLICATION.initial
         ],
         "placeholderData": [
             {

@@ -61,23 +61,23 @@ if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.core.views import objects
 
-__all__ = ["Views"]
+__all__ = ["APPLICATION_STATES", "STATUSES", "Views"]
 
 Found = TypeVar("Found")
 
 #: what may be asked for with ``status``, in YuniKorn's names; our own are understood as well
-_STATUSES: Final = (
-    life.NEW,
-    life.ACCEPTED,
-    life.STARTING,
-    life.RUNNING,
-    life.WAITING,
-    life.KILLING,
-    life.RESUMING,
-)
-#: ended applications are rejected or, whatever their end, completed
-_REJECTED: Final = frozenset({life.REJECTED})
-_STATUS: Final = {d.state(state).lower(): state for d in Dialect for state in _STATUSES}
+_STATUS: Final = {
+    dialect.state(state).lower(): state
+    for dialect in (Dialect.YUNIKORN, Dialect.QUADRIGA)
+    for state in life.LIVING
+}
+STATUSES: Final = tuple(_STATUS)
+#: what may be asked for as the state of applications: any that live, or those that ended so
+_ENDS: Final = {
+    "rejected": life.TURNED_AWAY,
+    "completed": life.ENDED - life.TURNED_AWAY,
+}
+APPLICATION_STATES: Final = ("active", *_ENDS)
 
 
 class Views:
@@ -165,13 +165,12 @@ class Views:
         """``applications`` as they are now, to be told later (``show_application``)."""
         found = self._partition(partition)
         kind = state.lower()
-        if kind not in ("active", "rejected", "completed"):
-            raise BadRequest(
-                "Only following application states are allowed: active, rejected, completed"
-            )
+        if kind not in APPLICATION_STATES:
+            allowed = ", ".join(APPLICATION_STATES)
+            raise BadRequest(f"Only following application states are allowed: {allowed}")
         if kind == "active":
             return self._active(found.applications.values(), status)
-        chosen = [app for app in found.ended if (kind == "rejected") == (app.state in _REJECTED)]
+        chosen = [app for app in found.ended if app.state in _ENDS[kind]]
         return [self._see(app) for app in chosen]
 
     def see_queue_applications(
@@ -188,7 +187,7 @@ class Views:
         self, apps: Iterable[Application], status: str
     ) -> list[ApplicationSeen | EndedSeen]:
         if status and status.lower() not in _STATUS:
-            allowed = ", ".join(self.dialect.state(each).lower() for each in _STATUSES)
+            allowed = ", ".join(self.dialect.state(each).lower() for each in life.LIVING)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
         wanted = _STATUS[status.lower()] if status else None
         chosen = (app for app in apps if wanted in (None, app.state))

@@ -5,8 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quadriga.fsm import ALLOCATION
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import resource_manager as rm_life
 from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Family, one
 
@@ -21,6 +24,14 @@ __all__ = [
     "queue_waits",
     "service_families",
 ]
+
+
+#: the edges of a release that is asked for again
+_RESENDS: Final = tuple(
+    (ALLOCATION.name, allocation_life.RELEASE, state, state)
+    for state in ALLOCATION.states
+    if state in allocation_life.ASKED_BACK
+)
 
 
 def life_families(seen: Snapshot) -> Iterator[Family]:
@@ -40,7 +51,7 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
     releases = Family(
         "quadriga_releases_total", "counter", "Releases that the scheduler asked for, by reason."
     )
-    for reason in ("preemption", "replacement", "timeout"):
+    for reason in allocation_life.REASONS:
         releases.add(seen.releases.get(reason, 0), reason=reason)
     yield releases
 
@@ -48,7 +59,7 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
         "quadriga_release_resends_total",
         "counter",
         "Releases asked for again, unconfirmed.",
-        seen.edges.get(("allocation", "release", "Releasing", "Releasing"), 0),
+        sum(seen.edges.get(edge, 0) for edge in _RESENDS),
     )
 
     reports = Family(
@@ -77,7 +88,7 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
 def gang_families(seen: Snapshot) -> Iterator[Family]:
     """Gangs, reservations and asks of each partition."""
     entered = Family("quadriga_placeholders_total", "counter", "Placeholders that entered a state.")
-    for state in ("Allocated", "Releasing", "Replaced", "Expired", "Preempted", "Completed"):
+    for state in allocation_life.ONCE_HELD:
         entered.add(seen.placeholders.get(state, 0), state=state)
     yield entered
 
@@ -160,7 +171,7 @@ def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
         left_out,
     )
     managers = Family("quadriga_resource_managers", "gauge", "Resource managers in a state.")
-    for state in ("Running", "Paused", "Stopped"):
+    for state in rm_life.KNOWN:
         managers.add(seen.resource_managers.get(state, 0), state=state)
     yield managers
     yield one("quadriga_build_info", "gauge", "The version.", 1, version=version("quadriga"))

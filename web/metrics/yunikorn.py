@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.runtime.dialect import Dialect
+from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as life
 from quadriga.web.metrics.exposition import metric_name
 from quadriga.web.metrics.families import Distribution, Family, Histogram, one
@@ -23,21 +23,36 @@ if TYPE_CHECKING:
 
 __all__ = ["QUEUE_STATES", "queue_families", "scheduler_families"]
 
-#: states of applications in the labels of queues (1.5 and what 1.6 added)
-QUEUE_STATES: Final = (
-    "new",
-    "accepted",
-    "running",
-    "resuming",
-    "completing",
-    "completed",
-    "failing",
-    "failed",
-    "rejected",
-    "expired",
-)
 
-_SCHEDULER_STATES: Final = ("running", "completed", "failed", "resuming", "failing", "completing")
+def _label(state: life.State) -> str:
+    """YuniKorn's name in lower case; an application that counts as running runs (2.1)."""
+    return life.YUNIKORN_STATES[life.RUNNING if state in life.COUNTED else state].lower()
+
+
+_LABELS: Final[dict[str, str]] = {state: _label(state) for state in life.YUNIKORN_STATES}
+
+#: states of applications in the labels of queues (1.5 and what 1.6 added)
+QUEUE_STATES: Final = tuple(dict.fromkeys(_LABELS.values()))
+
+#: those in the labels of the scheduler: no application that has not run yet, or never does, or is
+#: forgotten. First the six that YuniKorn has, in its order
+_SCHEDULER_STATES: Final = tuple(
+    dict.fromkeys(
+        _LABELS[state]
+        for state in (
+            *(
+                *life.COUNTED,
+                life.COMPLETED,
+                life.KILLED,
+                life.RESUMING,
+                life.KILLING,
+                life.WAITING,
+            ),
+            *life.YUNIKORN_STATES,
+        )
+        if state not in life.BEFORE_RUNNING | life.TURNED_AWAY | set(APPLICATION.final)
+    )
+)
 
 #: the ten ranges as YuniKorn spells them, the second one with a space
 _RANGES: Final = (
@@ -207,9 +222,8 @@ def _amounts(queue: QueueCounters, state: str) -> list[tuple[str, int]]:
 
 
 def _by_label(states: dict[str, int]) -> Counter[str]:
-    """Counts by YuniKorn's lower-case names; a Starting application runs (2.1)."""
+    """Counts of applications by label."""
     found: Counter[str] = Counter()
     for state, count in states.items():
-        name = life.RUNNING if state == life.STARTING else state
-        found[Dialect.YUNIKORN.state(name).lower()] += count
+        found[_LABELS[state]] += count
     return found

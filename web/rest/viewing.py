@@ -27,6 +27,7 @@ from quadriga.core.views.objects import (
     TypeUtilisation,
     UserObject,
 )
+from quadriga.core.views.state import APPLICATION_STATES, STATUSES
 from quadriga.web.answers import JSON, Refusal, spell, text_answer
 from quadriga.web.resource import Operation, Query, Resource
 from quadriga.web.rest.fragments import Fragments
@@ -42,13 +43,9 @@ Given = Mapping[str, str]
 _SUBTREE: Final = Query(
     "subtree", {"type": "string"}, "If it is there, with or without a value: with all queues below."
 )
-_STATUSES: Final = (
-    *("new", "accepted", "starting", "running", "completing", "failing", "resuming"),
-    *("waiting", "killing"),
-)
 _STATUS: Final = Query(
     "status",
-    {"enum": ["", *_STATUSES]},
+    {"enum": ["", *STATUSES]},
     "Only applications in this state, in YuniKorn's or our name and in any case; empty: all.",
 )
 _ONE_PARTITION: Final = Query(
@@ -112,7 +109,7 @@ VIEWS: Final = (
          "Applications that are `active`, `completed` (also those that were killed) or `rejected`.",
          list[ApplicationObject],
          lambda v, p: v.see_applications(p["partition"], p["state"], p.get("status", "")),
-         query=(_STATUS,), states=("active", "completed", "rejected"),
+         query=(_STATUS,), states=tuple(sorted(APPLICATION_STATES)),
          spelled=Fragments.applications),
     View(_P + "/nodes", "nodes", "All nodes.",
          list[NodeObject], lambda v, p: v.see_nodes(p["partition"]), spelled=Fragments.nodes),
