@@ -67,6 +67,11 @@ KILL: Final = "kill"
 DIE: Final = "die"
 RESTART: Final = "restart"
 
+#: states in which the scheduler may refuse an ask of it
+ASKS: Final[frozenset[ApplicationState]] = frozenset({RESERVING, RUNNING})
+#: states in which it has placeholders and does not run yet
+GATHERS: Final[frozenset[ApplicationState]] = frozenset({RESERVING, RESUMING})
+
 _GIVING: Final = (RUNNING, FAILING, RESUMING)
 _SERVED: Final = (ACCEPTED, RESERVING, RESUMING, RUNNING)
 
@@ -136,12 +141,17 @@ FORGET: Final = "forget"
 
 #: states in which a pod waits for a place that it has asked for
 WAITS: Final[frozenset[TaskState]] = frozenset({PENDING, SCHEDULING})
+#: states in which a pod has no place
+UNPLACED: Final = (NEW, PENDING, SCHEDULING)
+#: states in which a pod holds its place, and is not being stopped
+HOLDS: Final = (ALLOCATED, BOUND)
+#: states in which a pod has its place, or may yet get one
+WANTED: Final[frozenset[TaskState]] = frozenset({*UNPLACED, *HOLDS})
 #: states in which a pod takes up room on its node
 ON_NODE: Final[frozenset[TaskState]] = frozenset({ALLOCATED, BOUND, KILLING})
 #: states in which a pod needs no place, or not any more
 PLACED: Final[frozenset[TaskState]] = ON_NODE | {KILLED, COMPLETED}
 
-_UNPLACED: Final = (NEW, PENDING, SCHEDULING)
 _ASKED: Final = (PENDING, SCHEDULING, ALLOCATED, BOUND)
 
 # fmt: off
@@ -168,10 +178,10 @@ SHIM_TASK: Final[Lifecycle[TaskState, TaskTrigger]] = Lifecycle(
         row(BIND,     ALLOCATED,                        BOUND),
         row(KILL,     _ASKED,                           KILLING),
         row(DIE,      KILLING,                          KILLED),
-        row(REJECT,   _UNPLACED,                        REJECTED),
-        row(FAIL,     (*_UNPLACED, REJECTED, ALLOCATED), FAILED),
+        row(REJECT,   UNPLACED,                         REJECTED),
+        row(FAIL,     (*UNPLACED, REJECTED, ALLOCATED), FAILED),
         row(FORGET,   (PENDING, SCHEDULING, ALLOCATED), NEW),
-        row(COMPLETE, (*_UNPLACED, ALLOCATED, BOUND, KILLING, KILLED, REJECTED, FAILED), COMPLETED),
+        row(COMPLETE, (*UNPLACED, ALLOCATED, BOUND, KILLING, KILLED, REJECTED, FAILED), COMPLETED),
     ),
 )
 # fmt: on

@@ -126,9 +126,8 @@ class Run:
         """A gang that still gathers makes new placeholders for those that it has not any more."""
         if not self.gang or self.begun:
             return
-        lives = (life.NEW, life.PENDING, life.SCHEDULING, life.ALLOCATED, life.BOUND)
         for at, pod in enumerate(self.placeholders):
-            if pod.state not in lives:
+            if pod.state not in life.WANTED:
                 fresh = Pod(self, f"{self.key}-tg-{len(self.pods)}", pod.group, True)
                 self.placeholders[at] = self.pods[fresh.key] = fresh
         self.held = [0] * len(self.held)

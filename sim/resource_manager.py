@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga import si
+from quadriga.fsm import application
 from quadriga.sim import lifecycles as life
 from quadriga.sim.clock import Clock
 from quadriga.sim.destinations import Destinations
@@ -211,29 +212,29 @@ class ResourceManager:
         self._ready.append(run)
 
     def _updated(self, run: Run, state: str, message: str) -> None:
-        if state == "Completed":
+        if state == application.COMPLETED:
             _application(run, life.COMPLETE)
             if run.started >= 0:
                 self._finish(run, COMPLETED)
             else:
                 self._finish(run, FAILED, "the scheduler completed it before all its pods ran")
-        elif state == "Resuming":
+        elif state == application.RESUMING:
             self.gangs["soft_timeouts"] += 1
             if run.state == life.RESERVING:
                 _application(run, life.RESUME)
-        elif state == "Killing":
+        elif state == application.KILLING:
             self.gangs["hard_timeouts"] += run.gang
             run.reason = message
             _application(run, life.FAIL)
             self._discard_unplaced(run)
-        elif state == "Killed" and run.state == life.FAILING:
+        elif state == application.KILLED and run.state == life.FAILING:
             _application(run, life.FAIL)
             self._finish(run, FAILED, run.reason)
 
     def _discard_unplaced(self, run: Run) -> None:
         """Pods that wait for a place will not get one any more."""
         for pod in run.real:
-            if pod.state in (life.NEW, life.PENDING, life.SCHEDULING):
+            if pod.state in life.UNPLACED:
                 _task(pod, life.FAIL)
                 _task(pod, life.COMPLETE)
 
@@ -276,7 +277,7 @@ class ResourceManager:
 
     def _refused(self, refusal: si.RejectedAllocationAsk | si.RejectedAllocation) -> None:
         run = self.runs.get(refusal.applicationID)
-        if run is None or run.state not in (life.RESERVING, life.RUNNING):
+        if run is None or run.state not in life.ASKS:
             return
         pod = run.pods[refusal.allocationKey]
         _task(pod, life.REJECT)
@@ -351,7 +352,7 @@ class ResourceManager:
             self._ask_released(release)
             return
         _application(run, life.RELEASE_ALLOCATION)
-        if pod.state in (life.ALLOCATED, life.BOUND):
+        if pod.state in life.HOLDS:
             pod.kind = kind
             _task(pod, life.KILL)
             self.clock.after(self._release, self._stopped, pod)
@@ -434,7 +435,7 @@ class ResourceManager:
             self.gangs["replaced"] += pod.kind == _REPLACED
             if run.state == life.RESUMING:
                 _application(run, life.TASK_COMPLETED)
-            if not run.alive and run.state in (life.RESUMING, life.RESERVING):
+            if not run.alive and run.state in life.GATHERS:
                 self._run(run)
         elif run.state == life.RUNNING:
             if pod.kind == _PREEMPTED and run.lives < _MOST_LIVES:

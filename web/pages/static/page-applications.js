@@ -2,11 +2,11 @@
 
 import { h } from "./dom.js";
 import { chip, empty, field, filters, gang, legend, pager, panel, preempted, since, sortable, table, to } from "./parts.js";
+import { APPLICATION } from "./states.js";
 import { amounts, duration, number, plain } from "./units.js";
 
-const STATES = [["", "any"], ["pending", "pending: wants resources"], ["Waiting", "idle: nothing left to do (Waiting)"], ["preempted", "preempted"],
-  ["living", "living"], ["ended", "ended"], "New", "Accepted", "Starting", "Running", "Resuming", "Killing", "Completed", "Killed", "Rejected"]
-  .map((each) => (typeof each === "string" ? [each, each] : each));
+const STATES = [["", "any"], ["pending", "pending: wants resources"], ...APPLICATION.idle.map((state) => [state, `idle: nothing left to do (${state})`]), ["preempted", "preempted"],
+  ["living", "living"], ["ended", "ended"], ...APPLICATION.others.map((state) => [state, state])];
 
 /** A column that the table has only if one of its applications is a gang. */
 const gangs = (list, column) => (list.rows.some((row) => row.gang) ? [column] : []);

@@ -1,7 +1,8 @@
 // The overview of the cluster, and the tree of its queues.
 
 import { h } from "./dom.js";
-import { at, bar, bars, chip, empty, facts, legend, panel, states, table, to } from "./parts.js";
+import { at, bar, bars, chip, empty, facts, legend, panel, states, table, to, tone } from "./parts.js";
+import { APPLICATION, NODE } from "./states.js";
 import { number, percent, types } from "./units.js";
 
 const MOST_OPEN = 80; // with more queues than this, the tree is closed below the first level
@@ -22,14 +23,14 @@ export const cluster = {
 function tiles(data) {
   const nodes = Object.values(data.nodes.states).reduce((sum, count) => sum + count, 0);
   const apps = data.applications;
-  const living = ["New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing"].reduce((sum, name) => sum + (apps[name] || 0), 0);
+  const living = APPLICATION.living.reduce((sum, name) => sum + (apps[name] || 0), 0);
   const tile = (key, count, label, note, link) =>
     h("div", { class: "tile", key }, h("b", {}, link ? link(number(count)) : number(count)), h("span", {}, label), h("small", {}, note || "\u00a0"));
   const some = (pairs) => pairs.filter(([count]) => count).map(([count, text]) => `${number(count)} ${text}`).join(", ");
   const found = (pairs) => pairs.filter(([count]) => count).map(([count, text, state], index) => [index ? ", " : "", to("applications", { state }, `${number(count)} ${text}`)]);
   return [
-    tile("nodes", nodes, "nodes", some([[data.nodes.states.Draining, "draining"], [data.nodes.reserved, "reserved"], [data.nodes.unhealthy, "not ready"], [data.nodes.failed, "failed"]]), (text) => to("nodes", {}, text)),
-    tile("apps", living, "applications", found([[apps.Running, "running", "Running"], [data.pendingApplications, "pending", "pending"], [apps.Waiting, "idle", "Waiting"]]), (text) => to("applications", { state: "living" }, text)),
+    tile("nodes", nodes, "nodes", some([...NODE.closed.map((state) => [data.nodes.states[state], state.toLowerCase()]), [data.nodes.reserved, "reserved"], [data.nodes.unhealthy, "not ready"], [data.nodes.failed, "failed"]]), (text) => to("nodes", {}, text)),
+    tile("apps", living, "applications", found([...APPLICATION.running.map((state) => [apps[state], state.toLowerCase(), state]), [data.pendingApplications, "pending", "pending"], ...APPLICATION.idle.map((state) => [apps[state], "idle", state])]), (text) => to("applications", { state: "living" }, text)),
     tile("allocations", data.allocations, "allocations", some([[data.placeholders, "placeholders"]])),
     tile("asks", data.asks, "asks", "pending or parked"),
     tile("reservations", data.reservations, "reservations", ""),
@@ -37,7 +38,7 @@ function tiles(data) {
   ];
 }
 
-const capacity = (data) => panel("Capacity", { aside: data.resourceManager.state === "Running" ? null : chip(`resource manager ${data.resourceManager.state}`, "bad") },
+const capacity = (data) => panel("Capacity", { aside: tone(data.resourceManager.state) === "good" ? null : chip(`resource manager ${data.resourceManager.state}`, "bad") },
   types(data.capacity).length
     ? bars(data.allocated, data.capacity, { pending: data.pending, calm: true })
     : empty("No nodes yet."),
@@ -102,7 +103,7 @@ function tree(overview, data, context) {
     rows.length ? table("Queues", [["Queue", "tree"], ...shown.map((type) => [type, "barred"]), ["Running", "num"], ["Pending", "num"], ["Limits", "num opt"]],
       rows.map((row) => ({ key: row.path, version: JSON.stringify([row, sought || isOpen(row, many), overview.capacity]), cells: () => [
         h("span", { class: "branch", style: { "--depth": row.depth } }, fold(row), to("queue", { path: row.path }, row.name),
-          row.state === "Active" ? null : chip(row.state), row.managed ? null : h("small", { title: "created by a placement rule" }, "dynamic")),
+          tone(row.state) === "good" ? null : chip(row.state), row.managed ? null : h("small", { title: "created by a placement rule" }, "dynamic")),
         ...shown.map((type) => bar({ type, used: row.allocated[type] || 0, max: row.max[type], guaranteed: row.guaranteed[type], pending: row.pending[type], whole: overview.capacity[type] })),
         row.maxRunning ? h("span", { class: percent(row.running, row.maxRunning) >= 100 ? "full" : "" }, `${number(row.running)} of ${number(row.maxRunning)}`) : number(row.running),
         row.pendingApplications ? to("applications", { queue: row.path, state: "pending" }, number(row.pendingApplications)) : "0",

@@ -4,9 +4,10 @@ import { h } from "./dom.js";
 import { happened, shown } from "./page-application.js";
 import { bar, bars, chip, empty, facts, field, filters, pager, panel, since, sortable, table, to } from "./parts.js";
 import { picture } from "./picture.js";
+import { NODE } from "./states.js";
 import { amounts, number, percent, types } from "./units.js";
 
-const STATES = [["", "any"], ["Schedulable", "Schedulable"], ["Draining", "Draining"], ["reserved", "reserved"], ["unhealthy", "not ready"]];
+const STATES = [["", "any"], ...NODE.present.map((state) => [state, state]), ["reserved", "reserved"], ["unhealthy", "not ready"]];
 
 export const nodes = {
   title: () => "Nodes",

@@ -1,19 +1,14 @@
 // Parts that several pages share: bars, chips, tables, links.
 
 import { h } from "./dom.js";
+import { APPLICATION, TONES } from "./states.js";
 import { age, amount, exactly, number, of, percent, time, types } from "./units.js";
-
-const TONES = {
-  Running: "good", Allocated: "good", Schedulable: "good", Active: "good",
-  Completed: "done", Expired: "done", Removed: "done", Replaced: "done", Discarded: "done",
-  Waiting: "done", Killing: "bad", Killed: "bad", Rejected: "bad", Preempted: "bad", Stopped: "bad",
-};
 
 export const tone = (state) => TONES[state] || "wait";
 
 /** An application in Waiting has nothing left to do. The word "idle" stands beside that name everywhere, so
  * that readers do not take the application for a pending one, which wants resources. */
-export const stateName = (state) => (state === "Waiting" ? "Waiting (idle)" : state);
+export const stateName = (state) => (APPLICATION.idle.includes(state) ? `${state} (idle)` : state);
 
 export const chip = (text, kind = tone(text)) => h("span", { class: `chip ${kind}` }, stateName(text));
 
@@ -24,7 +19,7 @@ export const preempted = (row) => [
 ];
 
 export const legend = () => h("p", { class: "key" }, h("b", {}, "pending"), ": wants more resources, at least one of its asks has no node yet; a running application can be pending. ",
-  h("b", {}, "idle"), ": has nothing left to do and nothing to ask for (state Waiting); it completes soon.");
+  h("b", {}, "idle"), `: has nothing left to do and nothing to ask for (state ${APPLICATION.idle.join(" or ")}); it completes soon.`);
 
 /** A link to one of the pages. Empty parameters are left out; the partition of this page is kept. */
 export function to(page, params, ...text) {

@@ -1,0 +1,115 @@
+"""Every table with states as its keys has all states of their lifecycle, wherever it is."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, Lifecycle
+from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import application as app_life
+from quadriga.fsm import node as node_life
+from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
+
+EVERY = (*LIFECYCLES.values(), *SIMULATED.values())
+
+#: tables that leave states out, and why that is right
+PARTIAL = {
+    "quadriga.core.events.producers._ENTERED": "a rejection is recorded where it is made",
+    "quadriga.core.scheduling.ending._AFTER_REMOVAL": "AFTER_REMOVAL without the states of no trigger",
+}
+
+
+def modules() -> Iterator[ModuleType]:
+    """Every module of ours that knows lifecycles."""
+    for package in ("fsm", "core", "diagrams", "sim", "web", "cli"):
+        top = import_module(f"quadriga.{package}")
+        yield top
+        for found in pkgutil.walk_packages(top.__path__, f"{top.__name__}."):
+            if not found.name.endswith("__main__"):
+                yield import_module(found.name)
+
+
+def tables(found: Iterable[ModuleType]) -> Iterator[tuple[str, Mapping[str, object], Lifecycle]]:
+    """The tables at the top of these modules whose keys are states, with the lifecycle that fits."""
+    for module in found:
+        for name, table in vars(module).items():
+            if isinstance(table, Mapping) and len(table) > 1:
+                fitting = [each for each in EVERY if set(table) <= set(each.states)]
+                if fitting:
+                    best = min(fitting, key=lambda each: len(set(each.states) - set(table)))
+                    yield f"{module.__name__}.{name}", table, best
+
+
+def lacking(found: Iterable[ModuleType]) -> dict[str, list[str]]:
+    """What the tables among these lack."""
+    return {
+        name: missing
+        for name, table, lifecycle in tables(found)
+        if (missing := [state for state in lifecycle.states if state not in table])
+    }
+
+
+@pytest.mark.interpreted  # a compiled module keeps its private tables to itself
+def test_every_table_by_state_is_total() -> None:
+    every = list(modules())
+    assert set(lacking(every)) == set(PARTIAL)
+    known = {name for name, _, _ in tables(every)}
+    assert known >= {
+        "quadriga.fsm.application.AFTER_REMOVAL",
+        "quadriga.fsm.application.TONES",
+        "quadriga.fsm.application.YUNIKORN_STATES",
+        "quadriga.core.runtime.dialect.EVENT_DETAIL",
+        "quadriga.web.metrics.yunikorn._LABELS",
+        "quadriga.web.pages.data.applications._RANK",
+    }
+
+
+def test_a_state_that_is_missing_is_found() -> None:
+    module = ModuleType("colours")
+    module.BY_STATE = {"Active": "green", "Draining": "grey", "Stopped": "red"}  # type: ignore[attr-defined]
+    module.BY_NAME = {"Active": "green", "other": "grey"}  # type: ignore[attr-defined]
+    assert lacking([module]) == {"colours.BY_STATE": ["Removed"]}
+
+
+# -- sets that divide the states ---------------------------------------------------------------------
+
+
+def test_an_application_lives_or_has_ended() -> None:
+    assert sorted((*app_life.LIVING, *app_life.ENDED)) == sorted(APPLICATION.states)
+    assert app_life.ENDED - set(app_life.RECORDED) == set(APPLICATION.final)
+    living = {state for state, way in app_life.TO_ITS_END.items() if way}
+    assert living == set(app_life.LIVING)
+
+
+def test_the_triggers_to_its_end_lead_there() -> None:
+    for state, way in app_life.TO_ITS_END.items():
+        here = {state}
+        for trigger in way:
+            assert all(APPLICATION.allows(each, trigger) for each in here)
+            rows = [row for each in here for row in APPLICATION.rows_from(each, trigger)]
+            here = {row.target for row in rows if row.target is not None}
+        # an application that is killed with nothing left goes on to Killed by itself
+        assert here & (app_life.ENDED | {app_life.KILLING}), state
+
+
+def test_a_trigger_after_a_removal_is_legal() -> None:
+    for state, trigger in app_life.AFTER_REMOVAL.items():
+        assert trigger is None or APPLICATION.allows(state, trigger)
+
+
+def test_an_allocation_was_held_or_never() -> None:
+    held, never = allocation_life.ONCE_HELD, allocation_life.NEVER_HELD
+    assert sorted((*held, *never)) == sorted(ALLOCATION.states)
+    assert set(held) >= allocation_life.HELD
+
+
+def test_a_node_is_new_open_closed_or_gone() -> None:
+    sets = (node_life.OPEN, node_life.CLOSED, node_life.GONE)
+    assert sorted(state for each in sets for state in each) == sorted(
+        set(node_life.NODE.states) - {node_life.NODE.initial}
+    )

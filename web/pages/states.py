@@ -1,0 +1,57 @@
+"""What the scripts of the pages know of states, as a module for them.
+
+``python -m quadriga.web.pages.states`` prints it; web/pages/static/states.js is that output.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+
+from quadriga.fsm import APPLICATION, NODE, allocation, application, ask, node, queue
+from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm.table import Tone
+
+__all__ = ["merged", "script"]
+
+_HEAD = """\
+// What the pages know of states, from the files of the lifecycles.
+// Made by `python -m quadriga.web.pages.states`.
+"""
+
+
+def merged(tables: Iterable[Mapping[str, Tone]]) -> dict[str, Tone]:
+    """One tone for each name of a state, whatever has it. Raises ``ValueError`` where two differ."""
+    found: dict[str, Tone] = {}
+    for table in tables:
+        for state, tone in table.items():
+            if found.setdefault(state, tone) != tone:
+                raise ValueError(f"{state} is shown as {found[state]} and as {tone}")
+    return found
+
+
+def script() -> str:
+    """The module: tones by the name of a state, and sets of states in the order of their tables."""
+    lifecycles = (application, ask, allocation, node, queue, rm_life)
+    idle = [s for s in application.LIVING if s in application.IDLE]
+    shown = [s for s in APPLICATION.states if s not in idle and s not in APPLICATION.final]
+    constants = {
+        "TONES": merged(dict(each.TONES.items()) for each in lifecycles),
+        "APPLICATION": {
+            "living": list(application.LIVING),
+            "idle": idle,
+            "running": [s for s in APPLICATION.states if s in application.RUNS_FREELY],
+            "others": shown,
+        },
+        "NODE": {
+            "present": [s for s in NODE.states if s in node.OPEN | node.CLOSED],
+            "closed": [s for s in NODE.states if s in node.CLOSED],
+        },
+    }
+    lines = (f"export const {name} = {json.dumps(each)};\n" for name, each in constants.items())
+    return _HEAD + "".join(lines)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(script())

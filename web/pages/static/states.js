@@ -1,0 +1,5 @@
+// What the pages know of states, from the files of the lifecycles.
+// Made by `python -m quadriga.web.pages.states`.
+export const TONES = {"New": "wait", "Accepted": "wait", "Starting": "wait", "Running": "good", "Waiting": "done", "Resuming": "wait", "Killing": "bad", "Completed": "done", "Killed": "bad", "Rejected": "bad", "Expired": "done", "Initial": "wait", "Pending": "wait", "Parked": "wait", "Allocated": "good", "Planned": "wait", "Releasing": "wait", "Discarded": "done", "Preempted": "bad", "Replaced": "done", "Schedulable": "good", "Draining": "wait", "Removed": "done", "Active": "good", "Stopped": "bad", "Init": "wait", "Paused": "wait"};
+export const APPLICATION = {"living": ["New", "Accepted", "Starting", "Running", "Waiting", "Killing", "Resuming"], "idle": ["Waiting"], "running": ["Running"], "others": ["New", "Accepted", "Starting", "Running", "Resuming", "Killing", "Completed", "Killed", "Rejected"]};
+export const NODE = {"present": ["Schedulable", "Draining"], "closed": ["Draining"]};
