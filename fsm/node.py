@@ -23,14 +23,12 @@ DRAINING: Final = "Draining"
 REMOVED: Final = "Removed"
 REJECTED: Final = "Rejected"
 
-#: states of a node that the scheduler may place allocations on
+#: states in which it takes new allocations
 OPEN: Final[frozenset[State]] = frozenset({SCHEDULABLE})
 #: states of a node that keeps what it has and gets nothing more
 CLOSED: Final[frozenset[State]] = frozenset({DRAINING})
 #: states of a node that no longer counts, nor what ran there
 GONE: Final[frozenset[State]] = frozenset({REMOVED, REJECTED})
-#: states in which it takes new allocations
-OPEN: Final[frozenset[State]] = frozenset({SCHEDULABLE})
 #: states of those that were never part of a partition
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 
