@@ -157,7 +157,7 @@ class ApplicationFacts(Protocol):
 
 
 def has_work(app: ApplicationFacts, info: Info) -> bool:
-    """G40: it waits only when neither an ask nor a real allocation is left."""
+    """G40: an application waits only when it has neither an ask nor a real allocation left."""
     return app.has_asks or app.has_allocations
 
 
@@ -187,7 +187,7 @@ def is_hard(app: ApplicationFacts, info: Info) -> bool:
 
 
 def in_stateaware_queue(app: ApplicationFacts, info: Info) -> bool:
-    """X15: Starting precedes Running only in a stateaware queue."""
+    """X15: only there, Starting comes before Running."""
     return app.starts_aware
 
 
