@@ -1,6 +1,6 @@
-"""The step that a trigger leads to in a state, and the effects of a row.
+"""What a trigger leads to in a state, and the effects that a row emits.
 
-This module does not depend on the library.
+Nothing here knows the library.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["Cell", "Choices", "Step", "emit"]
 
 @dataclass(slots=True)
 class Step:
-    """The result of a trigger: the edge, the new state, whether the state changed, and the effects.
+    """What firing a trigger has come to: the edge, whether the state is another now, the effects.
 
-    All transitions of a row without emitters share one object.
+    One object stands for all transitions of a row that emits nothing.
     """
 
     edge: Edge
     target: str
     moves: bool
-    #: The step has no effects, and the new state has no time limit: nothing else has to be done.
+    #: nothing more follows from it: no effect, and no time limit of a state that was entered
     quiet: bool = False
     effects: tuple[Effect, ...] = ()
 
 
-#: The rows of a state and a trigger, to try in order: guard, step, and the row if it has emitters.
+#: The rows of a state and a trigger to try in order: guard, step, and the row if it emits.
 Choices = tuple[tuple[Guard | None, Step, Row | None], ...]
-#: A step alone if there is only one row, with neither guard nor emitters.
+#: The step alone, where there is nothing to choose and nothing to emit.
 Cell = Step | Choices
 
 

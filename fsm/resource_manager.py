@@ -1,9 +1,8 @@
-"""The lifecycle of a resource manager as the scheduler sees it (I6).
+"""The life of a resource manager as the scheduler sees it (I6).
 
-Registration is always legal: a known resource manager that registers again starts with nothing and
-reports its whole state again (I7). A lost connection only pauses it, and its partitions are not
-scheduled meanwhile. If it stays away too long, its state is dropped. A voluntary shutdown drops the
-state at once.
+Registering is legal always: a known resource manager that registers again starts from nothing and
+reports its full state again (I7). A lost connection only pauses it, its partitions are not scheduled
+meanwhile; after a time without it its state is dropped. A voluntary shutdown drops it at once.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ RUNNING: Final = "Running"
 PAUSED: Final = "Paused"
 STOPPED: Final = "Stopped"
 
-#: States of a resource manager that has registered.
+#: states of one that has registered
 KNOWN: Final = (RUNNING, PAUSED, STOPPED)
 
 REGISTER: Final = "register"
@@ -33,7 +32,7 @@ SHUTDOWN: Final = "shutdown"
 
 
 class ResourceManagerFacts(Protocol):
-    """What the emitters read."""
+    """What the emitters look at."""
 
     state: State
 
@@ -67,7 +66,7 @@ RESOURCE_MANAGER: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: The tone of each state on the pages.
+#: How the pages show it.
 TONES: Final[dict[State, Tone]] = RESOURCE_MANAGER.total("TONES", {
     INIT:    "wait",
     RUNNING: "good",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.views.quantities import amounts
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import allocation as life
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -73,6 +73,6 @@ def show_allocation(seen: AllocationSeen) -> AllocationObject:
         "placeholder": ask.placeholder,
         "placeholderUsed": stood_in is not None,
         "taskGroupName": ask.task_group,
-        "preempted": reason == allocation_fsm.PREEMPTION,
+        "preempted": reason == life.PREEMPTION,
         "originator": ask.terms.originator,
     }

@@ -8,8 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from quadriga.fsm import LIFECYCLES
-from quadriga.fsm import application as application_fsm
+from quadriga.fsm import LIFECYCLES, application
 from quadriga.fsm.table import Tone
 from quadriga.web.pages.states import merged, script
 
@@ -33,7 +32,7 @@ def test_every_state_has_one_tone() -> None:
     assert merged(tones.values())["Waiting"] == "done"
     other: dict[str, Tone] = {"Waiting": "bad"}
     with pytest.raises(ValueError, match=r"^Waiting is shown as done and as bad$"):
-        merged([application_fsm.TONES, other])
+        merged([application.TONES, other])
 
 
 def test_no_script_names_a_state() -> None:
