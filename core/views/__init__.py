@@ -1,10 +1,10 @@
-"""The state of a scheduler as data: what REST shows, health, counters, the state dump (2.12 to 2.15).
+"""The state of a scheduler as data: the objects of REST, health, counters, the state dump (2.12 to 2.15).
 
     views = Views(scheduler)
     views.queues("default")            # YuniKorn's JSON, as plain dicts
     views.application("default", "app-1")
 
-``objects`` has the fields of every object. The oracle's dumps are ``[views.queues(p)]``,
+``objects`` declares the fields of every object. The oracle's dumps are ``[views.queues(p)]``,
 ``views.applications(p, "active")`` with ``"completed"`` and ``"rejected"``, ``views.state_dump()``'s
 ``nodes``, ``views.partitions()``, ``views.clusters()`` and ``views.partition_counters(p)``.
 """

@@ -1,7 +1,7 @@
 """Allocations as data.
 
-Looking at one and telling what was seen are two things: only the first has to be done between two
-steps of the scheduler. What is seen is what may change later; a tuple, and quick to make.
+A snapshot has to be taken between two steps of the scheduler; it can be formatted later. It is a tuple
+of what may change, and fast to make.
 """
 
 from __future__ import annotations
@@ -16,47 +16,53 @@ if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.views.objects import AllocationObject
 
-__all__ = ["AllocationSeen", "allocation_objects", "in_order", "see_allocations", "show_allocation"]
+__all__ = [
+    "AllocationSnapshot",
+    "allocation_objects",
+    "in_order",
+    "snapshot_allocations",
+    "allocation_object",
+]
 
-#: the allocation; why it is asked back; its ask's tags and priority; when the placeholder was
-#: allocated that it took over
-AllocationSeen = tuple["Allocation", str | None, dict[str, str], int, int | None]
+#: the allocation; the reason of its release; its ask's tags and priority; when the placeholder that it
+#: replaced was allocated
+AllocationSnapshot = tuple["Allocation", str | None, dict[str, str], int, int | None]
 
 
-def see_allocations(allocations: Iterable[Allocation]) -> tuple[AllocationSeen, ...]:
-    """These allocations as they are now."""
-    return tuple([_see(each) for each in allocations])
+def snapshot_allocations(allocations: Iterable[Allocation]) -> tuple[AllocationSnapshot, ...]:
+    """Snapshots of these allocations."""
+    return tuple([_snapshot(each) for each in allocations])
 
 
-def _see(allocation: Allocation) -> AllocationSeen:
+def _snapshot(allocation: Allocation) -> AllocationSnapshot:
     ask = allocation.ask
-    stood_in = None
+    replaced_at = None
     if ask.task_group:
         group = ask.app.task_groups.get(ask.task_group)
-        stood_in = group.stood_in.get(allocation.uuid) if group is not None else None
-    return allocation, allocation.reason, ask.terms.tags, ask.priority, stood_in
+        replaced_at = group.stood_in.get(allocation.uuid) if group is not None else None
+    return allocation, allocation.reason, ask.terms.tags, ask.priority, replaced_at
 
 
-def in_order(seen: Iterable[AllocationSeen]) -> list[AllocationSeen]:
+def in_order(snapshots: Iterable[AllocationSnapshot]) -> list[AllocationSnapshot]:
     """In order of application, key and number of the key's allocations."""
 
-    def place(one: AllocationSeen) -> tuple[str, str, int, str]:
+    def order(one: AllocationSnapshot) -> tuple[str, str, int, str]:
         allocation = one[0]
         return allocation.ask.app.app_id, allocation.ask.ask_key, allocation.created, allocation.key
 
-    return sorted(seen, key=place)
+    return sorted(snapshots, key=order)
 
 
-def allocation_objects(seen: Iterable[AllocationSeen]) -> list[AllocationObject]:
-    """What was seen, in order."""
-    return [show_allocation(each) for each in in_order(seen)]
+def allocation_objects(snapshots: Iterable[AllocationSnapshot]) -> list[AllocationObject]:
+    """The snapshots as objects, in order."""
+    return [allocation_object(each) for each in in_order(snapshots)]
 
 
-def show_allocation(seen: AllocationSeen) -> AllocationObject:
-    allocation, reason, tags, priority, stood_in = seen
+def allocation_object(snapshot: AllocationSnapshot) -> AllocationObject:
+    allocation, reason, tags, priority, replaced_at = snapshot
     ask = allocation.ask
     app = ask.app
-    requested = stood_in if stood_in is not None else ask.created
+    requested = replaced_at if replaced_at is not None else ask.created
     return {
         "allocationKey": ask.ask_key,
         "allocationTags": dict(sorted(tags.items())),
@@ -71,7 +77,7 @@ def show_allocation(seen: AllocationSeen) -> AllocationObject:
         "applicationId": app.app_id,
         "partition": app.partition.name,
         "placeholder": ask.placeholder,
-        "placeholderUsed": stood_in is not None,
+        "placeholderUsed": replaced_at is not None,
         "taskGroupName": ask.task_group,
         "preempted": reason == life.PREEMPTION,
         "originator": ask.terms.originator,

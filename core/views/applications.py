@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from quadriga.core.model import usage
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.runtime.dialect import Dialect
-from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
-from quadriga.core.views.asks import AskSeen, ask_objects, see_asks
-from quadriga.core.views.ended import NO_PRIORITY, EndedSeen, see_ended, show_ended
+from quadriga.core.views.allocations import (
+    AllocationSnapshot,
+    allocation_objects,
+    snapshot_allocations,
+)
+from quadriga.core.views.asks import AskSnapshot, ask_objects, snapshot_asks
+from quadriga.core.views.ended import NO_PRIORITY, EndedSnapshot, ended_object, snapshot_ended
 from quadriga.core.views.quantities import amounts, sorted_amounts
 from quadriga.fsm import APPLICATION
 
@@ -22,27 +26,36 @@ if TYPE_CHECKING:
         StateEntry,
     )
 
-__all__ = ["NO_PRIORITY", "ApplicationSeen", "EndedSeen", "see_application", "show_application"]
+__all__ = [
+    "NO_PRIORITY",
+    "ApplicationSnapshot",
+    "EndedSnapshot",
+    "snapshot_application",
+    "application_object",
+]
 
 
-class ApplicationSeen(NamedTuple):
-    """A living application as it was at ``now`` (ns). ``told`` is everything but its asks, its allocations
-    and what it has used, which are told later; ``spent`` is what it had used when it was last counted."""
+class ApplicationSnapshot(NamedTuple):
+    """A living application as it was at ``now`` (ns).
+
+    ``fields`` are all but its asks, its allocations and its resource history, which are formatted later;
+    ``spent`` is what it had used when that was last counted.
+    """
 
     app: Application
     now: int
-    told: ApplicationObject
-    asks: tuple[AskSeen, ...]
-    allocations: tuple[AllocationSeen, ...]
+    fields: ApplicationObject
+    asks: tuple[AskSnapshot, ...]
+    allocations: tuple[AllocationSnapshot, ...]
     spent: usage.Usage | None
 
 
-def see_application(
+def snapshot_application(
     app: Application | EndedApplication, now: int, dialect: Dialect
-) -> ApplicationSeen | EndedSeen:
-    """The application as it is at ``now`` (ns), its states in the dialect's names (X1)."""
+) -> ApplicationSnapshot | EndedSnapshot:
+    """The application at ``now`` (ns), its states in the dialect's names (X1)."""
     if isinstance(app, EndedApplication):
-        return see_ended(app, dialect)
+        return snapshot_ended(app, dialect)
     partition = app.partition
     found: ApplicationObject = {
         "applicationID": app.app_id,
@@ -73,28 +86,28 @@ def see_application(
         found["startTime"] = started
     if app.backoff_until > now:
         found["backoffDeadline"] = app.backoff_until
-    asks = see_asks(app, now) if app.asks else ()
-    held = see_allocations([*app.allocations.values(), *app.placeholders.values()])
+    asks = snapshot_asks(app, now) if app.asks else ()
+    held = snapshot_allocations([*app.allocations.values(), *app.placeholders.values()])
     spent = app.spent.copy() if app.spent is not None else None
-    return ApplicationSeen(app, now, found, asks, held, spent)
+    return ApplicationSnapshot(app, now, found, asks, held, spent)
 
 
-def show_application(
-    seen: ApplicationSeen | EndedSeen, *, allocations: bool = True
+def application_object(
+    snapshot: ApplicationSnapshot | EndedSnapshot, *, allocations: bool = True
 ) -> ApplicationObject:
-    """What was seen; the list of allocations is left empty without ``allocations``."""
-    if isinstance(seen, EndedSeen):
-        return show_ended(seen)
+    """The snapshot as an object; without ``allocations`` their list is empty."""
+    if isinstance(snapshot, EndedSnapshot):
+        return ended_object(snapshot)
     return {
-        **seen.told,
-        "requests": ask_objects(seen.asks, seen.now),
-        "allocations": allocation_objects(seen.allocations) if allocations else [],
-        "resourceHistory": _resource_history(seen),
+        **snapshot.fields,
+        "requests": ask_objects(snapshot.asks, snapshot.now),
+        "allocations": allocation_objects(snapshot.allocations) if allocations else [],
+        "resourceHistory": _resource_history(snapshot),
     }
 
 
 def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
-    """Every state entered; it did not enter New, it began there."""
+    """Every state that it entered; it began in New and never entered that."""
     return [
         {"time": when, "applicationState": dialect.state(state)}
         for when, state in app.history
@@ -102,10 +115,10 @@ def _state_log(app: Application, dialect: Dialect) -> list[StateEntry]:
     ]
 
 
-def _resource_history(seen: ApplicationSeen) -> ResourceHistory:
-    """What it had used by then, allocations that ran at the time included (2.18)."""
-    held = [(allocation, reason) for allocation, reason, *_ in seen.allocations]
-    spent = usage.account(seen.app, seen.spent, held, seen.now)
+def _resource_history(snapshot: ApplicationSnapshot) -> ResourceHistory:
+    """What it had used by the time of the snapshot, running allocations included (2.18)."""
+    held = [(allocation, reason) for allocation, reason, *_ in snapshot.allocations]
+    spent = usage.account(snapshot.app, snapshot.spent, held, snapshot.now)
     return {
         "resourceUsage": {on: sorted_amounts(each) for on, each in spent.used.items()},
         "preemptedResource": {on: sorted_amounts(each) for on, each in spent.preempted.items()},

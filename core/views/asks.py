@@ -1,4 +1,4 @@
-"""Asks as data, with what holds them up at present."""
+"""Asks as data, with the reasons why they wait."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.views.objects import AskLogEntry, AskObject
 
-__all__ = ["AskSeen", "ask_objects", "obstacle", "see_asks"]
+__all__ = ["AskSnapshot", "ask_objects", "obstacle", "snapshot_asks"]
 
 
-#: the ask; its tags, its resources, its priority, when it arrived; how many are pending; what is in its
-#: way; whether others had to go for it, whether it was tried, whether it was hinted at
-AskSeen = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], bool, bool, bool]
+#: the ask; its tags, resources, priority and creation time; the number pending; why it waits; whether it
+#: has preempted, whether it was tried, whether the scale-up hint was sent
+AskSnapshot = tuple["Ask", dict[str, str], Vector, int, int, int, Sequence[str], bool, bool, bool]
 
 
-def see_asks(app: Application, now: int) -> tuple[AskSeen, ...]:
-    """What the application still asks for, as it is now. A parked ask (G29) is one of them, with nothing
+def snapshot_asks(app: Application, now: int) -> tuple[AskSnapshot, ...]:
+    """Snapshots of the application's pending asks. A parked ask (G29) is one of them, with nothing
     pending."""
     aside = app.partition.waiting.deferred_asks
-    # Asks that wait together meet the same obstacles.
+    # Asks of one group wait for the same reasons.
     known: dict[object, list[str]] = {}
-    found: list[AskSeen] = []
+    found: list[AskSnapshot] = []
     for ask in app.asks.values():
         planned = ask.planned is not None
-        alike = ask.group, ask.placeholder, planned, ask in aside
-        obstacles = known.get(alike) if ask.group is not None else None
+        same = ask.group, ask.placeholder, planned, ask in aside
+        obstacles = known.get(same) if ask.group is not None else None
         if obstacles is None:
-            obstacles = known[alike] = list(_obstacles(ask, now))
+            obstacles = known[same] = list(_obstacles(ask, now))
         found.append(
             (
                 ask,
@@ -54,13 +54,13 @@ def see_asks(app: Application, now: int) -> tuple[AskSeen, ...]:
     return tuple(found)
 
 
-def ask_objects(seen: Iterable[AskSeen], now: int) -> list[AskObject]:
-    """What was seen at ``now``, in order of arrival."""
-    return [_ask_object(each, now) for each in sorted(seen, key=lambda one: one[0].seq)]
+def ask_objects(snapshots: Iterable[AskSnapshot], now: int) -> list[AskObject]:
+    """The snapshots taken at ``now`` as objects, in order of arrival."""
+    return [_ask_object(each, now) for each in sorted(snapshots, key=lambda one: one[0].seq)]
 
 
-def _ask_object(seen: AskSeen, now: int) -> AskObject:
-    ask, tags, vector, priority, created, pending, obstacles, preempted, tried, hinted = seen
+def _ask_object(snapshot: AskSnapshot, now: int) -> AskObject:
+    ask, tags, vector, priority, created, pending, obstacles, preempted, tried, hinted = snapshot
     app = ask.app
     return {
         "allocationKey": ask.ask_key,
@@ -84,18 +84,18 @@ def _ask_object(seen: AskSeen, now: int) -> AskObject:
 
 
 def _entry(message: str, now: int) -> AskLogEntry:
-    """What is in the way is looked up when it is read, so it was last seen now, once."""
+    """The reason is looked up when it is read, so its last occurrence is now, and its count 1."""
     return {"message": message, "lastOccurrence": now, "count": 1}
 
 
 def obstacle(ask: Ask, now: int) -> str:
-    """The first of what is in its way, as the scheduler remembers it; empty if nothing is known."""
+    """The first reason why the ask waits, as far as the scheduler knows it; else an empty text."""
     return next(_obstacles(ask, now), "")
 
 
 def _was_tried(ask: Ask) -> bool:
-    """Whether some round has looked for a place for it, or for one of the same shape, in vain; a
-    user's limit comes before that (5.6)."""
+    """Whether some round found no node for the ask, or for an ask of the same shape. An ask that a
+    user's limit stops was not tried (5.6)."""
     app, group = ask.app, ask.group
     if ask.planned is not None:
         return True
@@ -111,7 +111,7 @@ def _was_tried(ask: Ask) -> bool:
 
 
 def _obstacles(ask: Ask, now: int) -> Iterator[str]:
-    """Why it is not allocated, from what the scheduler remembers; the numbers are ``explain``'s."""
+    """Why the ask is not allocated, from what the scheduler knows; ``explain`` gives the numbers."""
     app = ask.app
     partition = app.partition
     if ask.planned is not None:

@@ -17,8 +17,8 @@ __all__ = ["as_yaml", "configuration_object"]
 
 
 def configuration_object(rm: ResourceManager) -> dict[str, Any]:
-    """``partitions`` that are configured, in order of their names, ``checksum`` of the text they
-    came in, and ``extra``: the resource manager's extraConfig."""
+    """The configured ``partitions`` by name, the ``checksum`` of their text, and ``extra``: the resource
+    manager's extraConfig."""
     configured = [
         partition.config
         for _, partition in sorted(rm.partitions.items())

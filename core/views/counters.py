@@ -1,4 +1,4 @@
-"""The numbers behind metrics: what is counted, and how much of it there is now (2.15)."""
+"""The numbers behind metrics: counters, and present amounts (2.15)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ __all__ = [
 
 
 class SchedulerCounters(TypedDict):
-    """Over all partitions. ``containers`` and ``submissions`` only grow, but for ``allocated`` and
-    ``released``, which start anew with a resource manager that registers anew (I7); ``nodes`` and
-    ``applications`` are of now, states in their canonical names, ended applications included until
-    they expire. ``node_usage`` counts the nodes in each of the ten buckets, by resource type."""
+    """Over all partitions.
+
+    ``containers`` and ``submissions`` only grow, except that ``allocated`` and ``released`` restart when
+    a resource manager registers again (I7). ``nodes`` and ``applications`` are present numbers, by
+    canonical state name; ended applications are included until they expire. ``node_usage`` has the
+    number of nodes in each of the ten buckets, by resource type.
+    """
 
     containers: dict[str, int]
     submissions: dict[str, int]
@@ -46,9 +49,11 @@ class SchedulerCounters(TypedDict):
 
 
 class QueueCounters(TypedDict):
-    """One queue and all below. ``containers`` are allocated and released since the queue exists;
-    ``ended`` are applications that have ever ended in it, by state, also in a queue of this path that
-    was removed since."""
+    """One queue with all below it.
+
+    ``containers`` are those allocated and released since the queue exists. ``ended`` are all
+    applications that have ended in it, by state, also in an earlier queue of the same path.
+    """
 
     queue: str
     applications: dict[str, int]
@@ -63,7 +68,7 @@ class QueueCounters(TypedDict):
 
 
 class PartitionCounters(TypedDict):
-    """How much of everything the partition knows at present."""
+    """The present numbers of a partition."""
 
     allocations: int
     applications: int
@@ -87,7 +92,7 @@ def partition_counters(partition: Partition) -> PartitionCounters:
 
 
 def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
-    """``errors`` are the bugs of ours that the driver has met."""
+    """``errors`` is the number of errors that the driver survived."""
     partitions, tally = list(scheduler.partitions()), scheduler.tally
     held = sum(map(containers_of, partitions))
     released = sum(
@@ -102,10 +107,10 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
     for partition in partitions:
         for name in provided(partition):
             counts = usage.setdefault(name, [0] * len(BUCKETS))
-            place = partition.registry.index[name]
+            index = partition.registry.index[name]
             for node in partition.nodes.values():
-                if (whole := node.total[place]) > 0:
-                    counts[bucket_of(node.allocated[place], whole)] += 1
+                if (whole := node.total[index]) > 0:
+                    counts[bucket_of(node.allocated[index], whole)] += 1
     return {
         "containers": {
             "allocated": held + released,
@@ -149,8 +154,8 @@ def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
 def _queue_counters(
     queue: Queue, ended: dict[str, list[EndedApplication]], found: list[QueueCounters]
 ) -> tuple[Counter[str], int, int]:
-    """Add the queue and all below to ``found``; its applications by state, and how many
-    allocations its living ones hold and have given back."""
+    """Append the counters of the queue and all below to ``found``. Returns its applications by state, and
+    the numbers of allocations that living applications hold and have released."""
     partition = queue.partition
     mine: QueueCounters = {
         "queue": queue.path,

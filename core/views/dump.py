@@ -1,4 +1,4 @@
-"""The state dump as a text, and what the resource manager adds to it (2.13)."""
+"""The state dump as a text, and the diagnostics that resource managers add to it (2.13)."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from quadriga.si import StateDumpPlugin
 
 __all__ = ["NO_DIAGNOSTICS", "as_text", "diagnostics_of"]
 
-#: what is said where the resource manager has nothing to add
+#: the diagnostics if no resource manager provides any
 NO_DIAGNOSTICS: Final[Mapping[str, str]] = {"empty": "Resource Manager did not register callback"}
 
 
-#: levels of what a resource manager says of itself
+#: largest nesting depth of the diagnostics
 _DEEPEST = 100
 
 
 def diagnostics_of(callbacks: Mapping[str, object]) -> dict[str, Any]:
-    """What resource managers, by rmID, say of themselves (I4): the one that is a
-    ``StateDumpPlugin``, or, if several are, each under its rmID.
+    """The diagnostics of resource managers that are a ``StateDumpPlugin`` (I4): of one, or of several by
+    rmID.
 
-    For the driver: a resource manager is outside, and may take its time.
+    Called by the driver outside of the scheduler, because a resource manager may need a while.
     """
-    said = {
+    found = {
         rm_id: _ask(callback)
         for rm_id, callback in sorted(callbacks.items())
         if isinstance(callback, StateDumpPlugin)
     }
-    if not said:
+    if not found:
         return dict(NO_DIAGNOSTICS)
-    return said if len(said) > 1 else next(iter(said.values()))
+    return found if len(found) > 1 else next(iter(found.values()))
 
 
 def _ask(plugin: StateDumpPlugin) -> dict[str, Any]:
-    """Its dump; if it fails, or is not a JSON object, that."""
+    """The dump of one resource manager, or the error if it is none."""
     try:
         found = json.loads(plugin.get_state_dump(), parse_constant=_not_json)
     except Exception as error:
@@ -52,7 +52,7 @@ def _not_json(text: str) -> object:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether it could not be spelled with everything else around it."""
+    """Whether the value is nested too deeply for the encoder."""
     level = [value]
     for _ in range(_DEEPEST):
         level = [
@@ -67,5 +67,5 @@ def _is_deep(value: object) -> bool:
 
 
 def as_text(dump: Mapping[str, Any]) -> str:
-    """Pretty JSON, keys in the order in which they were put together."""
+    """Indented JSON; keys keep their order."""
     return json.dumps(dump, indent=2, ensure_ascii=False) + "\n"

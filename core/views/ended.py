@@ -1,4 +1,4 @@
-"""Applications that have ended as data: from what is kept of them."""
+"""Ended applications as data, from their records."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
     from quadriga.core.model.ended import EndedApplication
     from quadriga.core.views.objects import ApplicationObject
 
-__all__ = ["NO_PRIORITY", "EndedSeen", "see_ended", "show_ended"]
+__all__ = ["NO_PRIORITY", "EndedSnapshot", "snapshot_ended", "ended_object"]
 
-#: the priority of what asks for nothing (5.4)
+#: the priority of an application without asks (5.4)
 NO_PRIORITY: Final = -(2**31)
 
 
-class EndedSeen(NamedTuple):
-    """An ended application as it was when it was looked at; it may expire before it is told."""
+class EndedSnapshot(NamedTuple):
+    """An ended application; it may expire before the snapshot is formatted."""
 
     app: EndedApplication
     state: str
     rejected_message: str
     packed: bytes
     dialect: Dialect
-    #: it holds none
+    #: it has none
     allocations: tuple[()] = ()
 
 
-def see_ended(app: EndedApplication, dialect: Dialect) -> EndedSeen:
-    """The application as it is now, its states in the dialect's names (X1)."""
-    return EndedSeen(app, app.state, app.rejected_message, app.packed, dialect)
+def snapshot_ended(app: EndedApplication, dialect: Dialect) -> EndedSnapshot:
+    """The application now, its states in the dialect's names (X1)."""
+    return EndedSnapshot(app, app.state, app.rejected_message, app.packed, dialect)
 
 
-def show_ended(seen: EndedSeen) -> ApplicationObject:
-    """What was seen, under the same names as of a living application."""
-    app, kept = seen.app, _unpacked(seen.packed)
+def ended_object(snapshot: EndedSnapshot) -> ApplicationObject:
+    """The snapshot as an object with the fields of a living application."""
+    app, kept = snapshot.app, _unpacked(snapshot.packed)
     used, preempted, placeholder = kept.get("usage", ({}, {}, {}))
     found: ApplicationObject = {
         "applicationID": app.app_id,
@@ -46,16 +46,16 @@ def show_ended(seen: EndedSeen) -> ApplicationObject:
         "maxUsedResource": sorted_amounts(kept.get("most")),
         "pendingResource": {},
         "partition": app.partition.name,
-        "queueName": kept.get("queueAsked", "") if seen.rejected_message else app.queue_path,
+        "queueName": kept.get("queueAsked", "") if snapshot.rejected_message else app.queue_path,
         "submissionTime": app.submitted,
         "requests": [],
         "allocations": [],
-        "applicationState": seen.dialect.state(seen.state),
+        "applicationState": snapshot.dialect.state(snapshot.state),
         "user": app.user,
         "groups": kept.get("groups", []),
-        "rejectedMessage": seen.rejected_message,
+        "rejectedMessage": snapshot.rejected_message,
         "stateLog": [
-            {"time": when, "applicationState": seen.dialect.state(state)}
+            {"time": when, "applicationState": snapshot.dialect.state(state)}
             for when, state in kept.get("history", ())
             if state != APPLICATION.initial
         ],

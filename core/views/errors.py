@@ -1,4 +1,4 @@
-"""What a view cannot give, with the status and the text that a reader over HTTP gets (2.14)."""
+"""The errors of views, with the status and the text of the HTTP response (2.14)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["BadRequest", "NotFound", "ViewError"]
 
 
 class ViewError(LookupError):
-    """``status`` is that of HTTP, ``text`` the message for the reader."""
+    """``status`` is the HTTP status, ``text`` the message."""
 
     status = 500
 
@@ -25,6 +25,6 @@ class NotFound(ViewError):
 
 
 class BadRequest(ViewError):
-    """The question itself makes no sense: a state that nobody can ask for, a name that is missing."""
+    """The question is invalid: an unknown state, or a missing name."""
 
     status = 400

@@ -1,4 +1,4 @@
-"""How many applications ran and how many containers there were, minute by minute (2.10)."""
+"""The number of running applications and of containers, sampled every minute (2.10)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 class History:
-    """The last ``size`` samples: at one a minute, 1440 are a day."""
+    """The last ``size`` samples; 1440 are those of a day."""
 
     __slots__ = ("_samples",)
 
@@ -34,7 +34,7 @@ class History:
         return len(self._samples)
 
     def add(self, sample: Sample) -> None:
-        """Remember a sample and, when it is full, forget the oldest."""
+        """Add a sample; the oldest is dropped if there are too many."""
         self._samples.append(sample)
 
     def applications(self) -> list[ApplicationSample]:

@@ -1,4 +1,4 @@
-"""Nodes as data, and how full they are."""
+"""Nodes as data, and their utilisation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.resources import Vector, exact_share
-from quadriga.core.views.allocations import AllocationSeen, allocation_objects, see_allocations
+from quadriga.core.views.allocations import (
+    AllocationSnapshot,
+    allocation_objects,
+    snapshot_allocations,
+)
 from quadriga.core.views.quantities import amounts, percentages, provided
 from quadriga.si.constants import HOST_NAME, RACK_NAME
 
@@ -24,12 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BUCKETS",
-    "NodeSeen",
+    "NodeSnapshot",
     "bucket_of",
     "dominant_type",
-    "see_node",
-    "see_nodes",
-    "show_node",
+    "snapshot_node",
+    "snapshot_nodes",
+    "node_object",
     "utilisation",
     "utilisation_of",
 ]
@@ -38,37 +42,37 @@ __all__ = [
 BUCKETS: Final = tuple(f"{low}-{low + 10}%" for low in range(0, 100, 10))
 
 
-#: the node; its attributes; what it has, what is allocated, occupied, available; its allocations; what
-#: others run; whether it takes allocations; for whom it is reserved
-NodeSeen = tuple[
+#: the node; its attributes; its capacity, what is allocated, occupied, available; its allocations; its
+#: foreign allocations; whether it is schedulable; the asks that it is reserved for
+NodeSnapshot = tuple[
     "Node",
     dict[str, str],
     tuple[int, ...],
     tuple[int, ...],
     tuple[int, ...],
     tuple[int, ...],
-    tuple[AllocationSeen, ...],
-    tuple["ForeignSeen", ...],
+    tuple[AllocationSnapshot, ...],
+    tuple["ForeignSnapshot", ...],
     bool,
     tuple[str, ...],
 ]
 
-#: what others run; its tags, its resources, its priority, whether it may be preempted
-ForeignSeen = tuple["ForeignAllocation", dict[str, str], Vector, int, bool]
+#: the foreign allocation; its tags, resources and priority, whether it may be preempted
+ForeignSnapshot = tuple["ForeignAllocation", dict[str, str], Vector, int, bool]
 
 
-def see_nodes(partition: Partition) -> list[NodeSeen]:
-    """All nodes in order of their ids, as they are now."""
+def snapshot_nodes(partition: Partition) -> list[NodeSnapshot]:
+    """Snapshots of all nodes, by id."""
     nodes = partition.nodes
-    return [see_node(nodes[node_id]) for node_id in sorted(nodes)]
+    return [snapshot_node(nodes[node_id]) for node_id in sorted(nodes)]
 
 
-def see_node(node: Node) -> NodeSeen:
-    kept: tuple[str, ...] = ()
+def snapshot_node(node: Node) -> NodeSnapshot:
+    reserved_for: tuple[str, ...] = ()
     if node.reservation is not None:
         every = (node.reservation, *node.also_reserved)
-        kept = tuple(sorted(f"{each.ask.app.app_id}|{each.ask.ask_key}" for each in every))
-    foreign: tuple[ForeignSeen, ...] = ()
+        reserved_for = tuple(sorted(f"{each.ask.app.app_id}|{each.ask.ask_key}" for each in every))
+    foreign: tuple[ForeignSnapshot, ...] = ()
     if node.foreign:
         foreign = tuple(
             [(f, f.tags, f.vector, f.priority, f.preemptable) for f in node.foreign.values()]
@@ -80,20 +84,31 @@ def see_node(node: Node) -> NodeSeen:
         tuple(node.allocated),
         tuple(node.occupied),
         tuple(node.available),
-        see_allocations(node.allocations) if node.allocations else (),
+        snapshot_allocations(node.allocations) if node.allocations else (),
         foreign,
         node.open,
-        kept,
+        reserved_for,
     )
 
 
-def show_node(seen: NodeSeen, *, allocations: bool = True) -> NodeObject:
-    """What was seen. Real allocations that wait for a placeholder elsewhere are among its own (X18);
-    the list of them is left empty without ``allocations``.
+def node_object(snapshot: NodeSnapshot, *, allocations: bool = True) -> NodeObject:
+    """The snapshot as an object; without ``allocations`` their list is empty.
 
-    ``attributes`` is always there, and so are the types of its capacity in all amounts.
+    Real allocations that wait for a placeholder on another node are included (X18). All amounts have
+    every type of the capacity.
     """
-    node, attributes, total, allocated, occupied, available, running, foreign, is_open, kept = seen
+    (
+        node,
+        attributes,
+        total,
+        allocated,
+        occupied,
+        available,
+        running,
+        foreign,
+        is_open,
+        reserved_for,
+    ) = snapshot
     partition = node.partition
     has = amounts(partition, total)
     given = amounts(partition, allocated, has)
@@ -112,13 +127,13 @@ def show_node(seen: NodeSeen, *, allocations: bool = True) -> NodeObject:
         "allocations": allocation_objects(running) if allocations else [],
         "foreignAllocations": [_foreign_object(each) for each in others],
         "schedulable": is_open,
-        "isReserved": bool(kept),
-        "reservations": list(kept),
+        "isReserved": bool(reserved_for),
+        "reservations": list(reserved_for),
     }
 
 
-def _foreign_object(seen: ForeignSeen) -> ForeignObject:
-    foreign, tags, vector, priority, preemptable = seen
+def _foreign_object(snapshot: ForeignSnapshot) -> ForeignObject:
+    foreign, tags, vector, priority, preemptable = snapshot
     return {
         "allocationKey": foreign.allocation_key,
         "allocationTags": dict(sorted(tags.items())),
@@ -134,12 +149,12 @@ def _foreign_object(seen: ForeignSeen) -> ForeignObject:
 
 
 def bucket_of(used: int, whole: int) -> int:
-    """Which of the ten buckets: (0, 10 %] is the first and has 0 as well, the last all above (5.13)."""
+    """The index of the bucket: (0, 10 %] is the first and includes 0; the last has no upper end (5.13)."""
     return min(9, max(0, -(-10 * used // whole) - 1))
 
 
 def utilisation(partition: Partition) -> PartitionUtilisation:
-    """For every type that some node has: how many nodes, and which, are how full of it."""
+    """The nodes in each bucket, for every type that some node has."""
     return {
         "clusterId": partition.rm.rm_id,
         "partition": partition.name,
@@ -148,14 +163,14 @@ def utilisation(partition: Partition) -> PartitionUtilisation:
 
 
 def utilisation_of(partition: Partition, name: str) -> TypeUtilisation:
-    """One type; nodes without any of it are in no bucket."""
-    place = partition.registry.index.get(name)
+    """One type; nodes that have none of it are in no bucket."""
+    at = partition.registry.index.get(name)
     members: list[list[str]] = [[] for _ in BUCKETS]
-    if place is not None:
+    if at is not None:
         for node_id in sorted(partition.nodes):
             node = partition.nodes[node_id]
-            if node.total[place] > 0:
-                members[bucket_of(node.allocated[place], node.total[place])].append(node_id)
+            if node.total[at] > 0:
+                members[bucket_of(node.allocated[at], node.total[at])].append(node_id)
     return {"type": name, "utilization": _buckets(members)}
 
 
@@ -167,7 +182,7 @@ def _buckets(members: Iterable[list[str]]) -> list[Bucket]:
 
 
 def dominant_type(partition: Partition) -> str:
-    """The type of which the largest share is allocated; the first name among equals, an empty text
+    """The type of which the largest share is allocated, the first name among equals; an empty text
     without nodes."""
     capacity = provided(partition)
     used = partition.root.allocated

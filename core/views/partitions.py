@@ -1,4 +1,4 @@
-"""Partitions, and the clusters in which they are, as data."""
+"""Partitions and clusters as data."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["applications_of", "cluster_object", "containers_of", "partition_object"]
 
 
-#: what the web UI reads of every resource manager, whatever that has said of itself
+#: the defaults of fields that the web UI reads of every resource manager
 _UNSAID: Final = {"buildDate": "", "buildVersion": "", "isPluginVersion": "false"}
 
 
 def cluster_object(
     partition: Partition, rms: Iterable[ResourceManager], start_time: int
 ) -> ClusterObject:
-    """``start_time`` (ns) is when the scheduler started; 0, which nobody knows, is left out."""
-    told = [{"rmId": rm.rm_id, **_UNSAID, **rm.build_info} for rm in rms]
+    """``start_time`` (ns) is when the scheduler started; 0 (unknown) is left out."""
+    build_info = [{"rmId": rm.rm_id, **_UNSAID, **rm.build_info} for rm in rms]
     found: ClusterObject = {
         "partition": partition.name,
         "clusterName": "kubernetes",
-        "rmBuildInformation": [dict(sorted(each.items())) for each in told],
+        "rmBuildInformation": [dict(sorted(each.items())) for each in build_info],
     }
     if start_time:
         found["startTime"] = start_time
@@ -39,7 +39,7 @@ def cluster_object(
 
 
 def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
-    """The partition, with its applications counted by state, those that ended included."""
+    """The partition, with the number of applications by state, ended ones included."""
     capacity = provided(partition)
     used = amounts(partition, partition.root.allocated, capacity)
     states = Counter(dialect.state(app.state) for app in applications_of(partition))
@@ -67,11 +67,11 @@ def partition_object(partition: Partition, dialect: Dialect) -> PartitionObject:
 
 
 def applications_of(partition: Partition) -> list[Application | EndedApplication]:
-    """All that are known: those that live, in order of submission, then those that ended."""
+    """The living applications in order of submission, then the ended ones."""
     return [*sorted(partition.applications.values(), key=lambda app: app.seq), *partition.ended]
 
 
 def containers_of(partition: Partition) -> int:
-    """Allocations that applications hold, placeholders included."""
+    """The number of allocations, placeholders included."""
     apps = partition.applications.values()
     return sum(len(app.allocations) + len(app.placeholders) for app in apps)

@@ -16,8 +16,8 @@ __all__ = ["placement_object"]
 
 
 def placement_object(partition: Partition) -> PlacementObject:
-    """The rules in the order in which they are asked, with the two that nobody configured: provided
-    where there are none, and recovery, which always comes last (2.3)."""
+    """The rules in order of evaluation, with the two that are not configured: ``provided`` if there are no
+    rules, and ``recovery``, which always comes last (2.3)."""
     rules = [_rule_object(rule) for rule in partition.config.placement_rules]
     if not rules:
         rules.append({"name": "provided", "parameters": {"create": "false"}})
@@ -55,7 +55,7 @@ def _filter_object(config: PlacementFilter) -> RuleFilter:
 
 
 def _names(names: tuple[str, ...]) -> tuple[list[str], str]:
-    """The names, or the one regular expression that stands in their place."""
+    """The names, or the single regular expression instead of names."""
     if len(names) == 1 and as_pattern(names[0]) is not None:
         return [], names[0]
     return sorted(names), ""

@@ -1,4 +1,4 @@
-"""Quantities as maps of names, and percentages of them."""
+"""Quantities by type name, and percentages of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["amounts", "percent", "percentages", "provided", "sorted_amounts"]
 def amounts(
     partition: Partition, vector: Iterable[int], always: Mapping[str, int] | None = None
 ) -> Resources:
-    """A vector or book by type name, in order of names; zeros only for the types of ``always``."""
+    """A vector by type name, in order of names; zeros only for the types of ``always``."""
     shown = always or {}
     named = zip(partition.registry.names, vector, strict=False)
     found = {name: value for name, value in named if value or name in shown}
@@ -23,7 +23,7 @@ def amounts(
 
 
 def provided(partition: Partition) -> Resources:
-    """What the nodes of the partition have in all; types that none of them has are absent."""
+    """The capacity of the partition's nodes; types that no node has are absent."""
     return amounts(partition, partition.capacity)
 
 
@@ -33,12 +33,12 @@ def sorted_amounts(quantities: Mapping[str, int] | None) -> Resources:
 
 
 def percent(used: int, whole: int) -> int:
-    """``100 * used / whole`` without its fraction; 0 for nothing used, 100 of nothing there (2.14)."""
+    """``100 * used / whole``, rounded down; 0 if nothing is used, 100 if there is nothing (2.14)."""
     if used <= 0:
         return 0
     return 100 * used // whole if whole > 0 else 100
 
 
 def percentages(used: Mapping[str, int], whole: Mapping[str, int]) -> Resources:
-    """Per type that both sides have."""
+    """The percentage of each type that both have."""
     return {name: percent(used[name], whole[name]) for name in sorted(whole) if name in used}

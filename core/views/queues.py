@@ -1,4 +1,4 @@
-"""Queues as data: one, or a tree of them."""
+"""Queues as data: one queue, or a tree of queues."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["queue_object"]
 def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
     """The queue, with everything below it if ``tree``; children in order of their names.
 
-    Root's maximum is what its nodes have (5.1). Types that nothing limits are absent from
-    ``headroom``; ``allocatedResource`` includes placeholders and what is being asked back.
+    Root's maximum is the capacity of its nodes (5.1). Types without any limit are absent from
+    ``headroom``. ``allocatedResource`` includes placeholders and allocations that are being released.
     """
     partition = queue.partition
     capacity = provided(partition)
@@ -67,16 +67,16 @@ def queue_object(queue: Queue, *, tree: bool) -> QueueObject:
 
 
 def _headroom(queue: Queue, capacity: Resources) -> Resources:
-    """What every quota on the path leaves, by type (5.3)."""
+    """What the quotas on the path leave, by type (5.3)."""
     partition = queue.partition
     names = partition.registry.names
     room: dict[str, int] = {}
     for each in queue.lineage:
-        for place, limit in each.limits:
-            name = names[place]
+        for index, limit in each.limits:
+            name = names[index]
             if each.parent is None and name not in capacity:
                 continue
-            left = limit - each.allocated[place]
+            left = limit - each.allocated[index]
             room[name] = min(left, room.get(name, left))
     return sorted_amounts(room)
 

@@ -1,8 +1,8 @@
-"""All views of one scheduler: what a reader may ask for, by name (2.14).
+"""All views of one scheduler (2.14).
 
-Nothing here changes the scheduler, and nothing that is returned is shared with it: every object is a
-fresh copy of plain dicts, lists, texts and numbers, ready for JSON. Call it between two steps, in a
-service through ``SchedulerService.read``.
+A view changes nothing in the scheduler and shares nothing with it: every object is a new copy of plain
+dicts, lists, texts and numbers, ready for JSON. Views are called between two steps, in a service through
+``SchedulerService.read``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from quadriga.core.config import ConfigError, load
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views.applications import (
-    ApplicationSeen,
-    EndedSeen,
-    see_application,
-    show_application,
+    ApplicationSnapshot,
+    EndedSnapshot,
+    application_object,
+    snapshot_application,
 )
 from quadriga.core.views.configuration import configuration_object
 from quadriga.core.views.counters import (
@@ -34,11 +34,11 @@ from quadriga.core.views.dump import NO_DIAGNOSTICS
 from quadriga.core.views.errors import BadRequest, NotFound
 from quadriga.core.views.history import History, Sample
 from quadriga.core.views.nodes import (
-    NodeSeen,
+    NodeSnapshot,
     dominant_type,
-    see_node,
-    see_nodes,
-    show_node,
+    node_object,
+    snapshot_node,
+    snapshot_nodes,
     utilisation,
     utilisation_of,
 )
@@ -83,12 +83,12 @@ APPLICATION_STATES: Final = ("active", *_ENDS)
 class Views:
     """The state of ``scheduler`` as data, application states in the names of ``dialect`` (X1).
 
-    Partitions are named without ``[rmID]``, which may be put before the name where two resource
-    managers have partitions alike; of those the first by rmID is meant otherwise. What is not there
-    raises ``NotFound``, what cannot be asked ``BadRequest``, with the texts that YuniKorn gives.
+    Partitions are named without ``[rmID]``. If two resource managers have partitions of the same name,
+    ``[rmID]name`` selects one; the name alone means the first by rmID. An unknown object raises
+    ``NotFound``, an invalid question ``BadRequest``, with YuniKorn's texts.
 
-    ``start_time`` (ns) is when the scheduler started, 0 if nobody knows. The driver calls ``sample``
-    every minute and ``check_health`` as often as ``health.check_interval`` says.
+    ``start_time`` (ns) is when the scheduler started, 0 if unknown. The driver calls ``sample`` every
+    minute and ``check_health`` at the interval of ``health.check_interval``.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Views:
         self.start_time = start_time
         self.history = history if history is not None else History()
         self._health: objects.HealthObject | None = None
-        #: when that was checked
+        #: the time of that check (ns)
         self._checked: int | None = None
 
     # -- clusters, partitions, queues --------------------------------------------------------------
@@ -122,7 +122,7 @@ class Views:
         return queue_object(self._partition(partition).root, tree=True)
 
     def queue(self, partition: str, queue: str, *, subtree: bool = False) -> objects.QueueObject:
-        """One queue by its path; what is below it only with ``subtree``, its names always."""
+        """One queue by its path; the queues below only with ``subtree``, their names always."""
         return queue_object(self._queue(self._partition(partition), queue), tree=subtree)
 
     def placement_rules(self, partition: str) -> objects.PlacementObject:
@@ -133,8 +133,8 @@ class Views:
     def application(
         self, partition: str, application_id: str, queue: str | None = None
     ) -> objects.ApplicationObject:
-        """The living application of this id, else the last that ended, also a rejected one; only in
-        this queue if one is named."""
+        """The living application of this id, else the last one that ended or was rejected; only in
+        ``queue`` if that is given."""
         found = self._partition(partition)
         named = self._queue(found, queue) if queue is not None else None
         if not application_id:
@@ -142,27 +142,27 @@ class Views:
         for app in (found.applications.get(application_id), *reversed(found.ended)):
             if app is not None and app.app_id == application_id:
                 if named is None or app.queue_path == named.path:
-                    return show_application(self._see(app))
+                    return application_object(self._snapshot(app))
         raise NotFound("Application not found")
 
     def applications(
         self, partition: str, state: str, status: str = ""
     ) -> list[objects.ApplicationObject]:
-        """Those that are ``active``, ``rejected`` or ``completed`` (killed ones among them); of the
-        active ones only those whose application state is ``status``, in any case and dialect."""
-        return list(map(show_application, self.see_applications(partition, state, status)))
+        """The ``active``, ``rejected`` or ``completed`` (this includes killed) applications; of the active
+        ones only those in the application state ``status``, in any case and dialect."""
+        return list(map(application_object, self.snapshot_applications(partition, state, status)))
 
     def queue_applications(
         self, partition: str, queue: str, state: str = "active", status: str = ""
     ) -> list[objects.ApplicationObject]:
         """The living applications of a leaf; a parent has none of its own."""
-        seen = self.see_queue_applications(partition, queue, state, status)
-        return list(map(show_application, seen))
+        snapshots = self.snapshot_queue_applications(partition, queue, state, status)
+        return list(map(application_object, snapshots))
 
-    def see_applications(
+    def snapshot_applications(
         self, partition: str, state: str, status: str = ""
-    ) -> list[ApplicationSeen | EndedSeen]:
-        """``applications`` as they are now, to be told later (``show_application``)."""
+    ) -> list[ApplicationSnapshot | EndedSnapshot]:
+        """``applications`` as snapshots, to be formatted later (``application_object``)."""
         found = self._partition(partition)
         kind = state.lower()
         if kind not in APPLICATION_STATES:
@@ -171,12 +171,12 @@ class Views:
         if kind == "active":
             return self._active(found.applications.values(), status)
         chosen = [app for app in found.ended if app.state in _ENDS[kind]]
-        return [self._see(app) for app in chosen]
+        return [self._snapshot(app) for app in chosen]
 
-    def see_queue_applications(
+    def snapshot_queue_applications(
         self, partition: str, queue: str, state: str = "active", status: str = ""
-    ) -> list[ApplicationSeen | EndedSeen]:
-        """``queue_applications`` as they are now, to be told later."""
+    ) -> list[ApplicationSnapshot | EndedSnapshot]:
+        """``queue_applications`` as snapshots, to be formatted later."""
         found = self._queue(self._partition(partition), queue)
         if state.lower() != "active":
             raise BadRequest("Only following application states are allowed: active")
@@ -185,40 +185,40 @@ class Views:
 
     def _active(
         self, apps: Iterable[Application], status: str
-    ) -> list[ApplicationSeen | EndedSeen]:
+    ) -> list[ApplicationSnapshot | EndedSnapshot]:
         if status and status.lower() not in _STATUS:
             allowed = ", ".join(self.dialect.state(each).lower() for each in life.LIVING)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
         wanted = _STATUS[status.lower()] if status else None
         chosen = (app for app in apps if wanted in (None, app.state))
-        return [self._see(a) for a in sorted(chosen, key=lambda app: app.seq)]
+        return [self._snapshot(a) for a in sorted(chosen, key=lambda app: app.seq)]
 
-    def _see(self, app: Application | EndedApplication) -> ApplicationSeen | EndedSeen:
-        return see_application(app, self.scheduler.now, self.dialect)
+    def _snapshot(self, app: Application | EndedApplication) -> ApplicationSnapshot | EndedSnapshot:
+        return snapshot_application(app, self.scheduler.now, self.dialect)
 
     # -- nodes -------------------------------------------------------------------------------------
 
     def nodes(self, partition: str) -> list[objects.NodeObject]:
-        """In order of their ids."""
-        return list(map(show_node, self.see_nodes(partition)))
+        """All nodes, by id."""
+        return list(map(node_object, self.snapshot_nodes(partition)))
 
-    def see_nodes(self, partition: str) -> list[NodeSeen]:
-        """``nodes`` as they are now, to be told later (``show_node``)."""
-        return see_nodes(self._partition(partition))
+    def snapshot_nodes(self, partition: str) -> list[NodeSnapshot]:
+        """``nodes`` as snapshots, to be formatted later (``node_object``)."""
+        return snapshot_nodes(self._partition(partition))
 
     def node(self, partition: str, node_id: str) -> objects.NodeObject:
         found = self._partition(partition).nodes.get(node_id)
         if found is None:
             raise NotFound("Node not found")
-        return show_node(see_node(found))
+        return node_object(snapshot_node(found))
 
     def node_utilisations(self) -> list[objects.PartitionUtilisation]:
         """Every partition and resource type."""
         return [utilisation(partition) for partition in self.scheduler.partitions()]
 
     def node_utilisation(self, partition: str = "default") -> objects.TypeUtilisation:
-        """One partition, and of its types the one of which most is allocated (YuniKorn's older form
-        of the question)."""
+        """One partition, and the type of which the largest share is allocated (YuniKorn's older
+        form)."""
         found = self._partition(partition)
         return utilisation_of(found, dominant_type(found))
 
@@ -246,7 +246,7 @@ class Views:
 
     def configuration(self, rm_id: str | None = None) -> dict[str, Any]:
         """The running configuration of one resource manager, by default the first by rmID;
-        ``as_yaml`` makes it a text that could be loaded again."""
+        ``as_yaml`` makes it a loadable text."""
         for rm in self.scheduler.resource_managers():
             if rm_id in (None, rm.rm_id):
                 return configuration_object(rm)
@@ -254,7 +254,7 @@ class Views:
 
     @staticmethod
     def validate_configuration(text: str) -> dict[str, Any]:
-        """Whether a configuration would be taken, and all reasons against it."""
+        """Whether a configuration is valid, and all problems if it is not."""
         try:
             load(text)
         except ConfigError as error:
@@ -266,7 +266,7 @@ class Views:
     def check_health(
         self, failures: FailureLog | None = None, now: int | None = None
     ) -> objects.HealthObject:
-        """Check now, and remember the result. ``failures`` is ``SchedulerService.failure_log``, and
+        """Check now, and keep the result. ``failures`` is ``SchedulerService.failure_log``, and
         ``now`` (ns) the service's time, which may be ahead of the scheduler's."""
         now = self.scheduler.now if now is None else now
         self._health = check_health(self.scheduler.partitions(), failures, now, self._checked)
@@ -282,7 +282,7 @@ class Views:
         return {"Healthy": last["Healthy"], "HealthChecks": checks}
 
     def sample(self) -> None:
-        """Remember how much runs now."""
+        """Add a sample of what runs now to the history."""
         partitions = list(self.scheduler.partitions())
         running = sum(partition.root.running for partition in partitions)
         held = sum(map(containers_of, partitions))
@@ -297,7 +297,7 @@ class Views:
         return queue_counters(self._partition(partition), self.scheduler.tally)
 
     def partition_counters(self, partition: str) -> PartitionCounters:
-        """How much of everything there is."""
+        """The present numbers of the partition."""
         return partition_counters(self._partition(partition))
 
     # -- everything --------------------------------------------------------------------------------
@@ -308,31 +308,32 @@ class Views:
         diagnostics: Mapping[str, Any] | None = None,
         log_level: str = "INFO",
     ) -> dict[str, Any]:
-        """Everything at one moment (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` is what
-        the resource manager says of itself."""
-        dump = self.see_state(diagnostics=diagnostics, log_level=log_level)
-        dump["applications"] = list(map(show_application, dump["applications"]))
+        """The whole state at one moment (2.13); ``dump.as_text`` makes it a text. ``diagnostics`` are
+        those of the resource managers."""
+        dump = self.snapshot_state(diagnostics=diagnostics, log_level=log_level)
+        dump["applications"] = list(map(application_object, dump["applications"]))
         for each in dump["nodes"]:
-            each["nodesInfo"] = list(map(show_node, each["nodesInfo"]))
+            each["nodesInfo"] = list(map(node_object, each["nodesInfo"]))
         return dump
 
-    def see_state(
+    def snapshot_state(
         self,
         *,
         diagnostics: Mapping[str, Any] | None = None,
         log_level: str = "INFO",
     ) -> dict[str, Any]:
-        """``state_dump`` as things are now, with applications and nodes still to be told."""
+        """``state_dump`` with snapshots of applications and nodes, to be formatted later."""
         partitions = list(self.scheduler.partitions())
         return {
             "timestamp": self.scheduler.now,
             "partitions": [partition_object(each, self.dialect) for each in partitions],
             "applications": [
-                self._see(app) for each in partitions for app in applications_of(each)
+                self._snapshot(app) for each in partitions for app in applications_of(each)
             ],
             "appHistory": self.history.applications(),
             "nodes": [
-                {"partitionName": each.name, "nodesInfo": see_nodes(each)} for each in partitions
+                {"partitionName": each.name, "nodesInfo": snapshot_nodes(each)}
+                for each in partitions
             ],
             "clusterInfo": self.clusters(),
             "containerHistory": self.history.containers(),

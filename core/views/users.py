@@ -1,4 +1,4 @@
-"""What users and groups hold and may hold, as data (2.5)."""
+"""The usage and limits of users and groups, as data (2.5)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["group_object", "group_objects", "user_object", "user_objects"]
 
 
 def user_objects(partition: Partition) -> list[UserObject]:
-    """Everybody who has an application here or a limit of his own, by name."""
+    """Every user with an application or a limit of their own, by name."""
     return [user_object(partition, name) for name in limits.names(partition)]
 
 
 def user_object(partition: Partition, name: str) -> UserObject:
-    """One user. Raises ``KeyError`` for one that nobody knows."""
+    """One user. Raises ``KeyError`` for an unknown one."""
     account = partition.users.get(name)
     bound = limits.applications_by_group(account) if account is not None else ()
     return {
@@ -32,12 +32,12 @@ def user_object(partition: Partition, name: str) -> UserObject:
 
 
 def group_objects(partition: Partition) -> list[GroupObject]:
-    """Every group that counts an application or has a limit, by name; ``*`` is all the others."""
+    """Every group with an application or a limit, by name; ``*`` stands for all others."""
     return [group_object(partition, name) for name in limits.names(partition, groups=True)]
 
 
 def group_object(partition: Partition, name: str) -> GroupObject:
-    """One group. Raises ``KeyError`` for one that nobody knows."""
+    """One group. Raises ``KeyError`` for an unknown one."""
     holding = limits.holding(partition, name, group=True)
     return {
         "groupName": name,

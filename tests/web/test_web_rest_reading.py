@@ -213,11 +213,11 @@ async def test_texts_that_are_put_together_are_what_the_views_say() -> None:
             def look(scheduler: Scheduler) -> tuple[Any, ...]:
                 return (
                     views.nodes("default"),
-                    views.see_nodes("default"),
+                    views.snapshot_nodes("default"),
                     views.applications("default", "active"),
-                    views.see_applications("default", "active"),
+                    views.snapshot_applications("default", "active"),
                     views.state_dump(),
-                    views.see_state(),
+                    views.snapshot_state(),
                 )
 
             nodes, seen_nodes, apps, seen_apps, state, seen_state = cluster.service.read(look)
@@ -232,7 +232,7 @@ async def test_texts_of_what_is_no_more_are_forgotten(monkeypatch: pytest.Monkey
     monkeypatch.setattr("quadriga.web.rest.fragments._SPARE", 0)
     with LiveCluster(busy=False) as cluster:
         fragments = Fragments()
-        seen = cluster.service.read(lambda scheduler: cluster.views.see_nodes("default"))
+        seen = cluster.service.read(lambda scheduler: cluster.views.snapshot_nodes("default"))
         text = fragments.nodes(seen)
         assert len(fragments._nodes) == len(seen)
         fragments.nodes(seen[:1])

@@ -88,7 +88,7 @@ async def _dump(site: Site, fragments: Fragments) -> bytes:
     level = logging.getLevelName(logging.getLogger("quadriga").getEffectiveLevel())
 
     def look(scheduler: Scheduler) -> dict[str, Any]:
-        return site.views.see_state(diagnostics=said, log_level=level)
+        return site.views.snapshot_state(diagnostics=said, log_level=level)
 
     return await site.reader.text("state dump", look, fragments.state, long=True)
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quadriga.core.views.allocations import AllocationSeen, in_order, show_allocation
-from quadriga.core.views.applications import ApplicationSeen, EndedSeen, show_application
-from quadriga.core.views.nodes import NodeSeen, show_node
+from quadriga.core.views.allocations import AllocationSnapshot, allocation_object, in_order
+from quadriga.core.views.applications import ApplicationSnapshot, EndedSnapshot, application_object
+from quadriga.core.views.nodes import NodeSnapshot, node_object
 from quadriga.web.answers import spell
 
 __all__ = ["Fragments"]
@@ -34,18 +34,18 @@ class Fragments:
     """For one thread at a time."""
 
     def __init__(self) -> None:
-        self._allocations: dict[Allocation, tuple[AllocationSeen, bytes]] = {}
-        self._nodes: dict[Node, tuple[NodeSeen, bytes]] = {}
+        self._allocations: dict[Allocation, tuple[AllocationSnapshot, bytes]] = {}
+        self._nodes: dict[Node, tuple[NodeSnapshot, bytes]] = {}
 
     # -- lists -------------------------------------------------------------------------------------
 
-    def nodes(self, seen: Sequence[NodeSeen]) -> bytes:
+    def nodes(self, seen: Sequence[NodeSnapshot]) -> bytes:
         """A JSON array of nodes."""
         text = _array(map(self._node, _gently(seen)), b",")
         self._tidy(sum(len(each[6]) for each in seen), len(seen))
         return text
 
-    def applications(self, seen: Sequence[ApplicationSeen | EndedSeen]) -> bytes:
+    def applications(self, seen: Sequence[ApplicationSnapshot | EndedSnapshot]) -> bytes:
         """A JSON array of applications."""
         text = _array(map(self._application, _gently(seen)), b",")
         self._tidy(sum(len(each.allocations) for each in seen), len(self._nodes))
@@ -72,29 +72,29 @@ class Fragments:
 
     # -- members -----------------------------------------------------------------------------------
 
-    def _application(self, seen: ApplicationSeen | EndedSeen) -> bytes:
-        return self._whole(show_application(seen, allocations=False), seen.allocations)
+    def _application(self, seen: ApplicationSnapshot | EndedSnapshot) -> bytes:
+        return self._whole(application_object(seen, allocations=False), seen.allocations)
 
-    def _node(self, seen: NodeSeen) -> bytes:
+    def _node(self, seen: NodeSnapshot) -> bytes:
         node = seen[0]
         known = self._nodes.get(node)
         if known is not None and known[0] == seen:
             return known[1]
-        text = self._whole(show_node(seen, allocations=False), seen[6])
+        text = self._whole(node_object(seen, allocations=False), seen[6])
         self._nodes[node] = seen, text
         return text
 
-    def _whole(self, told: Mapping[str, Any], seen: Sequence[AllocationSeen]) -> bytes:
+    def _whole(self, told: Mapping[str, Any], seen: Sequence[AllocationSnapshot]) -> bytes:
         """The object, with its allocations at the end."""
         others = {name: value for name, value in told.items() if name != "allocations"}
         held = _array(map(self._allocation, _gently(in_order(seen))), b",") if seen else b"[]"
         return _with(others, b"allocations", held)
 
-    def _allocation(self, seen: AllocationSeen) -> bytes:
+    def _allocation(self, seen: AllocationSnapshot) -> bytes:
         known = self._allocations.get(seen[0])
         if known is not None and known[0] == seen:
             return known[1]
-        text = spell(show_allocation(seen))
+        text = spell(allocation_object(seen))
         self._allocations[seen[0]] = seen, text
         return text
 
