@@ -13,12 +13,12 @@ import pytest
 from test_core_everything import history
 
 from quadriga import si
-from quadriga.core import Options, Scheduler, scheduler
+from quadriga.core import Options, Scheduler
 from quadriga.core.events.records import message_of
 from quadriga.core.intake import asks, repeated_asks
 from quadriga.core.model.ask import Ask, Terms
 from quadriga.core.runtime.outbox import Output
-from quadriga.core.scheduling import batch
+from quadriga.core.scheduling import batch, turns
 from quadriga.core.scheduling.cycle import decide
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 
@@ -38,7 +38,7 @@ def the_long_way(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
 @pytest.fixture
 def no_short_ways(monkeypatch: pytest.MonkeyPatch) -> Any:
     def switch() -> None:
-        monkeypatch.setattr(scheduler, "decide_all", the_long_way)
+        monkeypatch.setattr(turns, "decide_all", the_long_way)
         monkeypatch.setattr(repeated_asks, "_is_plain", lambda ask: False)
 
     return switch
