@@ -28,7 +28,7 @@ from quadriga.core.runtime.tally import Tally
 from quadriga.core.scheduling import deadlines, effects, explain, queue_tree, scale_up
 from quadriga.core.scheduling.turns import Turns
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -190,17 +190,19 @@ class Scheduler:
     def disconnect(self, rm_id: str, now: Time) -> list[Output]:
         """The connection is lost: nothing of the resource manager is scheduled until it is back, and its
         state is dropped after a time (I6)."""
-        return self._connection(rm_id, life.DISCONNECT, now)
+        return self._connection(rm_id, resource_manager_fsm.DISCONNECT, now)
 
     def reconnect(self, rm_id: str, now: Time) -> list[Output]:
         """The connection is back in time: nothing was lost."""
-        return self._connection(rm_id, life.RECONNECT, now)
+        return self._connection(rm_id, resource_manager_fsm.RECONNECT, now)
 
     def shutdown(self, rm_id: str, now: Time) -> list[Output]:
         """The resource manager leaves: its state is dropped at once."""
-        return self._connection(rm_id, life.SHUTDOWN, now)
+        return self._connection(rm_id, resource_manager_fsm.SHUTDOWN, now)
 
-    def _connection(self, rm_id: str, trigger: life.Trigger, now: Time) -> list[Output]:
+    def _connection(
+        self, rm_id: str, trigger: resource_manager_fsm.Trigger, now: Time
+    ) -> list[Output]:
         kernel = self._advance_to(now)
         rm = self._rms.get(rm_id)
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, trigger):
@@ -349,7 +351,7 @@ class Scheduler:
 
     def _rm(self, message: Request) -> ResourceManager:
         rm = self._rms.get(message.rmID)
-        if rm is None or not RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN):
+        if rm is None or not RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN):
             name = type(message).__name__
             raise RequestError(
                 name, "rmID", f'received {name}, but RmID="{message.rmID}" not registered (I43)'
@@ -377,7 +379,7 @@ class Scheduler:
         self, message: UpdateConfigurationRequest
     ) -> tuple[ResourceManager, Configuration | None]:
         rm = self._rms.get(message.rmID)
-        if rm is None or not RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN):
+        if rm is None or not RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN):
             name = type(message).__name__
             raise RequestError(name, "rmID", f"{message.rmID!r} is not registered (I39)")
         return rm, registration.read_update(message)

@@ -1,8 +1,8 @@
-"""Lifecycles as tables on ``transitions``.
+"""Lifecycles as tables on the library ``transitions``.
 
-Six of them describe a scheduler (``APPLICATION``, ``ASK``, ``ALLOCATION``, ``NODE``,
-``RESOURCE_MANAGER``, ``QUEUE``); ``Lifecycle`` and ``row`` let you write your own. Nothing here knows
-the protocol, the scheduler or a clock.
+Six of them describe a scheduler: ``APPLICATION``, ``ASK``, ``ALLOCATION``, ``NODE``,
+``RESOURCE_MANAGER`` and ``QUEUE``. With ``Lifecycle`` and ``row`` you can write your own. This package
+knows neither the protocol nor the scheduler, and it has no clock.
 """
 
 from quadriga.fsm.allocation import ALLOCATION
@@ -28,7 +28,7 @@ from quadriga.fsm.table import (
     within,
 )
 
-#: the scheduler's lifecycles by name
+#: The scheduler's lifecycles by name.
 LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
     for lifecycle in (APPLICATION, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)

@@ -1,12 +1,12 @@
-"""The life of an allocation: resources of a node held for one ask.
+"""The lifecycle of an allocation: resources of a node held for one ask.
 
-It is Planned for the moment between the decision and its entry into the books; only the real
-allocation of a gang member that goes to another node than its placeholder stays Planned, on that
-node, until the placeholder is gone (X18). The resource manager ends it at any time (Completed). The
-scheduler cannot end it alone: it asks for it back (Releasing, with a reason: timeout, preemption or
-replacement) and the resource manager's confirmation, of the same kind, ends it (R3). It is never
-asked for twice (R5), except that a confirmation that does not come is asked for again, after a
-minute and then at growing intervals (S4).
+An allocation is Planned from the decision until the accounting has it, usually for a moment only. The
+real allocation of a gang member on another node than its placeholder stays Planned, on that node,
+until the placeholder is gone (X18). The resource manager may end an allocation at any time
+(Completed). The scheduler cannot end it alone: it requests the release (Releasing, with a reason:
+timeout, preemption or replacement), and the confirmation of the resource manager, of the same kind,
+ends it (R3). A release is requested only once (R5), unless no confirmation comes: then the request is
+repeated after a minute and again at growing intervals (S4).
 """
 
 from __future__ import annotations
@@ -52,54 +52,54 @@ COMPLETE: Final = "complete"
 RELEASE: Final = "release"
 CONFIRM: Final = "confirm"
 
-#: why the scheduler wants an allocation back
+#: The reasons for which the scheduler releases an allocation.
 TIMEOUT: Final = "timeout"
 PREEMPTION: Final = "preemption"
 REPLACEMENT: Final = "replacement"
 REASONS: Final = (PREEMPTION, REPLACEMENT, TIMEOUT)
 
-#: timer name: the run limit of an ask's allocations (X17)
+#: The name of the timer for the run limit of an ask's allocations (X17).
 RUN_LIMIT: Final = "run_limit"
 
-#: states in which it takes room on its node, and its application has something else there or not yet
+#: States in which the allocation takes room on its node but is not yet counted for its application.
 AHEAD: Final[frozenset[State]] = frozenset({PLANNED})
-#: states in which it holds resources of its application
+#: States in which the allocation is counted for its application.
 HELD: Final[frozenset[State]] = frozenset({ALLOCATED, RELEASING})
-#: states in which the resource manager is asked to give it back
+#: States in which the release has been requested and is not confirmed.
 ASKED_BACK: Final[frozenset[State]] = frozenset({RELEASING})
-#: states that it may enter once its application holds it
+#: States of an allocation that is or was counted for its application.
 ONCE_HELD: Final = (ALLOCATED, RELEASING, REPLACED, EXPIRED, PREEMPTED, COMPLETED)
-#: the others
+#: States of an allocation that was never counted for its application.
 NEVER_HELD: Final[frozenset[State]] = frozenset({PLANNED, DISCARDED})
-#: states in which the scheduler may ask for it back; not twice (R5, V6)
+#: States in which the scheduler may request the release: once, and not again (R5, V6).
 RELEASABLE: Final[frozenset[State]] = frozenset({ALLOCATED})
-#: states in which the resource manager may change its size in place (2.20)
+#: States in which the resource manager may resize the allocation in place (2.20).
 RESIZABLE: Final[frozenset[State]] = frozenset({ALLOCATED})
 
 
 class AllocationFacts(Protocol):
-    """What the guards look at."""
+    """What the guards read."""
 
     state: State
 
     @property
     def key(self) -> str: ...
     @property
-    def run_limit(self) -> int: ...  # ns; 0: never
+    def run_limit(self) -> int: ...  # ns; 0: no limit
     @property
-    def reason(self) -> str | None: ...  # of the release in flight
+    def reason(self) -> str | None: ...  # of the release that is not confirmed
 
 
 # -- guards ------------------------------------------------------------------------------------
 
 
 def has_run_limit(allocation: AllocationFacts, info: Info) -> bool:
-    """X17: the ask limited how long each of its allocations may last."""
+    """X17: the ask limits how long each of its allocations may last."""
     return allocation.run_limit > 0
 
 
 def unconfirmed(allocation: AllocationFacts, info: Info) -> bool:
-    """S4: the watchdog's timer fired and no confirmation has come."""
+    """S4: the timer of the state has fired, so the confirmation is late."""
     return bool(info.get("timer"))
 
 
@@ -149,7 +149,7 @@ ALLOCATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = ALLOCATION.total("TONES", {
     PLANNED:   "wait",
     ALLOCATED: "good",

@@ -1,24 +1,25 @@
-"""The life of an application.
+"""The lifecycle of an application.
 
-An application arrives New and does nothing until its first ask makes it Accepted: "accepted" on
-the wire (AcceptedApplication) is only the receipt (X34). It runs once it has what it needs: for an
-ordinary application its first allocation, for a gang all its placeholders. A queue sorted
-``stateaware`` lets it pass through Starting first (X15). When neither an ask nor a real allocation
-is left it is Waiting, and after half a minute Completed, unless a new ask calls it back.
+An application arrives as New and stays so until its first ask makes it Accepted. The "accepted" of the
+protocol (AcceptedApplication) only confirms the request (X34). The application runs once it has what
+it needs: an ordinary application its first allocation, a gang all its placeholders. In a queue sorted
+``stateaware`` it passes through Starting first (X15). When it has neither an ask nor a real allocation
+left, it is Waiting, and half a minute later Completed, unless a new ask makes it run again.
 
-A gang that does not get its placeholders in time either dies (Hard: Killing, then Killed when the
-last placeholder is confirmed gone) or gives them back and goes on as an ordinary application (Soft:
-Resuming, then Accepted). An application that runs gives back the placeholders that no member has
-claimed by then (X38). Leftover placeholders never keep an application from Waiting, but it
-completes only after they are given back (G43, X26).
+A gang that does not get its placeholders in time ends or gives them back, depending on its style. Hard:
+the application is Killing, and Killed when the last placeholder is confirmed. Soft: it is Resuming
+while the placeholders are released, then Accepted, and continues as an ordinary application. A running
+application gives back the placeholders that no member has replaced in time (X38). Leftover
+placeholders do not keep an application from Waiting, but it completes only after they are released
+(G43, X26).
 
-The guards hold these rules (X47): ``run`` does nothing before the application has what it needs,
-``wait`` does nothing while an ask or a real allocation is left, and the gang's style, not the
-caller, decides what ``placeholder_timeout`` does.
+The guards enforce these rules (X47). ``run`` does nothing before the application has what it needs.
+``wait`` does nothing while an ask or a real allocation is left. The style of the gang, not the caller,
+decides the effect of ``placeholder_timeout``.
 
-YuniKorn's run, complete and fail events are split here so that every trigger has one meaning.
-Deliberately ignored: further asks and allocations of an application that is running anyway, and a
-kill or a timeout of one that is dying.
+YuniKorn's events run, complete and fail are split here, so that every trigger has one meaning. Some
+triggers are legal and do nothing: further asks and allocations of a running application, and a kill
+or a timeout of an application that is ending already.
 """
 
 from __future__ import annotations
@@ -87,101 +88,101 @@ KILL: Final = "kill"
 KILLED_: Final = "killed"
 EXPIRE: Final = "expire"
 
-#: timer names beside those of the states
+#: Names of timers that belong to no state.
 RUN_LIMIT: Final = "run_limit"
 GANG_WAIT: Final = "gang_wait"
 
-#: states in which an application counts against maxapplications as running (V5)
+#: States in which an application counts as running against maxapplications (V5).
 COUNTED: Final[frozenset[State]] = frozenset({STARTING, RUNNING})
-#: states in which a gang still gathers its placeholders
+#: States of a gang before it has all its placeholders.
 BEFORE_RUNNING: Final[frozenset[State]] = frozenset({NEW, ACCEPTED})
-#: states in which it holds placeholders and waits for the rest of them
+#: States in which a gang holds placeholders and waits for the rest of them.
 GATHERS: Final[frozenset[State]] = frozenset({ACCEPTED})
-#: states of which a stateaware queue serves one application at a time (2.9)
+#: States in which a stateaware queue serves only one application at a time (2.9).
 STATEAWARE_TURN: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING})
-#: states in which its asks are served; in Waiting there are none
+#: States in which the asks of an application are scheduled; in Waiting it has none.
 SERVED: Final[frozenset[State]] = frozenset({ACCEPTED, STARTING, RUNNING})
-#: states in which it runs, whether or not a stateaware queue lets another one start (2.9)
+#: States of an application that a stateaware queue schedules always (2.9).
 RUNS_FREELY: Final[frozenset[State]] = frozenset({RUNNING})
-#: states in which it keeps its turn in a stateaware queue (2.9)
+#: States of an application that keeps the one turn of a stateaware queue (2.9).
 KEEPS_TURN: Final[frozenset[State]] = frozenset({STARTING})
-#: states in which a real allocation means that it runs
+#: States in which a real allocation fires ``run``.
 RUNS_ON_ALLOCATION: Final[frozenset[State]] = SERVED | {WAITING}
-#: states in which a placeholder timeout only gives leftovers back (X38)
+#: States in which a placeholder timeout only releases leftover placeholders (X38).
 GIVES_BACK_ON_TIMEOUT: Final[frozenset[State]] = COUNTED | {WAITING}
-#: states in which no placeholder is wanted any more
+#: States in which every placeholder is released.
 GIVES_BACK: Final[frozenset[State]] = frozenset({RESUMING})
-#: states before its end, in the order in which REST lists them
+#: States of an application that has not ended, in the order of REST.
 LIVING: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, KILLING, RESUMING)
-#: states in which it ends, and a record of it is kept until it expires
+#: States of an ended application whose summary is kept until it expires.
 RECORDED: Final = (COMPLETED, KILLED, REJECTED)
-#: states after its end, in which it holds nothing (V8)
+#: States of an ended application, which holds nothing (V8).
 ENDED: Final[frozenset[State]] = frozenset({*RECORDED, EXPIRED})
-#: states of those that were never in a queue
+#: States of an application that was never in a queue.
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
-#: states in which it has nothing left to do, whatever placeholders are left over
+#: States in which an application has nothing left to do; it may have leftover placeholders.
 IDLE: Final[frozenset[State]] = ENDED | {WAITING}
 
 
 class ApplicationFacts(Protocol):
-    """What the guards and emitters look at."""
+    """What the guards and emitters read."""
 
     state: State
 
     @property
     def key(self) -> str: ...
     @property
-    def starts_aware(self) -> bool: ...  # in a stateaware queue, and not opted out by tag
+    def starts_aware(self) -> bool: ...  # in a stateaware queue, without the tag that opts out
     @property
     def has_asks(self) -> bool: ...  # pending or parked
     @property
     def has_allocations(self) -> bool: ...  # real ones
     @property
-    def has_placeholders(self) -> bool: ...  # allocated, confirmed gone only
+    def has_placeholders(self) -> bool: ...  # until the last release is confirmed
     @property
-    def gathers(self) -> bool: ...  # it is a gang, and placeholders are missing
+    def gathers(self) -> bool: ...  # a gang that lacks placeholders
     @property
-    def gang_complete(self) -> bool: ...  # it is a gang, and holds all its placeholders
+    def gang_complete(self) -> bool: ...  # a gang that holds all its placeholders
     @property
-    def hard(self) -> bool: ...  # the gang's style; else Soft
+    def hard(self) -> bool: ...  # the style of the gang is Hard, not Soft
     @property
-    def run_limit(self) -> int: ...  # ns; 0: never
+    def run_limit(self) -> int: ...  # ns; 0: no limit
     @property
     def started(self) -> bool: ...  # was in Starting or Running before
     @property
-    def gang_wait_limit(self) -> int: ...  # ns; 0: none, or not a gang
+    def gang_wait_limit(self) -> int: ...  # ns; 0: no limit, or not a gang
 
 
 # -- guards ------------------------------------------------------------------------------------
 
 
 def has_work(app: ApplicationFacts, info: Info) -> bool:
-    """G40: it waits only when neither an ask nor a real allocation is left."""
+    """G40: an application waits only when it has neither an ask nor a real allocation left."""
     return app.has_asks or app.has_allocations
 
 
 def lacks_what_it_needs(app: ApplicationFacts, info: Info) -> bool:
-    """G21: it runs with its first real allocation, a gang with all its placeholders."""
+    """G21: an application runs with its first real allocation, a gang with all its placeholders."""
     return not (app.has_allocations or app.gang_complete)
 
 
 def no_member_runs(app: ApplicationFacts, info: Info) -> bool:
-    """A gang stays Starting until a member runs, or until its time there is over."""
+    """A gang stays Starting until one of its members runs or the time limit of Starting ends."""
     return not app.has_allocations and not info.get("timer")
 
 
 def has_no_allocation(app: ApplicationFacts, info: Info) -> bool:
-    """Only a real allocation or an ask calls an application back from Waiting."""
+    """Only a real allocation or an ask ends Waiting."""
     return not app.has_allocations
 
 
 def nothing_to_gather(app: ApplicationFacts, info: Info) -> bool:
-    """G45: only a gang that still lacks placeholders can time out."""
+    """G45: only a gang that lacks placeholders can time out."""
     return not app.gathers
 
 
 def is_hard(app: ApplicationFacts, info: Info) -> bool:
-    """I21: a Hard gang fails with its placeholder timeout, a Soft one goes on without them."""
+    """I21: after a placeholder timeout a Hard gang fails, and a Soft one continues without placeholders."""
     return app.hard
 
 
@@ -191,17 +192,17 @@ def in_stateaware_queue(app: ApplicationFacts, info: Info) -> bool:
 
 
 def first_replacement(app: ApplicationFacts, info: Info) -> bool:
-    """A gang's first real allocation leaves it Starting; the second one makes it run."""
+    """The first real allocation of a gang does not end Starting; the second one does."""
     return bool(info.get("first_replacement"))
 
 
 def placeholders_left(app: ApplicationFacts, info: Info) -> bool:
-    """G43: completion waits until every placeholder is given back."""
+    """G43: completion waits until every placeholder is released."""
     return app.has_placeholders
 
 
 def anything_left(app: ApplicationFacts, info: Info) -> bool:
-    """G48: the end of a killed application depends on its allocations' removal alone."""
+    """G48: a killed application ends when all its allocations are gone."""
     return app.has_placeholders or app.has_allocations
 
 
@@ -221,12 +222,12 @@ def stopped_running(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def run_limit(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """X17: counted from the first entry into Starting or Running, and not restarted."""
+    """X17: the limit counts from the first entry into Starting or Running and does not restart."""
     return (StartTimer(RUN_LIMIT, app.run_limit),) if app.run_limit and not app.started else ()
 
 
 def gang_wait(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """S3: a queue may limit how long a gang waits before its first placeholder is placed."""
+    """S3: a queue may limit how long a gang waits for its first placeholder."""
     return (StartTimer(GANG_WAIT, app.gang_wait_limit),) if app.gang_wait_limit else ()
 
 
@@ -236,12 +237,12 @@ def give_back_leftovers(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ..
 
 
 def give_back_unclaimed(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """X38: the placeholders that no member has claimed in time."""
+    """X38: release the placeholders that no member has replaced in time."""
     return (ReleasePlaceholders("releasing allocated placeholders on placeholder timeout"),)
 
 
 def give_back_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
-    """X29: a Soft timeout takes back placeholders and their asks only."""
+    """X29: after a Soft timeout only placeholders and their asks are released."""
     return (
         ReleaseAsks(True, "releasing placeholder asks on placeholder timeout"),
         ReleasePlaceholders("releasing allocated placeholders on placeholder timeout"),
@@ -335,7 +336,7 @@ APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
 
 # -- what depends on the state -------------------------------------------------------------------
 
-#: The trigger that may be due when an ask or an allocation of it is gone.
+#: The trigger to fire when an ask or an allocation of the application is gone.
 AFTER_REMOVAL: Final[dict[State, Trigger | None]] = APPLICATION.total("AFTER_REMOVAL", {
     NEW:       None,
     ACCEPTED:  WAIT,
@@ -365,7 +366,7 @@ TO_ITS_END: Final[dict[State, tuple[Trigger, ...]]] = APPLICATION.total("TO_ITS_
     EXPIRED:   (),
 })
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
     NEW:       "wait",
     ACCEPTED:  "wait",
@@ -380,8 +381,8 @@ TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
     EXPIRED:   "done",
 })
 
-#: YuniKorn's names of the states, in the order of its metrics (X1). A name of our own stands for a
-#: state that YuniKorn does not have.
+#: YuniKorn's names of the states, in the order of its metrics (X1). A state that YuniKorn does not have
+#: keeps its own name.
 YUNIKORN_STATES: Final[dict[State, str]] = APPLICATION.total("YUNIKORN_STATES", {
     NEW:       "New",
     ACCEPTED:  "Accepted",
@@ -396,7 +397,7 @@ YUNIKORN_STATES: Final[dict[State, str]] = APPLICATION.total("YUNIKORN_STATES", 
     EXPIRED:   "Expired",
 })
 
-#: YuniKorn's names of its events, where they differ; they are the message where there is no reason (X34).
+#: YuniKorn's names of the events; an update without a reason has this name as its message (X34).
 YUNIKORN_EVENTS: Final[dict[Trigger, str]] = {
     ASK:       "runApplication",
     RUN:       "runApplication",

@@ -1,11 +1,11 @@
-"""The life of an ask: a request for one or more allocations of one size.
+"""The lifecycle of an ask: a request for one or more allocations of one size.
 
-It is created by the resource manager's message and leaves Initial at once, to Pending or to
-Rejected. While a gang member's ask waits for a placeholder to be given up it is Parked: nothing
-picks it a second time, and there is at most one replacement in flight for it (G29). The same key
-sent again while it is pending changes what is still to be allocated (I17); after Allocated the same
-key is a new ask. Whether it was the scheduler, the resource manager or a timeout that rejected it is
-recorded with the transition, not in the state.
+A message of the resource manager creates the ask. It leaves Initial at once, to Pending or to
+Rejected. It is Parked while the ask of a gang member waits for the release of a placeholder: the
+scheduler does not choose it a second time, so it has at most one replacement in progress (G29). The
+same key sent again while the ask is pending changes the number of allocations left (I17); after
+Allocated the same key is a new ask. The reason of a rejection is recorded with the transition, not in
+the state.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PARKED: Final = "Parked"
 ALLOCATED: Final = "Allocated"
 REJECTED: Final = "Rejected"
 
-#: states in which a replacement for it is in flight (G29)
+#: States in which a replacement is in progress (G29).
 IN_REPLACEMENT: Final[frozenset[State]] = frozenset({PARKED})
 
 SUBMIT: Final = "submit"
@@ -36,18 +36,18 @@ UPDATE: Final = "update"
 
 
 class AskFacts(Protocol):
-    """What the guards look at."""
+    """What the guards read."""
 
     state: State
 
     @property
     def key(self) -> str: ...
     @property
-    def pending(self) -> int: ...  # repeats still to be allocated, the present one included
+    def pending(self) -> int: ...  # allocations left, including the current one
 
 
 def repeats_remain(ask: AskFacts, info: Info) -> bool:
-    """X13: one ask may stand for several allocations."""
+    """X13: one ask may request several allocations."""
     return ask.pending > 1
 
 
@@ -75,7 +75,7 @@ ASK: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = ASK.total("TONES", {
     INITIAL:   "wait",
     PENDING:   "wait",

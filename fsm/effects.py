@@ -1,7 +1,7 @@
-"""What the six tables can cause. The core's dispatcher has one handler for each of these.
+"""The effects of the six tables. The core's dispatcher has one handler for each of them.
 
-Effects name what must happen in the scheduler's words, not how: the fsm package knows neither the
-protocol nor the books.
+An effect states what must happen in terms of the scheduler, not how. This package knows neither the
+protocol nor the accounting.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Update(Effect):
-    """Tell the resource manager the new state. ``message`` is the reason, else the trigger (X34)."""
+    """Send the new state to the resource manager. ``message`` is the reason, or else the trigger (X34)."""
 
     state: str
     message: str
@@ -39,7 +39,7 @@ class Update(Effect):
 
 @dataclass(frozen=True, slots=True)
 class StartTimer(Effect):
-    """Have ``name`` happen to the entity after ``ns``, whatever states it enters meanwhile."""
+    """Start the timer ``name``, which fires after ``ns`` whatever states the entity enters until then."""
 
     name: str
     ns: int
@@ -47,14 +47,14 @@ class StartTimer(Effect):
 
 @dataclass(frozen=True, slots=True)
 class Fire(Effect):
-    """Fire another trigger at the same entity, after the effects before this one."""
+    """Fire another trigger of the same entity after the effects before this one."""
 
     trigger: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAsks(Effect):
-    """Reject the application's pending asks (only placeholders' where told so) and say so (G46)."""
+    """Reject the pending asks of the application, or only those for placeholders (G46)."""
 
     placeholders_only: bool
     message: str
@@ -62,9 +62,9 @@ class ReleaseAsks(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReleasePlaceholders(Effect):
-    """Ask the resource manager for every placeholder back, with TIMEOUT (G46, G51).
+    """Request the release of every placeholder with TIMEOUT (G46, G51).
 
-    ``completes``: the application completes when the last one is confirmed gone (X26).
+    ``completes``: the application completes when the last release is confirmed (X26).
     """
 
     message: str
@@ -73,14 +73,14 @@ class ReleasePlaceholders(Effect):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAllocations(Effect):
-    """Ask the resource manager for every allocation back, placeholder or not, with TIMEOUT."""
+    """Request the release of every allocation and placeholder with TIMEOUT."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartedRunning(Effect):
-    """The application counts as running in its queue and all above (V5)."""
+    """The application counts as running in its queue and in all queues above it (V5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,32 +90,32 @@ class StoppedRunning(Effect):
 
 @dataclass(frozen=True, slots=True)
 class LeaveQueue(Effect):
-    """The application has ended: out of its queue, its id is free (G50, G54, G55)."""
+    """The application has ended: it leaves its queue, and its id is free again (G50, G54, G55)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget(Effect):
-    """Nothing refers to the entity any more: drop the record of it."""
+    """Nothing refers to the entity any more: delete its record."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRelease(Effect):
-    """Send (or send again) this allocation's release to the resource manager."""
+    """Send the release of this allocation to the resource manager, for the first time or again."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenNode(Effect):
-    """The node may take new allocations."""
+    """The node may receive new allocations."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseNode(Effect):
-    """The node takes no new allocations; what runs there goes on."""
+    """The node receives no new allocations; its allocations go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyNode(Effect):
-    """The node is gone: its allocations end and its reservations fall (M7)."""
+    """The node is gone: its allocations end and its reservations are cancelled (M7)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What can go wrong with a lifecycle: its definition, or a trigger at the wrong time."""
+"""The errors of lifecycles: a wrong definition, or a trigger at the wrong time."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["DefinitionError", "InvalidTransition"]
 
 
 class DefinitionError(ValueError):
-    """A table that is not a lifecycle. The text names the lifecycle and the row."""
+    """A table that is not a lifecycle. The message names the lifecycle and the row."""
 
 
 class InvalidTransition(MachineError):
-    """A trigger that the entity's present state does not know. Nothing has changed.
+    """A trigger that is not legal in the current state of the entity. Nothing has changed.
 
     Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state`` and ``trigger``.
-    It is a ``transitions.MachineError``, so code written for the library catches it too, and it
-    survives pickling (a driver may raise it in another process).
+    It is a ``transitions.MachineError``, so code written for the library catches it too. It can be
+    pickled, because a driver may raise it in another process.
     """
 
     def __init__(self, lifecycle: str, key: str, state: str, trigger: str) -> None:

@@ -1,7 +1,7 @@
-"""Ways through a table: to a state, and over every row.
+"""Paths through a table: to a state, and over every row.
 
-Guards are not asked: a way says which rows to take, and it is for the caller to arrange the facts
-that make the guards agree. All answers are deterministic; among equals the earlier row wins.
+Guards are not called: a path lists the rows to take, and the caller has to arrange the facts so that
+the guards agree. All results are deterministic; among equal paths the earlier row wins.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Path = tuple[Row[State, Trigger], ...]
 def path_to(
     lifecycle: Lifecycle[State, Trigger], state: State, start: State | None = None
 ) -> Path[State, Trigger]:
-    """The shortest way to ``state`` from ``start`` (the initial state), as the rows to take.
+    """The shortest path to ``state`` from ``start`` (by default the initial state), as the rows to take.
 
-    Empty where it is there already. Raises ``ValueError`` for a state that the lifecycle does not
+    It is empty if ``start`` is ``state``. Raises ``ValueError`` for a state that the lifecycle does not
     have, or that cannot be reached.
     """
     here = _known(lifecycle, start)
@@ -35,7 +35,8 @@ def path_to(
 def reachable(
     lifecycle: Lifecycle[State, Trigger], start: State | None = None
 ) -> tuple[State, ...]:
-    """The states that can follow ``start`` (the initial state), itself first, the nearest next.
+    """The states that can follow ``start`` (by default the initial state), nearest first. ``start`` itself
+    is the first one.
 
     Raises ``ValueError`` for a state that the lifecycle does not have.
     """
@@ -43,9 +44,9 @@ def reachable(
 
 
 def tour(lifecycle: Lifecycle[State, Trigger]) -> tuple[Path[State, Trigger], ...]:
-    """Walks from the initial state that together take every row, those that stay included.
+    """Walks from the initial state that together take every row, including rows that stay.
 
-    Each walk goes on to the nearest row that was not taken yet, and ends where there is none ahead.
+    Each walk continues to the nearest row that was not taken yet, and ends when none can be reached.
     """
     missing = dict.fromkeys(lifecycle.rows)
     walks: list[Path[State, Trigger]] = []
@@ -64,7 +65,7 @@ def tour(lifecycle: Lifecycle[State, Trigger]) -> tuple[Path[State, Trigger], ..
 def _nearest(
     lifecycle: Lifecycle[State, Trigger], here: State, missing: dict[Row[State, Trigger], None]
 ) -> Path[State, Trigger]:
-    """The way to and over the next missing row; first what leaves the entity where it is."""
+    """The path to the next missing row and over it; rows that do not change the state come first."""
     for state, path in _ways(lifecycle, here):
         candidates = [row for row in missing if row.source == state]
         if candidates:
@@ -77,7 +78,7 @@ def _nearest(
 def _ways(
     lifecycle: Lifecycle[State, Trigger], start: State
 ) -> Iterator[tuple[State, Path[State, Trigger]]]:
-    """Every state ahead with a shortest way to it, nearest first."""
+    """Every reachable state with a shortest path to it, nearest first."""
     ways: dict[State, Path[State, Trigger]] = {start: ()}
     queue = [start]
     for state in queue:

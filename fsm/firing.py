@@ -1,6 +1,6 @@
-"""What a trigger leads to in a state, and the effects that a row emits.
+"""The step that a trigger leads to in a state, and the effects of a row.
 
-Nothing here knows the library.
+This module does not depend on the library.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ __all__ = ["Cell", "Choices", "Step", "emit"]
 
 @dataclass(slots=True)
 class Step:
-    """What firing a trigger has come to: the edge, whether the state is another now, the effects.
+    """The result of a trigger: the edge, the new state, whether the state changed, and the effects.
 
-    One object stands for all transitions of a row that emits nothing.
+    All transitions of a row without emitters share one object.
     """
 
     edge: Edge
     target: str
     moves: bool
-    #: nothing more follows from it: no effect, and no time limit of a state that was entered
+    #: The step has no effects, and the new state has no time limit: nothing else has to be done.
     quiet: bool = False
     effects: tuple[Effect, ...] = ()
 
 
-#: The rows of a state and a trigger to try in order: guard, step, and the row if it emits.
+#: The rows of a state and a trigger, to try in order: guard, step, and the row if it has emitters.
 Choices = tuple[tuple[Guard | None, Step, Row | None], ...]
-#: The step alone, where there is nothing to choose and nothing to emit.
+#: A step alone if there is only one row, with neither guard nor emitters.
 Cell = Step | Choices
 
 

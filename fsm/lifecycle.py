@@ -1,14 +1,14 @@
 """The engine: a table becomes one shared ``transitions.Machine`` that fires in half a microsecond.
 
-The library is extended at the two places it offers (``machine``), so that for each trigger and state
-there is either the one step that it leads to (a row with neither guard nor emitters, the common case)
-or the rows to try in order (``firing``). Entities are never registered as models; they are plain
-objects with a ``state`` string, so a million of them cost a million strings' pointers. ``stock=True``
-builds the same rows from the library's own classes; the tests drive both with the same random triggers
-and compare every step.
+The classes of the library are extended at two points (``machine``). For each trigger and state they
+keep either the one step to take, for a row with neither guard nor emitters, which is the common case,
+or the rows to try in order (``firing``). Entities are never registered as models. They are plain
+objects with a ``state`` string, so a million of them cost a million pointers to strings.
+``stock=True`` builds the same rows from the library's own classes; the tests fire the same random
+triggers on both and compare every step.
 
-A state changes only after every guard and every emitter has succeeded, so whatever raises leaves
-the entity as it was.
+A state changes only after every guard and every emitter has succeeded. If one of them raises, the
+entity stays as it was.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ Value = TypeVar("Value")
 class Lifecycle(Generic[State, Trigger]):
     """A named table of rows with its states, their time limits and its shared machine.
 
-    ``rows`` are what ``row`` and ``ignored`` return. ``lasts`` names every state that is not final
-    and says how long it may last. Raises ``DefinitionError`` naming the row at fault.
+    ``rows`` are the results of ``row`` and ``ignored``. ``lasts`` has every state that is not final with
+    the time that it may last. Raises ``DefinitionError`` naming the row at fault.
 
-    Declared as ``Lifecycle[State, Trigger]`` with a ``Literal`` of all names for each of the two, a
-    misspelled name and one of another lifecycle are type errors, in the table and where it is used.
+    If it is declared as ``Lifecycle[State, Trigger]``, each a ``Literal`` of all names, then a misspelled
+    name and a name of another lifecycle are type errors, in the table and wherever it is used.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class Lifecycle(Generic[State, Trigger]):
         self.rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
         validate(name, initial, self.final, self.lasts, self.rows)
         self._legal = frozenset((r.source, r.trigger) for r in self.rows)
-        #: validate() has seen to it that an unguarded row is the only one, or the last
+        #: Pairs of state and trigger that change nothing. validate() has checked that an unguarded row is the
+        #: only one or the last one.
         self._idle = frozenset(
             (r.source, r.trigger)
             for r in self.rows
@@ -85,7 +86,7 @@ class Lifecycle(Generic[State, Trigger]):
         )
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         self.stock = stock
-        #: the states with a time limit; what the timers and the watchdog look at
+        #: The states with a time limit, for the timers and the watchdog.
         self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
         self.machine = self._build(Machine if stock else LeanMachine)
         self._observers: dict[object, Taken] = {}
@@ -98,16 +99,16 @@ class Lifecycle(Generic[State, Trigger]):
     # -- firing ------------------------------------------------------------------------------
 
     def fire(self, entity: Entity[State], trigger: Trigger, /, **info: Any) -> tuple[Effect, ...]:
-        """Apply a trigger: change ``entity.state`` and return the effects in the table's order.
+        """Apply a trigger: change ``entity.state`` and return the effects in the order of the table.
 
-        Raises ``InvalidTransition`` where the state does not know the trigger, and whatever a guard
-        or an emitter raises; in both cases nothing has changed.
+        Raises ``InvalidTransition`` if the trigger is not legal in the state, and whatever a guard or an
+        emitter raises. In both cases nothing has changed.
         """
         return self.take(entity, trigger, info).effects
 
     def take(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
-        """Low-overhead ``fire`` for hot paths: takes the information as one mapping, and returns
-        all that is known of the transition."""
+        """Low-overhead ``fire`` for hot paths: takes the information as one mapping and returns the whole
+        step."""
         try:
             cell = self._cells[trigger][entity.state]
         except KeyError:
@@ -116,7 +117,7 @@ class Lifecycle(Generic[State, Trigger]):
             step = cell
         else:
             if not cell:
-                if self.stock:  # it has no cells
+                if self.stock:  # the stock machine has no cells
                     return self._take_stock(entity, trigger, info)
                 raise InvalidTransition(self.name, entity.key, entity.state, trigger)
             for guard, step, emitting in cell:  # type: ignore[union-attr]
@@ -125,7 +126,7 @@ class Lifecycle(Generic[State, Trigger]):
                         effects = emit(entity, emitting, info)
                         step = Step(step.edge, step.target, step.moves, False, effects)
                     break
-            else:  # validate() lets no table through whose alternatives can all fail
+            else:  # validate() refuses a table whose alternatives may all fail
                 raise AssertionError(f"{cell} are guarded, all of them")
         if step.moves:
             entity.state = step.target  # type: ignore[assignment]  # one of the table's
@@ -142,14 +143,14 @@ class Lifecycle(Generic[State, Trigger]):
         raise InvalidTransition(self.name, entity.key, entity.state, trigger)
 
     def observe(self, taken: Taken) -> Callable[[], None]:
-        """Call ``taken`` with every row that is taken from now on; returns what ends it.
+        """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
 
-        Covers ``fire`` and the shared machine, not those of ``make_machine``. While somebody observes
-        every row is tried in order like a guarded one; ``fire`` itself knows nothing of it.
+        This covers ``fire`` and the shared machine, not the machines of ``make_machine``. During an
+        observation every row is tried in order like a guarded one, so ``fire`` needs no code for it.
         """
         if self.stock:
             raise ValueError(f"{self.name}: the stock machine cannot be observed")
-        token = object()  # the same function may observe twice
+        token = object()  # the same function may be registered twice
         self._observers[token] = taken
         self._fill()
 
@@ -167,7 +168,7 @@ class Lifecycle(Generic[State, Trigger]):
 
     def _take_stock(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
         event = self.machine.events.get(trigger)
-        # asked first, because a guard or an emitter may raise a MachineError of its own
+        # checked first, because a guard or an emitter may raise a MachineError of its own
         source = entity.state
         if event is None or source not in event.transitions:
             raise InvalidTransition(self.name, entity.key, source, trigger)
@@ -189,20 +190,20 @@ class Lifecycle(Generic[State, Trigger]):
         return (state, trigger) in self._legal
 
     def idles(self, state: State, trigger: Trigger) -> bool:
-        """Whether nothing at all follows from the trigger in this state (an ``ignored`` row), so that
-        there is no need to fire it."""
+        """Whether the trigger does nothing in this state (an ``ignored`` row), so that it need not be
+        fired."""
         return (state, trigger) in self._idle
 
     def rows_from(
         self, state: State, trigger: Trigger | None = None
     ) -> tuple[Row[State, Trigger], ...]:
-        """The rows that leave a state (or stay in it), for one trigger or all."""
+        """The rows with this source state, for one trigger or for all."""
         return tuple(
             r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
         )
 
     def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
-        """A copy of a table keyed by states, which has every state of the lifecycle and no other.
+        """A copy of a table with a key for every state of the lifecycle and for no other.
 
         Raises ``DefinitionError`` naming the table (``what``) and the states at fault.
         """
@@ -228,9 +229,9 @@ class Lifecycle(Generic[State, Trigger]):
     ) -> Machine:
         """A machine of your own with this table: plain, Async, Locked, Graph or hierarchical.
 
-        ``model`` is registered with it (its state becomes the initial one). After each transition
-        ``deliver(model, effects)`` gets the effects; without it they go to the model's own
-        ``on_effects(effects)`` where it has one. ``options`` are the library's.
+        ``model`` is registered with the machine, and its state becomes the initial one. After each
+        transition ``deliver(model, effects)`` receives the effects. Without ``deliver`` the model's own
+        ``on_effects(effects)`` receives them, if it has one. ``options`` are those of the library.
         """
         return self._build(machine_cls, model, deliver or deliver_to_model, options)
 
@@ -246,14 +247,14 @@ class Lifecycle(Generic[State, Trigger]):
             states=list(self.states),
             initial=self.initial,
             name=self.name,
-            # the library then gives conditions and callbacks one object with the model in it
+            # with send_event the library passes conditions and callbacks one object with the model in it
             send_event=True,
             auto_transitions=False,
             **(options or {}),
         )
         if isinstance(machine, LeanMachine):
             machine.lifecycle = self
-        for state in self.final:  # not in its constructor: transitions 0.9.0 does not know it there
+        for state in self.final:  # transitions 0.9.0 has no such argument in the constructor
             machine.get_state(state).final = True
         after: list[Any] = [Handing(deliver)] if deliver else []
         for each in self.rows:

@@ -1,8 +1,8 @@
-"""The library's classes as the lifecycles use them: the lean machine, and callbacks for all others.
+"""The library's classes for lifecycles: the lean machine, and the callbacks of all other machines.
 
-``LeanEvent`` and ``LeanTransition`` replace ``Event`` and ``Transition``: they keep, for each state,
-the one step that there is (a row with neither guard nor emitters, the common case) or the rows to try
-in order.
+``LeanEvent`` and ``LeanTransition`` replace ``Event`` and ``Transition``. For each state they keep
+either the one step to take (a row with neither guard nor emitters, the common case) or the rows to
+try in order.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ __all__ = [
     "deliver_to_model",
 ]
 
-#: Where a machine made for an embedder hands the effects of a transition, after it. What it returns
-#: goes to the library: an asynchronous machine awaits it.
+#: Receives the effects after a transition of an embedder's machine. Its result goes to the library: an
+#: asynchronous machine awaits it.
 Deliver = Callable[[Any, tuple[Effect, ...]], Any]
-#: What ``Lifecycle.observe`` calls.
+#: The callback of ``Lifecycle.observe``.
 Taken = Callable[[Row], object]
 
 
 class Owner(Protocol):
-    """What a lean machine needs of the lifecycle that it belongs to."""
+    """The part of a lifecycle that its lean machine needs."""
 
     @property
     def name(self) -> str: ...
@@ -48,7 +48,7 @@ class Owner(Protocol):
 
 
 class LeanTransition(Transition):
-    """A library transition that knows its row."""
+    """A transition of the library that knows its row."""
 
     def __init__(self, *library: Any, row: Row, **options: Any) -> None:
         super().__init__(*library, **options)
@@ -56,7 +56,7 @@ class LeanTransition(Transition):
 
 
 class LeanEvent(Event):
-    """All rows of a trigger, by state: the next state's name, or the rows to try in order."""
+    """All rows of a trigger, by state: the one step to take, or the rows to try in order."""
 
     def __init__(self, name: str, machine: Machine) -> None:
         super().__init__(name, machine)
@@ -67,7 +67,7 @@ class LeanEvent(Event):
         self.fill(transition.source)
 
     def fill(self, source: str, observers: tuple[Taken, ...] = ()) -> None:
-        """Write the cell of a state; an observer is one more emitter of each of its rows."""
+        """Write the cell of a state; observers become one more emitter of each of its rows."""
         known = self.transitions[source]
         rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
         if observers:
@@ -83,9 +83,9 @@ class LeanEvent(Event):
         return Step(Edge(lifecycle.name, row.source, row.trigger, target), target, moves, quiet)
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
-        """The library's way in (``model.run()`` after ``machine.add_model(model)``).
+        """The library's own way to fire (``model.run()`` after ``machine.add_model(model)``).
 
-        Effects go to the model's ``on_effects`` where it has one.
+        The effects go to the model's ``on_effects``, if it has one.
         """
         if effects := self.machine.lifecycle.take(model, self.name, info).effects:
             deliver_to_model(model, effects)
@@ -122,7 +122,7 @@ class LeanMachine(Machine):
 
 
 class _Named:
-    """A callback with the name of what it wraps, which the library's graphs and markup print."""
+    """A callback with the name of the function in it, which graphs and markup of the library print."""
 
     def __init__(self, function: Guard | Emitter | Row | Deliver) -> None:
         self.__name__ = name_of(function)
@@ -134,7 +134,7 @@ class Asking(_Named):
         self.guard = guard
 
     def __call__(self, data: EventData) -> bool:
-        # the library compares with True where a guard may return anything truthy
+        # the library compares the result with True, but a guard may return any truthy value
         return bool(self.guard(data.model, data.kwargs))
 
 
@@ -151,7 +151,7 @@ class Emitting(_Named):
 
 
 class Handing(_Named):
-    """Runs after the state has changed: only then may the effects be seen."""
+    """Runs after the state has changed, because the effects must not be visible before."""
 
     def __init__(self, deliver: Deliver) -> None:
         super().__init__(deliver)
@@ -163,7 +163,7 @@ class Handing(_Named):
 
 
 class _Telling(_Named):
-    """The last emitter of an observed row: all others have succeeded when it is asked."""
+    """The last emitter of an observed row: when it runs, all others have succeeded."""
 
     def __init__(self, row: Row, observers: tuple[Taken, ...]) -> None:
         super().__init__(row)

@@ -1,9 +1,9 @@
-"""The life of a node, as the resource manager reports it.
+"""The lifecycle of a node, as the resource manager reports it.
 
-A node arrives and is accepted or rejected at once. Draining stops new allocations and leaves what
-runs there alone; decommissioning ends what runs there and the node. Capacity and attributes may
-change in both living states without changing the state. Unlike YuniKorn, which silently ignores
-them, illegal actions are errors and are answered (X20).
+A new node is accepted or rejected at once. Draining stops new allocations and leaves those on the node
+alone. Decommissioning ends the node and everything on it. Capacity and attributes may change in both
+living states without a change of state. An illegal action is an error and is answered; YuniKorn
+ignores it silently (X20).
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ DRAINING: Final = "Draining"
 REMOVED: Final = "Removed"
 REJECTED: Final = "Rejected"
 
-#: states in which it takes new allocations
+#: States of a node that may receive new allocations.
 OPEN: Final[frozenset[State]] = frozenset({SCHEDULABLE})
-#: states of a node that keeps what it has and gets nothing more
+#: States of a node that keeps its allocations and receives no new ones.
 CLOSED: Final[frozenset[State]] = frozenset({DRAINING})
-#: states of a node that no longer counts, nor what ran there
+#: States of a node that is not counted any more, nor are its allocations.
 GONE: Final[frozenset[State]] = frozenset({REMOVED, REJECTED})
-#: states of those that were never part of a partition
+#: States of a node that was never part of a partition.
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 
 ACCEPT: Final = "accept"
@@ -41,7 +41,7 @@ DECOMMISSION: Final = "decommission"
 
 
 class NodeFacts(Protocol):
-    """What the guards look at."""
+    """What the guards read."""
 
     state: State
 
@@ -50,7 +50,7 @@ class NodeFacts(Protocol):
 
 
 def created_draining(node: NodeFacts, info: Info) -> bool:
-    """CREATE_DRAIN of SI 1.4."""
+    """The node was created with CREATE_DRAIN of SI 1.4."""
     return bool(info.get("draining"))
 
 
@@ -89,7 +89,7 @@ NODE: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = NODE.total("TONES", {
     NEW:         "wait",
     SCHEDULABLE: "good",

@@ -1,16 +1,16 @@
-"""Which rows of the lifecycles did the tests take? A plugin for pytest.
+"""A plugin for pytest that records which rows of the lifecycles the tests take.
 
 ::
 
-    pytest --fsm-coverage                            a summary, with the rows no test took
+    pytest --fsm-coverage                            a summary, with the rows that no test took
     pytest --fsm-coverage-min=95                     fails below 95 % of all rows
-    pytest --fsm-coverage-report=fsm.json            for diagrams, which paint it
-    pytest --fsm-coverage-of=order                   only these lifecycles (may be repeated)
+    pytest --fsm-coverage-report=fsm.json            a file with the counts, for diagrams
+    pytest --fsm-coverage-of=order                   only this lifecycle (may be repeated)
 
-The last three turn it on, too. The same words, with underscores, are settings of the configuration
-file; there only ``fsm_coverage = true`` turns it on. It knows the scheduler's six lifecycles and
-those that a conftest or a test hands to ``track``. Nothing of it runs when it is off. Worker
-processes of pytest-xdist, where that is installed, send what they saw to the process that reports.
+Each of the last three options also turns the recording on. The same names with underscores are
+settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin knows the
+scheduler's six lifecycles and those that a conftest or a test passes to ``track``. When it is off, it
+does nothing. With pytest-xdist, worker processes send their counts to the process that reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from quadriga.fsm.table import name_of
 
 __all__ = ["Coverage", "track"]
 
-#: counts by the lifecycle's name and the row's place in it; plain data that can leave a process
+#: Counts of the rows by the name of the lifecycle, in the order of its rows; data that can be sent to
+#: another process.
 Counts = dict[str, list[int]]
 
 _tracked: dict[str, Lifecycle] = dict(LIFECYCLES)
@@ -36,10 +37,10 @@ _running: list[Coverage] = []
 
 
 def track(lifecycle: Lifecycle) -> Lifecycle:
-    """Count the rows of this lifecycle, too, and return it.
+    """Count the rows of this lifecycle too, and return it.
 
-    May be called at any time, before or after the run has started, and again. Raises ``ValueError``
-    where another lifecycle of the same name is known.
+    It may be called at any time, before or during the run, and more than once. Raises ``ValueError`` if
+    another lifecycle of the same name is known.
     """
     if _tracked.setdefault(lifecycle.name, lifecycle) is not lifecycle:
         raise ValueError(f"another lifecycle is named {lifecycle.name!r}")
@@ -49,7 +50,7 @@ def track(lifecycle: Lifecycle) -> Lifecycle:
 
 
 class Coverage:
-    """How often each row of some lifecycles was taken between ``add`` and ``stop``."""
+    """The number of times that each row of some lifecycles was taken between ``add`` and ``stop``."""
 
     def __init__(self, only: Iterable[str] = ()) -> None:
         self.only = frozenset(only)
@@ -58,7 +59,7 @@ class Coverage:
         self._stops: list[Callable[[], None]] = []
 
     def add(self, lifecycle: Lifecycle) -> None:
-        """Start counting, unless only others are wanted."""
+        """Start counting, unless the run is limited to other lifecycles."""
         name = lifecycle.name
         if name in self.lifecycles or (self.only and name not in self.only):
             return
@@ -71,21 +72,21 @@ class Coverage:
         self._stops.append(lifecycle.observe(taken))
 
     def stop(self) -> None:
-        """Count no more; what was counted stays."""
+        """Stop counting and keep the counts."""
         while self._stops:
             self._stops.pop()()
 
     def count(self, name: str, row: Row) -> int:
-        """How often this row of the lifecycle was taken."""
+        """The number of times that this row of the lifecycle was taken."""
         return self._counts[name][row]
 
     def missing(self, name: str) -> tuple[Row, ...]:
-        """The rows that nothing took, in the order of the table."""
+        """The rows that were never taken, in the order of the table."""
         return tuple(row for row, count in self._counts[name].items() if not count)
 
     @property
     def percent(self) -> float:
-        """Rows taken of all rows of all lifecycles; 100 where there is nothing to take."""
+        """The share of rows taken, over all lifecycles; 100 if there are no rows."""
         total = sum(len(counts) for counts in self._counts.values())
         missing = sum(len(self.missing(name)) for name in self.lifecycles)
         return 100 * (total - missing) / total if total else 100.0
@@ -117,7 +118,7 @@ class Coverage:
         return {name: list(counts.values()) for name, counts in self._counts.items()}
 
     def merge(self, counts: Mapping[str, list[int]]) -> None:
-        """Add what another process counted of the lifecycles known here."""
+        """Add the counts of another process for the lifecycles known here."""
         for name, mine in self._counts.items():
             for row, count in zip(mine, counts.get(name, ()), strict=False):
                 mine[row] += count
@@ -174,7 +175,7 @@ def _percent(text: str) -> float:
 
 
 class _Recorder:
-    """One run's recording, registered only where it was asked for."""
+    """The recording of one run; it is registered only when the plugin is on."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -229,7 +230,7 @@ class _Recorder:
         return Path(self.config.rootpath, setting) if setting else None
 
     def _problem(self) -> str | None:
-        """Why the run fails though its tests do not."""
+        """The reason for which the run fails although its tests passed."""
         if unknown := sorted(self.coverage.only - set(self.coverage.lifecycles)):
             return f"no lifecycle is named {unknown[0]!r}; hand yours to track()"
         if self.least is not None and self.coverage.percent < self.least:

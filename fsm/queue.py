@@ -1,9 +1,9 @@
-"""The life of a queue, and of a partition, which follows the same table.
+"""The lifecycle of a queue, and of a partition, which has the same table.
 
-The configuration drives it. A queue that is no longer configured drains: what runs in it goes on,
-new applications are turned away (X33), and it is removed when it is empty. If it is configured again
-before that it is restored. A queue that placement made goes the same way as soon as it is empty (2.9).
-A stopped queue keeps its applications and serves none of them.
+The configuration drives it. A queue that is no longer configured drains: its applications go on, new
+applications are rejected (X33), and the queue is removed when it is empty. If it is configured again
+before that, it is restored. A queue created by placement is removed in the same way as soon as it is
+empty (2.9). A stopped queue keeps its applications and schedules none of them.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ START: Final = "start"
 RESTORE: Final = "restore"
 REMOVED_: Final = "removed"
 
-#: states in which new applications and nodes are taken (2.4, X33)
+#: States in which new applications and nodes are accepted (2.4, X33).
 ADMITS: Final[frozenset[State]] = frozenset({ACTIVE})
-#: states in which nothing is placed
+#: States in which nothing is allocated.
 HALTED: Final[frozenset[State]] = frozenset({STOPPED})
 
 
@@ -61,7 +61,7 @@ QUEUE: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = QUEUE.total("TONES", {
     ACTIVE:   "good",
     DRAINING: "wait",

@@ -1,8 +1,9 @@
-"""The life of a resource manager as the scheduler sees it (I6).
+"""The lifecycle of a resource manager as the scheduler sees it (I6).
 
-Registering is legal always: a known resource manager that registers again starts from nothing and
-reports its full state again (I7). A lost connection only pauses it, its partitions are not scheduled
-meanwhile; after a time without it its state is dropped. A voluntary shutdown drops it at once.
+Registration is always legal: a known resource manager that registers again starts with nothing and
+reports its whole state again (I7). A lost connection only pauses it, and its partitions are not
+scheduled meanwhile. If it stays away too long, its state is dropped. A voluntary shutdown drops the
+state at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ RUNNING: Final = "Running"
 PAUSED: Final = "Paused"
 STOPPED: Final = "Stopped"
 
-#: states of one that has registered
+#: States of a resource manager that has registered.
 KNOWN: Final = (RUNNING, PAUSED, STOPPED)
 
 REGISTER: Final = "register"
@@ -32,7 +33,7 @@ SHUTDOWN: Final = "shutdown"
 
 
 class ResourceManagerFacts(Protocol):
-    """What the emitters look at."""
+    """What the emitters read."""
 
     state: State
 
@@ -66,7 +67,7 @@ RESOURCE_MANAGER: Final[Lifecycle[State, Trigger]] = Lifecycle(
     ),
 )
 
-#: How the pages show it.
+#: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = RESOURCE_MANAGER.total("TONES", {
     INIT:    "wait",
     RUNNING: "good",

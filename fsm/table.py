@@ -1,8 +1,8 @@
-"""The words a lifecycle is written in: rows, time limits of states, effects.
+"""The language of lifecycles: rows, time limits of states, effects.
 
-A row reads from left to right: this trigger, in one of these states, leads there, if the guard
-agrees, and causes these effects. Guards and emitters are pure: they look at the entity and at what
-the caller said, and change nothing.
+A row reads from left to right: this trigger, in one of these states, leads to that state, if the guard
+agrees, and causes these effects. Guards and emitters are pure: they read the entity and the
+information from the caller, and change nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Prot
 from quadriga.fsm.errors import DefinitionError
 
 if TYPE_CHECKING:
-    # The TypeVar of the library has a default parameter from Python 3.13 on.
-    from typing_extensions import TypeVar
+    from typing_extensions import (
+        TypeVar,
+    )  # this one may have a default, as typing.TypeVar from Python 3.13 on
 else:
     from typing import TypeVar
 
@@ -49,8 +50,8 @@ SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
-# The states and the triggers of a lifecycle, each a ``Literal`` of all their names. A ``Lifecycle``
-# of which no more is said is one of any states and triggers.
+# The states and the triggers of a lifecycle, each a ``Literal`` of all names. A plain ``Lifecycle``
+# without type arguments has any states and triggers.
 if TYPE_CHECKING:
     State = TypeVar("State", bound=str, default=Any)
     Trigger = TypeVar("Trigger", bound=str, default=Any)
@@ -59,12 +60,12 @@ else:
     Trigger = TypeVar("Trigger", bound=str)
 
 
-#: How a state is shown: the entity does well, waits, is through, or came to harm.
+#: How a state is shown: the entity works, waits, has ended well, or has failed.
 Tone = Literal["good", "wait", "done", "bad"]
 
 
 class Entity(Protocol[State]):
-    """What can live a lifecycle: a plain ``state`` string and a ``key`` to name it in errors."""
+    """An object that can have a lifecycle: a plain ``state`` string, and a ``key`` that errors name."""
 
     state: State
 
@@ -73,18 +74,18 @@ class Entity(Protocol[State]):
 
 
 class Effect:
-    """Something to be done because of a transition. Data only: whoever fires executes it."""
+    """Something to do because of a transition. It is data only: the caller of ``fire`` executes it."""
 
     __slots__ = ()
 
 
 Info = Mapping[str, Any]
-#: whatever it returns counts as yes or no
+#: The truth of its result decides.
 Guard = Callable[[Any, Info], object]
 
 
 class Fired(NamedTuple):
-    """What an emitter is told: the trigger, where it leads, and what the caller added."""
+    """The argument of an emitter: the trigger, both states, and the information from the caller."""
 
     trigger: str
     source: str
@@ -93,7 +94,7 @@ class Fired(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A way that an entity has gone; all that have gone it share one object."""
+    """A transition from state to state by a trigger; all entities that take it share one object."""
 
     lifecycle: str
     source: str
@@ -103,16 +104,16 @@ class Edge(NamedTuple):
 
 Emitter = Callable[[Any, Fired], Iterable[Effect]]
 
-#: Destination of a row that is legal and leaves the state, its timer and its entry count alone.
+#: The target of a row that is legal and does not change the state, its timer or its entry count.
 STAYS: Final = None
 
 
 @dataclass(frozen=True, slots=True)
 class Row(Generic[State, Trigger]):
-    """One line of a table, for one source state (``row`` writes several at once).
+    """One line of a table, for one source state (``row`` makes several at once).
 
-    ``target`` is ``None`` for a row that stays. ``line`` is the number of the written row, from 0,
-    so that an error, a diagram and a coverage report can point at it.
+    ``target`` is ``None`` for a row that stays. ``line`` is the number of the written row, from 0; errors,
+    diagrams and coverage reports refer to it.
     """
 
     trigger: Trigger
@@ -142,7 +143,7 @@ def row(
     emit: Emitter | tuple[Emitter, ...] = (),
     why: str = "",
 ) -> tuple[Row[State, Trigger], ...]:
-    """One written line of a table: a row for each of its source states."""
+    """One written line of a table: a row for each source state."""
     sources: tuple[State, ...] = (source,) if isinstance(source, str) else source
     if not sources:
         raise DefinitionError(f"row {trigger!r} to {target!r} has no source state")
@@ -153,7 +154,7 @@ def row(
 def ignored(
     trigger: Trigger, source: State | tuple[State, ...], why: str
 ) -> tuple[Row[State, Trigger], ...]:
-    """A trigger that is legal here and does nothing, with the reason why that is right."""
+    """A trigger that is legal here and does nothing, with the reason for that."""
     return row(trigger, source, STAYS, why=why)
 
 
@@ -161,8 +162,8 @@ def ignored(
 class Within:
     """A state lasts at most ``ns``. Then ``then`` is fired, or, without it, the watchdog reports.
 
-    Where ``then`` leaves the entity in the state, it is fired again after twice the time, up to
-    ``backoff_to``; without ``backoff_to`` once is enough.
+    If ``then`` does not change the state, it is fired again after twice the time, up to ``backoff_to``.
+    Without ``backoff_to`` it is fired once.
     """
 
     ns: int
@@ -172,7 +173,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Unbounded:
-    """A state may last for ever, and this trigger from outside is what ends it."""
+    """A state may last for ever; the trigger ``ends`` from outside ends it."""
 
     ends: str
 
@@ -186,7 +187,7 @@ def within(ns: int, *, then: str | None = None, backoff_to: int | None = None) -
 
 
 def unbounded(ends: str) -> Unbounded:
-    """No limit; ``ends`` names the trigger that leads out."""
+    """No limit; ``ends`` is the trigger that leads out of the state."""
     return Unbounded(ends)
 
 

@@ -1,4 +1,4 @@
-"""What every table must satisfy before it becomes a machine. Each error names the row."""
+"""The checks that every table must pass before it becomes a machine. Each error names the row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def validate(
     lasts: Mapping[State, Limit],
     rows: tuple[Row, ...],
 ) -> None:
-    """Raise ``DefinitionError`` for the first thing that makes the table wrong."""
+    """Raise ``DefinitionError`` for the first mistake in the table."""
 
     def wrong(what: str) -> DefinitionError:
         return DefinitionError(f"{name}: {what}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
 from quadriga.core import Options, Output
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm.table import MINUTE, SECOND
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.options import SimulationOptions
@@ -70,10 +70,10 @@ partitions:
 #: how a scheduler should work that is looked at for minutes: ends are seen, and soon forgotten
 OPTIONS: Final = Options(
     lasts={
-        ("application", life.WAITING): 5 * SECOND,
-        ("application", life.COMPLETED): 10 * MINUTE,
-        ("application", life.KILLED): 10 * MINUTE,
-        ("application", life.REJECTED): 10 * MINUTE,
+        ("application", application_fsm.WAITING): 5 * SECOND,
+        ("application", application_fsm.COMPLETED): 10 * MINUTE,
+        ("application", application_fsm.KILLED): 10 * MINUTE,
+        ("application", application_fsm.REJECTED): 10 * MINUTE,
     }
 )
 

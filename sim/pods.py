@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quadriga.si import TerminationType
-from quadriga.sim import lifecycles as life
+from quadriga.sim import lifecycles
 from quadriga.sim.workload.model import Job, Resources
 
 __all__ = ["Pod", "Run"]
@@ -22,7 +22,7 @@ class Pod:
     __slots__ = ("group", "holds", "key", "kind", "node", "placeholder", "run", "state", "uuid")
 
     def __init__(self, run: Run, key: str, group: int, placeholder: bool) -> None:
-        self.state: life.TaskState = life.NEW
+        self.state: lifecycles.TaskState = lifecycles.NEW
         self.run = run
         self.key = key
         self.group = group
@@ -64,7 +64,7 @@ class Run:
     )
 
     def __init__(self, job: Job, key: str, lives: int = 1) -> None:
-        self.state: life.ApplicationState = life.NEW
+        self.state: lifecycles.ApplicationState = lifecycles.NEW
         self.job = job
         self.key = key
         self.lives = lives  # how often it has been submitted
@@ -94,12 +94,12 @@ class Run:
     @property
     def begun(self) -> bool:
         """Whether a real pod has, or had, its place: from then on no placeholder is asked for."""
-        return any(pod.state in life.PLACED for pod in self.real)
+        return any(pod.state in lifecycles.PLACED for pod in self.real)
 
     @property
     def over(self) -> bool:
         """Whether no pod of the job is left."""
-        return all(pod.state == life.COMPLETED for pod in self.real)
+        return all(pod.state == lifecycles.COMPLETED for pod in self.real)
 
     def begin_anew(self, remembers: bool) -> list[Pod]:
         """All that waits asks again. Without a memory so does what was about to be bound: the
@@ -110,13 +110,13 @@ class Run:
         """
         lost = []
         for pod in self.pods.values():
-            forgotten = pod.state == life.ALLOCATED and not remembers
+            forgotten = pod.state == lifecycles.ALLOCATED and not remembers
             if forgotten:
                 lost.append(pod)
                 pod.uuid = pod.node = ""
-            if forgotten or pod.state in life.WAITS:
-                life.SHIM_TASK.fire(pod, life.FORGET)
-            elif pod.state == life.KILLING and not remembers:
+            if forgotten or pod.state in lifecycles.WAITS:
+                lifecycles.SHIM_TASK.fire(pod, lifecycles.FORGET)
+            elif pod.state == lifecycles.KILLING and not remembers:
                 pod.kind = TerminationType.STOPPED_BY_RM  # nobody knows any more who wanted it
         self.asked = False
         self.renew_placeholders()
@@ -127,11 +127,11 @@ class Run:
         if not self.gang or self.begun:
             return
         for at, pod in enumerate(self.placeholders):
-            if pod.state not in life.WANTED:
+            if pod.state not in lifecycles.WANTED:
                 fresh = Pod(self, f"{self.key}-tg-{len(self.pods)}", pod.group, True)
                 self.placeholders[at] = self.pods[fresh.key] = fresh
         self.held = [0] * len(self.held)
         for pod in self.placeholders:
-            self.held[pod.group] += pod.state == life.BOUND
+            self.held[pod.group] += pod.state == lifecycles.BOUND
         everyone = [pod for pod in self.pods.values() if pod.placeholder]
-        self.alive = sum(pod.state != life.COMPLETED for pod in everyone)
+        self.alive = sum(pod.state != lifecycles.COMPLETED for pod in everyone)

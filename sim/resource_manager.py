@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga import si
-from quadriga.fsm import application
-from quadriga.sim import lifecycles as life
+from quadriga.fsm import application as application_fsm
+from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import SimulationError
@@ -40,8 +40,8 @@ _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 #: A job that others push out so often will never come to its end.
 _MOST_LIVES = 10
 
-_application = life.SHIM_APPLICATION.fire
-_task = life.SHIM_TASK.fire
+_application = lifecycles.SHIM_APPLICATION.fire
+_task = lifecycles.SHIM_TASK.fire
 
 
 class Fate(NamedTuple):
@@ -94,7 +94,7 @@ class ResourceManager:
     def submit(self, job: Job, key: str, lives: int = 1) -> None:
         """A user hands in a job, for the so manieth time; `key` becomes the application's id."""
         run = self.runs[key] = Run(job, key, lives)
-        _application(run, life.SUBMIT)
+        _application(run, lifecycles.SUBMIT)
         self.outbox.add(run)
 
     def requests(self) -> list[Request]:
@@ -102,7 +102,7 @@ class ResourceManager:
         own and not in the middle of an answer, which may go on to say that they are over.
         """
         for run in self._ready:
-            if run.state == life.RUNNING and not run.asked:
+            if run.state == lifecycles.RUNNING and not run.asked:
                 run.asked = True
                 self._ask(run.real)
         self._ready.clear()
@@ -129,11 +129,11 @@ class ResourceManager:
         self.outbox.clear()
         self._ready.clear()
         for run in list(self.runs.values()):
-            if run.over or run.state == life.FAILING:
+            if run.over or run.state == lifecycles.FAILING:
                 for pod in run.pods.values():
                     self._let_go(pod)
-                    if pod.state != life.COMPLETED:
-                        _task(pod, life.COMPLETE)
+                    if pod.state != lifecycles.COMPLETED:
+                        _task(pod, lifecycles.COMPLETE)
                 if run.over and run.started >= 0:
                     self._finish(run, COMPLETED)
                 else:
@@ -141,13 +141,13 @@ class ResourceManager:
                 continue
             for pod in run.begin_anew(remembers):
                 self._let_go(pod)
-            _application(run, life.RESTART)
+            _application(run, lifecycles.RESTART)
             self.outbox.add(run)
 
     def pods_on_nodes(self) -> list[Pod]:
         """What takes up room in the cluster."""
         pods = (pod for run in self.runs.values() for pod in run.pods.values())
-        return [pod for pod in pods if pod.state in life.ON_NODE]
+        return [pod for pod in pods if pod.state in lifecycles.ON_NODE]
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -179,9 +179,9 @@ class ResourceManager:
         for rejected in response.rejected:
             count["ApplicationResponse.rejected"] += 1
             run = self.runs[rejected.applicationID]
-            _application(run, life.REJECT)
+            _application(run, lifecycles.REJECT)
             self._discard_unplaced(run)
-            _application(run, life.FAIL)
+            _application(run, lifecycles.FAIL)
             self._finish(run, REJECTED, rejected.reason)
         for updated in response.updated:
             count[f"ApplicationResponse.updated.{updated.state}"] += 1
@@ -196,11 +196,11 @@ class ResourceManager:
     # -- applications --------------------------------------------------------------------------
 
     def _accepted(self, run: Run) -> None:
-        _application(run, life.ACCEPT)
+        _application(run, lifecycles.ACCEPT)
         if self._placed is not None:
             run.queue = self._placed(run.key)
         if run.gang and not run.begun:
-            _application(run, life.TRY_RESERVE)
+            _application(run, lifecycles.TRY_RESERVE)
             self._ask(run.placeholders)
             if run.reserved:  # before the scheduler or the resource manager started again
                 self._run(run)
@@ -208,35 +208,35 @@ class ResourceManager:
             self._run(run)
 
     def _run(self, run: Run) -> None:
-        _application(run, life.RUN)
+        _application(run, lifecycles.RUN)
         self._ready.append(run)
 
     def _updated(self, run: Run, state: str, message: str) -> None:
-        if state == application.COMPLETED:
-            _application(run, life.COMPLETE)
+        if state == application_fsm.COMPLETED:
+            _application(run, lifecycles.COMPLETE)
             if run.started >= 0:
                 self._finish(run, COMPLETED)
             else:
                 self._finish(run, FAILED, "the scheduler completed it before all its pods ran")
-        elif state == application.RESUMING:
+        elif state == application_fsm.RESUMING:
             self.gangs["soft_timeouts"] += 1
-            if run.state == life.RESERVING:
-                _application(run, life.RESUME)
-        elif state == application.KILLING:
+            if run.state == lifecycles.RESERVING:
+                _application(run, lifecycles.RESUME)
+        elif state == application_fsm.KILLING:
             self.gangs["hard_timeouts"] += run.gang
             run.reason = message
-            _application(run, life.FAIL)
+            _application(run, lifecycles.FAIL)
             self._discard_unplaced(run)
-        elif state == application.KILLED and run.state == life.FAILING:
-            _application(run, life.FAIL)
+        elif state == application_fsm.KILLED and run.state == lifecycles.FAILING:
+            _application(run, lifecycles.FAIL)
             self._finish(run, FAILED, run.reason)
 
     def _discard_unplaced(self, run: Run) -> None:
         """Pods that wait for a place will not get one any more."""
         for pod in run.real:
-            if pod.state in life.UNPLACED:
-                _task(pod, life.FAIL)
-                _task(pod, life.COMPLETE)
+            if pod.state in lifecycles.UNPLACED:
+                _task(pod, lifecycles.FAIL)
+                _task(pod, lifecycles.COMPLETE)
 
     def _give_up(self, run: Run, outcome: str, reason: str) -> None:
         """The job cannot go on: take its application away."""
@@ -253,12 +253,12 @@ class ResourceManager:
         self.submit(run.job, f"{first}-again-{run.lives}", run.lives + 1)
 
     def _withdraw(self, run: Run) -> None:
-        _application(run, life.FAIL)
-        _application(run, life.FAIL)
+        _application(run, lifecycles.FAIL)
+        _application(run, lifecycles.FAIL)
         for pod in run.pods.values():
             self._let_go(pod)
-            if pod.state != life.COMPLETED:
-                _task(pod, life.COMPLETE)
+            if pod.state != lifecycles.COMPLETED:
+                _task(pod, lifecycles.COMPLETE)
         self.outbox.remove(run)
 
     def _finish(self, run: Run, outcome: str, *reasons: str) -> None:
@@ -269,19 +269,19 @@ class ResourceManager:
 
     def _ask(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            if pod.state != life.NEW:  # it had its place before a restart
+            if pod.state != lifecycles.NEW:  # it had its place before a restart
                 continue
-            _task(pod, life.INIT)
-            _task(pod, life.SUBMIT)
+            _task(pod, lifecycles.INIT)
+            _task(pod, lifecycles.SUBMIT)
             self.outbox.ask(pod)
 
     def _refused(self, refusal: si.RejectedAllocationAsk | si.RejectedAllocation) -> None:
         run = self.runs.get(refusal.applicationID)
-        if run is None or run.state not in life.ASKS:
+        if run is None or run.state not in lifecycles.ASKS:
             return
         pod = run.pods[refusal.allocationKey]
-        _task(pod, life.REJECT)
-        _task(pod, life.FAIL)
+        _task(pod, lifecycles.REJECT)
+        _task(pod, lifecycles.FAIL)
         self._give_up(run, REJECTED, refusal.reason)
 
     def _allocated(self, allocation: si.Allocation) -> None:
@@ -292,24 +292,24 @@ class ResourceManager:
                 f"allocation {allocation.UUID} of application {allocation.applicationID}"
                 " belongs to no pod"
             )
-        if pod.state in life.ON_NODE and (pod.uuid == allocation.UUID or self._by_key):
+        if pod.state in lifecycles.ON_NODE and (pod.uuid == allocation.UUID or self._by_key):
             pod.uuid = allocation.UUID
             return  # the echo of what it reported after a restart
         pod.uuid = allocation.UUID
         pod.node = allocation.nodeID
         pod.holds = pod.resources.get(self.usage.resource, 0)
         self.usage.change(self.clock.now, pod.holds, pod.placeholder)
-        if pod.state == life.SCHEDULING:
-            _task(pod, life.ALLOCATE)
+        if pod.state == lifecycles.SCHEDULING:
+            _task(pod, lifecycles.ALLOCATE)
             self.clock.after(self._start, self._bind, pod)
         else:
             # The pod is gone: as the shim does, give back what came too late.
             self._send(pod, si.TerminationType.STOPPED_BY_RM)
 
     def _bind(self, pod: Pod) -> None:
-        if pod.state != life.ALLOCATED:
+        if pod.state != lifecycles.ALLOCATED:
             return  # stopped before it ran
-        _task(pod, life.BIND)
+        _task(pod, lifecycles.BIND)
         run = pod.run
         if not pod.placeholder:
             run.bound += 1
@@ -319,8 +319,8 @@ class ResourceManager:
                 self.clock.after(run.job.runtime_s * 1_000_000_000, self._end, run)
             return
         run.held[pod.group] += 1
-        if run.state == life.RESERVING:
-            _application(run, life.UPDATE_RESERVATION)
+        if run.state == lifecycles.RESERVING:
+            _application(run, lifecycles.UPDATE_RESERVATION)
             if run.reserved:
                 self.gangs["placed"] += 1
                 self._run(run)
@@ -328,9 +328,9 @@ class ResourceManager:
     def _end(self, run: Run) -> None:
         """The job is done: its pods end together, and that is reported a little later."""
         self.running -= 1
-        ended = [pod for pod in run.real if pod.state == life.BOUND]
+        ended = [pod for pod in run.real if pod.state == lifecycles.BOUND]
         for pod in ended:
-            _task(pod, life.COMPLETE)
+            _task(pod, lifecycles.COMPLETE)
         self.clock.after(self._confirmation, self._report_end, ended)
 
     def _report_end(self, pods: Iterable[Pod]) -> None:
@@ -348,15 +348,15 @@ class ResourceManager:
         if kind in _STOPPED:
             self._lost(pod, release.message or "it lost a pod")
             return
-        if self._by_key and pod.state == life.SCHEDULING:
+        if self._by_key and pod.state == lifecycles.SCHEDULING:
             self._ask_released(release)
             return
-        _application(run, life.RELEASE_ALLOCATION)
-        if pod.state in life.HOLDS:
+        _application(run, lifecycles.RELEASE_ALLOCATION)
+        if pod.state in lifecycles.HOLDS:
             pod.kind = kind
-            _task(pod, life.KILL)
+            _task(pod, lifecycles.KILL)
             self.clock.after(self._release, self._stopped, pod)
-        elif pod.state == life.COMPLETED:
+        elif pod.state == lifecycles.COMPLETED:
             # Asked for again, so the confirmation got lost; or it ended at the same moment.
             pod.kind = kind
             self.clock.after(self._confirmation, self._confirm, pod)
@@ -371,22 +371,22 @@ class ResourceManager:
         """The pod is gone, and nobody wanted that. A placeholder is made anew where it matters,
         without a real pod the job cannot go on."""
         self._let_go(pod)
-        if pod.state == life.COMPLETED:
+        if pod.state == lifecycles.COMPLETED:
             return
         run = pod.run
-        _task(pod, life.COMPLETE)
+        _task(pod, lifecycles.COMPLETE)
         if not pod.placeholder:
             if run.key in self.runs:
                 self._give_up(run, FAILED, why)
             return
         run.alive -= 1
-        if run.state == life.RESUMING:
-            _application(run, life.TASK_COMPLETED)
+        if run.state == lifecycles.RESUMING:
+            _application(run, lifecycles.TASK_COMPLETED)
             if not run.alive:
                 self._run(run)
             return
         run.renew_placeholders()
-        if run.state == life.RESERVING:
+        if run.state == lifecycles.RESERVING:
             self._ask(run.placeholders)
 
     def _ask_released(self, release: si.AllocationAskRelease | si.AllocationRelease) -> None:
@@ -395,25 +395,25 @@ class ResourceManager:
         if run is None or kind in _STOPPED:
             return
         before = run.state
-        _application(run, life.RELEASE_ASK)
+        _application(run, lifecycles.RELEASE_ASK)
         if run.state != before:
             self._ready.append(run)
         pod = run.pods[release.allocationKey]
-        if pod.state == life.SCHEDULING:
+        if pod.state == lifecycles.SCHEDULING:
             pod.kind = kind
-            _task(pod, life.KILL)
+            _task(pod, lifecycles.KILL)
             self._stopped(pod)  # it never ran, so nothing has to stop
 
     def _stopped(self, pod: Pod) -> None:
-        if pod.state != life.KILLING:
+        if pod.state != lifecycles.KILLING:
             return  # its whole job was given up meanwhile
-        _task(pod, life.DIE)
+        _task(pod, lifecycles.DIE)
         self.clock.after(self._confirmation, self._confirm, pod)
 
     def _confirm(self, pod: Pod) -> None:
         run = pod.run
-        if pod.state == life.KILLED:
-            _task(pod, life.COMPLETE)
+        if pod.state == lifecycles.KILLED:
+            _task(pod, lifecycles.COMPLETE)
             self._count_gone(pod)
         if run.key not in self.runs:
             return
@@ -433,11 +433,11 @@ class ResourceManager:
         if pod.placeholder:
             run.alive -= 1
             self.gangs["replaced"] += pod.kind == _REPLACED
-            if run.state == life.RESUMING:
-                _application(run, life.TASK_COMPLETED)
-            if not run.alive and run.state in life.GATHERS:
+            if run.state == lifecycles.RESUMING:
+                _application(run, lifecycles.TASK_COMPLETED)
+            if not run.alive and run.state in lifecycles.GATHERS:
                 self._run(run)
-        elif run.state == life.RUNNING:
+        elif run.state == lifecycles.RUNNING:
             if pod.kind == _PREEMPTED and run.lives < _MOST_LIVES:
                 self._begin_again(run)
             else:

@@ -24,8 +24,8 @@ from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.resources import Book, Vector
 from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.fsm import Lifecycle
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import Info
 
@@ -159,13 +159,13 @@ _NO_NODE = _OfNode((), (), ())
 def _of_application(app: Application) -> _OfApplication:
     # its own books have just been compared with its allocations and asks
     held = (*app.allocations.values(), *app.placeholders.values())
-    going = [each.vector for each in held if each.reason == allocation_life.PREEMPTION]
+    going = [each.vector for each in held if each.reason == allocation_fsm.PREEMPTION]
     return _OfApplication(
         tuple(map(int.__add__, app.allocated, app.allocated_placeholder)),
         tuple(app.pending),
         tuple(app.promised),
         _total(going),
-        int(app.state in life.COUNTED),
+        int(app.state in application_fsm.COUNTED),
         app.ledgers,
         int(app.counted),
         app.above,
@@ -174,7 +174,7 @@ def _of_application(app: Application) -> _OfApplication:
 
 
 def _of_node(node: Node) -> _OfNode:
-    planned = [a.planned_more for a in node.allocations if a.state in allocation_life.AHEAD]
+    planned = [a.planned_more for a in node.allocations if a.state in allocation_fsm.AHEAD]
     return _OfNode(tuple(node.total), tuple(node.allocated), _total(planned))
 
 
@@ -287,7 +287,7 @@ class _Ledger:
                 yield from invariants.waiting_violations(app)
                 self._take_application(app, _of_application(app))
             else:
-                if app.state in life.ENDED:
+                if app.state in application_fsm.ENDED:
                     yield from invariants.ended_violations(app)
                 self._take_application(app, _NO_APPLICATION)
         for ledger in ledgers:

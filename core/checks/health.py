@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
 from quadriga.core.model.resources import Book, Vector, add, subtract
-from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.node import Node
@@ -136,7 +136,7 @@ def _allocated_differs(partition: Partition) -> Iterator[str]:
             allocation.planned_more
             for node in partition.nodes.values()
             for allocation in node.allocations
-            if allocation.state in allocation_life.AHEAD
+            if allocation.state in allocation_fsm.AHEAD
         ),
     )
     for allocation in partition.waiting.stranded:  # charged to the quota, on no node yet

@@ -15,9 +15,9 @@ from quadriga.core.model.resources import Book, Vector
 from quadriga.core.ordering.lanes import LaneSet, LimitLane
 from quadriga.core.scheduling.gang import IDLE_TIMER
 from quadriga.core.scheduling.queue_tree import is_over
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
@@ -65,11 +65,11 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
             )
             pending = _total((app.pending for app in apps), size)
             promised = _total((app.promised for app in apps), size)
-            running = sum(app.state in life.COUNTED for app in apps)
+            running = sum(app.state in application_fsm.COUNTED for app in apps)
             owned = (
                 a for app in apps for a in (*app.allocations.values(), *app.placeholders.values())
             )
-            going = (a.vector for a in owned if a.reason == allocation_life.PREEMPTION)
+            going = (a.vector for a in owned if a.reason == allocation_fsm.PREEMPTION)
             preempting = _total(going, size)
             yield from _reserving(queue)
         else:
@@ -94,7 +94,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
         a.planned_more
         for node in partition.nodes.values()
         for a in node.allocations
-        if a.state in allocation_life.AHEAD
+        if a.state in allocation_fsm.AHEAD
     ]
     on_nodes = _total((node.allocated for node in partition.nodes.values()), size)
     stranded = (tuple([-value for value in a.vector]) for a in partition.waiting.stranded)
@@ -180,11 +180,11 @@ def _counted(app: Application) -> Iterator[str]:
     if set(written) != {*wanted, *above} or len(written) != len(set(written)):
         yield f"V1 application {app.app_id} is not written to the right ledgers: {app.ledgers}"
     holds = bool(app.allocations or app.placeholders)
-    if app.counted and app.state in life.IDLE:
+    if app.counted and app.state in application_fsm.IDLE:
         yield f"V5 application {app.app_id} is {app.state} and counts as running"
-    if app.counted and app.state in life.GATHERS and app not in app.queue.admitted:
+    if app.counted and app.state in application_fsm.GATHERS and app not in app.queue.admitted:
         yield f"V5 application {app.app_id} is {app.state} and counts for its user alone"
-    if holds and not app.counted and app.state in life.SERVED:
+    if holds and not app.counted and app.state in application_fsm.SERVED:
         yield f"V5 application {app.app_id} is {app.state}, holds something and does not count"
 
 
@@ -207,7 +207,7 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
             yield f"V3 allocation {allocation.key} is on two nodes"
         app = allocation.ask.app
         held = app.allocations.get(allocation.uuid) or app.placeholders.get(allocation.uuid)
-        planned = allocation.state in allocation_life.AHEAD
+        planned = allocation.state in allocation_fsm.AHEAD
         if (held is allocation) == planned:
             yield f"V3 allocation {allocation.key} is {allocation.state} and in the wrong books"
     first = [node.reservation] if node.reservation is not None else []
@@ -245,15 +245,19 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
     for allocation in (*app.allocations.values(), *app.placeholders.values()):
         if allocation not in allocation.node.allocations:
             yield f"V3 allocation {allocation.key} is on no node"
-        releasing = allocation.state in allocation_life.ASKED_BACK
+        releasing = allocation.state in allocation_fsm.ASKED_BACK
         if releasing != (allocation.reason is not None):
             yield f"V6 allocation {allocation.key} is {allocation.state} for {allocation.reason}"
     for ask in app.asks.values():
-        if (ask.state in ask_life.IN_REPLACEMENT) != (ask.planned is not None):
+        if (ask.state in ask_fsm.IN_REPLACEMENT) != (ask.planned is not None):
             yield f"G29 ask {ask.key} is {ask.state} with planned {ask.planned}"
         if ask.reservations > ask.pending:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"
-    if app.state in life.GATHERS and app.is_gang and (app.placeholder_timeout or app.gang_over):
+    if (
+        app.state in application_fsm.GATHERS
+        and app.is_gang
+        and (app.placeholder_timeout or app.gang_over)
+    ):
         if not any(timer.name == IDLE_TIMER and not timer.dead for timer in app.timers):
             yield f"V7 gang {app.app_id} is {app.state}, and has no timer"
     yield from _task_groups(app)
@@ -289,7 +293,7 @@ def _shelves(partition: Partition) -> Iterator[str]:
     """V8: what is kept has ended, and the bounds count just that."""
     rm = partition.rm
     for app in partition.ended:
-        if app.state not in life.ENDED:
+        if app.state not in application_fsm.ENDED:
             yield f"V8 application {app.app_id} is {app.state} and counts as ended"
     for shelf in (rm.ended, rm.rejected):
         count, size = shelf.counted()
@@ -336,7 +340,7 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
             below[level] = below.get(level, 0) | demand
             demand = below[level] & ~level.blocked
             level = level.above
-        if app.limiting and app.state in life.SERVED:
+        if app.limiting and app.state in application_fsm.SERVED:
             lane = app.above
             limits = (lane.lanes.ledgers, lane.ledgers) if isinstance(lane, LimitLane) else None
             if limits != (app.group_limits, app.user_limits):

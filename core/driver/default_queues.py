@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.config import DEFAULT_CONFIGURATION
 from quadriga.core.intake.registration import read_configuration
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     RegisterResourceManagerRequest,
     RequestError,
@@ -60,7 +60,7 @@ class DefaultQueues:
         alive = {
             rm.rm_id
             for rm in self._scheduler.resource_managers()
-            if RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN)
+            if RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN)
         }
         return sorted(self._followers & alive)
 

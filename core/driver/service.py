@@ -39,7 +39,7 @@ from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
 from quadriga.core.views import Views, as_text, diagnostics_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -234,9 +234,9 @@ class SchedulerService:
     def connection(self, rm_id: str, trigger: str) -> Future[None]:
         """``disconnect``, ``reconnect`` or ``shutdown`` as above, without waiting for it."""
         change = {
-            life.DISCONNECT: self.scheduler.disconnect,
-            life.RECONNECT: self.scheduler.reconnect,
-            life.SHUTDOWN: self.scheduler.shutdown,
+            resource_manager_fsm.DISCONNECT: self.scheduler.disconnect,
+            resource_manager_fsm.RECONNECT: self.scheduler.reconnect,
+            resource_manager_fsm.SHUTDOWN: self.scheduler.shutdown,
         }[trigger]
         return self._begin(lambda: change(rm_id, self._now()), rm_id)
 
@@ -246,7 +246,7 @@ class SchedulerService:
             lambda scheduler: frozenset(
                 rm.rm_id
                 for rm in scheduler.resource_managers()
-                if RESOURCE_MANAGER.allows(rm.state, life.SHUTDOWN)
+                if RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN)
             )
         )
 

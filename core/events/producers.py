@@ -32,8 +32,8 @@ from quadriga.core.model.account import WILDCARD
 from quadriga.core.model.ask import Ask
 from quadriga.core.model.resources import Vector
 from quadriga.core.runtime.dialect import EVENT_DETAIL
-from quadriga.fsm import application as app_life
-from quadriga.fsm import node as node_life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import node as node_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import EventRecord, TerminationType
 
@@ -66,7 +66,7 @@ REFUSED_INTERVAL: Final = 15 * SECOND
 _ENTERED = {
     state: int(detail)
     for state, detail in EVENT_DETAIL.items()
-    if state not in app_life.TURNED_AWAY
+    if state not in application_fsm.TURNED_AWAY
 }
 
 _CANCELLED = int(EventRecord.ALLOC_CANCEL)
@@ -371,9 +371,9 @@ def node_removed(log: EventLog, node: Node) -> None:
 
 def node_entered(log: EventLog, node: Node, reason: str) -> None:
     """Whether the node takes new allocations. A node that was rejected has no records."""
-    if node.state in node_life.TURNED_AWAY:
+    if node.state in node_fsm.TURNED_AWAY:
         return
-    text = f"schedulable: {str(node.state in node_life.OPEN).lower()}"
+    text = f"schedulable: {str(node.state in node_fsm.OPEN).lower()}"
     _of_node(log, node, SET, EventRecord.NODE_SCHEDULABLE, (), text)
 
 

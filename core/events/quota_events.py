@@ -21,7 +21,7 @@ from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.quota_changes import QuotaChanges
 from quadriga.core.ordering.lanes import full
-from quadriga.fsm import application as app_life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
@@ -345,7 +345,7 @@ class PartitionQuotaEvents:
 
     def _record_application(self, app: Application) -> None:
         """Only an application that does not run yet has to be admitted."""
-        waits = app.state in app_life.GATHERS and app not in app.queue.admitted
+        waits = app.state in application_fsm.GATHERS and app not in app.queue.admitted
         admitted = not waits or all(queue.admits() for queue in app.queue.lineage)
         within = not waits or full(app) is None
         self._change_application(app, within=within, admitted=admitted)

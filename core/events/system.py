@@ -16,7 +16,7 @@ from quadriga.core.events.records import Bundle, Entry, Record, message_of, reco
 from quadriga.core.events.settings import EventSettings
 from quadriga.core.events.streams import STREAM_BUFFER, EventsRefused, Stream
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class EventLog:
         """Send what is stored, one output for each record. A resource manager that is disconnected gets
         it when it is back (I6)."""
         self.timer = None
-        if not RESOURCE_MANAGER.allows(self.rm.state, rm_life.DISCONNECT):
+        if not RESOURCE_MANAGER.allows(self.rm.state, resource_manager_fsm.DISCONNECT):
             self._arm()
             return
         entries, self.store = self.store, []

@@ -15,7 +15,7 @@ from quadriga.core.placement import Placed, Submission, rules_of
 from quadriga.core.placement.quota_tags import read_quota_tags
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import ending, limits, queue_tree
-from quadriga.fsm import queue as queue_life
+from quadriga.fsm import queue as queue_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
     AcceptedApplication,
@@ -146,7 +146,7 @@ def _admit(
     app_id = request.applicationID
     if not submission.user:  # before all else
         raise Refused("empty user cannot resolve")
-    if partition.state not in queue_life.ADMITS:
+    if partition.state not in queue_fsm.ADMITS:
         text = f"partition {partition.key} is stopped cannot add a new application {app_id}"
         raise Refused(text, "state")
     if app_id in partition.applications:

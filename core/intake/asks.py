@@ -17,8 +17,8 @@ from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, reservation
 from quadriga.core.scheduling.ending import Removed, drop_ask
 from quadriga.fsm import APPLICATION, ASK
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
     Allocation,
@@ -106,7 +106,7 @@ def take_up(
             f"invalid ask added to app {app_id} with key {key}: "
             f"maxAllocations {message.maxAllocations} is not positive (X13)"
         )
-    if not APPLICATION.allows(app.state, app_life.ASK):
+    if not APPLICATION.allows(app.state, application_fsm.ASK):
         raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
     if app.queue.fair and message.placeholder and message.taskGroupName:  # X35, G7
         raise Refused(
@@ -124,8 +124,8 @@ def take_up(
     app.asks[key] = ask
     if ask.placeholder and not app.is_gang:
         gang.begin(kernel, app)
-    kernel.fire(ASK, ask, life.SUBMIT)
-    kernel.fire(APPLICATION, app, app_life.ASK)
+    kernel.fire(ASK, ask, ask_fsm.SUBMIT)
+    kernel.fire(APPLICATION, app, application_fsm.ASK)
     rm.observer.asks_added((ask,))
     _enter(kernel, app, ask)
     return ask
@@ -225,7 +225,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
             f"{ask.task_group!r}: that cannot change (I17)",
             "state",
         )
-    kernel.fire(ASK, ask, life.UPDATE)
+    kernel.fire(ASK, ask, ask_fsm.UPDATE)
     in_flight = 1 if ask.planned is not None else 0
     accounting.unexpect(ask, ask.pending - in_flight)
     reservation.cancel_all_of(partition, ask)

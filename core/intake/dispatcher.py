@@ -17,7 +17,10 @@ from quadriga.core.intake import applications, asks, nodes, recovery, releases, 
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.fsm import allocation, application, ask, node
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm import node as node_fsm
 from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
@@ -85,19 +88,19 @@ class NodeRoute:
     """What an ``ActionFromRM`` does: the trigger that it fires at the node."""
 
     action: NodeInfo.ActionFromRM
-    trigger: node.Trigger
+    trigger: node_fsm.Trigger
     response: str
 
 
 # fmt: off
 NODE_ROUTES = (
     #         action                          trigger             response
-    NodeRoute(NodeInfo.CREATE,                node.ACCEPT,        "accepted or rejected"),
-    NodeRoute(NodeInfo.CREATE_DRAIN,          node.ACCEPT,        "accepted or rejected"),
-    NodeRoute(NodeInfo.UPDATE,                node.UPDATE,        "rejected if unknown"),
-    NodeRoute(NodeInfo.DRAIN_NODE,            node.DRAIN,         "rejected if unknown"),
-    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node.SCHEDULE,      "rejected if not draining"),
-    NodeRoute(NodeInfo.DECOMISSION,           node.DECOMMISSION,  "rejected if unknown; released, new"),
+    NodeRoute(NodeInfo.CREATE,                node_fsm.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.CREATE_DRAIN,          node_fsm.ACCEPT,        "accepted or rejected"),
+    NodeRoute(NodeInfo.UPDATE,                node_fsm.UPDATE,        "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_NODE,            node_fsm.DRAIN,         "rejected if unknown"),
+    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node_fsm.SCHEDULE,      "rejected if not draining"),
+    NodeRoute(NodeInfo.DECOMISSION,           node_fsm.DECOMMISSION,  "rejected if unknown; released, new"),
 )
 # fmt: on
 
@@ -132,33 +135,38 @@ def _act_on_node(
     if not found:
         text = f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)"
         raise Refused(text, "unknown")
-    if trigger == node.UPDATE:
+    if trigger == node_fsm.UPDATE:
         nodes.update(kernel, found[0], info)
     else:
         nodes.trigger(kernel, found[0], trigger)
 
 
-_REMOVAL = (application.WAIT, application.COMPLETE, application.KILL, application.KILLED_)
-_NODE = (*dict.fromkeys(route.trigger for route in NODE_ROUTES), node.REJECT)
+_REMOVAL = (
+    application_fsm.WAIT,
+    application_fsm.COMPLETE,
+    application_fsm.KILL,
+    application_fsm.KILLED_,
+)
+_NODE = (*dict.fromkeys(route.trigger for route in NODE_ROUTES), node_fsm.REJECT)
 _ASKS, _ALLOCATIONS = "releases.allocationAsksToRelease", "releases.allocationsToRelease"
 
 # fmt: off
 ROUTES = (
     #     message             field          entity         triggers                                     response
-    Route(ApplicationRequest, "new",         "application", (application.REJECT,),                       "accepted, rejected",
+    Route(ApplicationRequest, "new",         "application", (application_fsm.REJECT,),                       "accepted, rejected",
           applications.add_applications),
     Route(ApplicationRequest, "remove",      "application", _REMOVAL,                                    "released, updated",
           _remove_applications),
-    Route(AllocationRequest,  "allocations", "allocation",  (allocation.ALLOCATE,),                      "new, rejectedAllocations",
+    Route(AllocationRequest,  "allocations", "allocation",  (allocation_fsm.ALLOCATE,),                      "new, rejectedAllocations",
           recovery.recover_allocations, of=unified.is_report),
-    Route(AllocationRequest,  "asks",        "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejected",
+    Route(AllocationRequest,  "asks",        "ask",         (ask_fsm.SUBMIT, ask_fsm.UPDATE),                    "rejected",
           asks.add_asks, whole=True),
-    Route(AllocationRequest,  "allocations", "ask",         (ask.SUBMIT, ask.UPDATE),                    "rejectedAllocations",
+    Route(AllocationRequest,  "allocations", "ask",         (ask_fsm.SUBMIT, ask_fsm.UPDATE),                    "rejectedAllocations",
           unified.add_asks, of=unified.is_ask),
-    Route(AllocationRequest,  _ASKS,         "ask",         (ask.REJECT,),                               "releasedAsks",
+    Route(AllocationRequest,  _ASKS,         "ask",         (ask_fsm.REJECT,),                               "releasedAsks",
           asks.release_asks, asks.check_ask_releases),
-    Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation.COMPLETE, allocation.CONFIRM),   "released, new",
-          releases.release_allocations, releases.check_releases, also=("ask", (ask.REJECT,))),
+    Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation_fsm.COMPLETE, allocation_fsm.CONFIRM),   "released, new",
+          releases.release_allocations, releases.check_releases, also=("ask", (ask_fsm.REJECT,))),
     Route(NodeRequest,        "nodes",       "node",        _NODE,                                       "accepted, rejected",
           _act_on_nodes),
 )

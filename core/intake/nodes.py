@@ -10,8 +10,8 @@ from quadriga.core.model.node import Node
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import NODE
-from quadriga.fsm import node as life
-from quadriga.fsm import queue as queue_life
+from quadriga.fsm import node as node_fsm
+from quadriga.fsm import queue as queue_fsm
 from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource
 from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
@@ -35,7 +35,7 @@ def create(
     partition = rm.partitions.get(name)
     if partition is None:
         raise Refused(f"partition {name!r} of node {info.nodeID} does not exist", "partition")
-    if partition.state not in queue_life.ADMITS:
+    if partition.state not in queue_fsm.ADMITS:
         text = f"partition {name} is {partition.state} and takes no node {info.nodeID}"
         raise Refused(text, "state")
     for each in rm.partitions.values():
@@ -47,7 +47,7 @@ def create(
     problem = recovery.problem_of(partition, list(info.existingAllocations))
     node = Node(info.nodeID, partition, dict(info.attributes), total)
     if problem:
-        kernel.fire(NODE, node, life.REJECT)
+        kernel.fire(NODE, node, node_fsm.REJECT)
         partition.failed_nodes[info.nodeID] = None
         raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
     partition.registry.lengthen(node.books)
@@ -56,7 +56,7 @@ def create(
     partition.node_index.add(node)
     foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
-    kernel.fire(NODE, node, life.ACCEPT, draining=draining)
+    kernel.fire(NODE, node, node_fsm.ACCEPT, draining=draining)
     rm.observer.node_added(node)
     recovery.recover_on(kernel, node, list(info.existingAllocations))
     response.accepted.append(AcceptedNode(nodeID=info.nodeID))
@@ -67,7 +67,7 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
     partition = node.partition
     total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
-    kernel.fire(NODE, node, life.UPDATE)
+    kernel.fire(NODE, node, node_fsm.UPDATE)
     was_ready = _ready(node)
     if info.attributes:
         node.attributes = dict(info.attributes)
@@ -97,7 +97,7 @@ def _ready(node: Node) -> bool:
     return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
 
 
-def trigger(kernel: Kernel, node: Node, name: life.Trigger) -> None:
+def trigger(kernel: Kernel, node: Node, name: node_fsm.Trigger) -> None:
     """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` where illegal (X20)."""
     if not NODE.allows(node.state, name):
         raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")

@@ -22,9 +22,9 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, reservation
 from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import RejectedAllocation
 
@@ -159,7 +159,7 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
     app = partition.applications.get(message.applicationID)
     if app is None:
         return "belongs to an unknown application"
-    if not APPLICATION.allows(app.state, app_life.ASK):
+    if not APPLICATION.allows(app.state, application_fsm.ASK):
         return f"belongs to an application that is {app.state}"
     if _is_unusable(message):
         return _UNUSABLE
@@ -199,16 +199,16 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         ask = _ask_of(kernel, app, message, vector)
         if ask.placeholder and not app.is_gang:
             gang.begin(kernel, app)
-        kernel.fire(ASK, ask, ask_life.SUBMIT)
-        kernel.fire(APPLICATION, app, app_life.ASK)
+        kernel.fire(ASK, ask, ask_fsm.SUBMIT)
+        kernel.fire(APPLICATION, app, application_fsm.ASK)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
     allocation.vector = vector
     accounting.use_node(allocation)
     accounting.hold(allocation)
     if waited:
         accounting.unexpect(ask, 1)
-    kernel.fire(ASK, ask, ask_life.ALLOCATE)
-    kernel.fire(ALLOCATION, allocation, life.ALLOCATE)
+    kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
+    kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
     observer = partition.rm.observer
     if waited:
         observer.allocated((allocation,))
@@ -225,8 +225,8 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
             gang.enlarge(app, ask.vector, -1)
             gang.enlarge(app, vector, 1)
         gang.placeholder_landed(kernel, allocation)
-    elif app.state in app_life.RUNS_ON_ALLOCATION:
-        kernel.fire(APPLICATION, app, app_life.RUN)
+    elif app.state in application_fsm.RUNS_ON_ALLOCATION:
+        kernel.fire(APPLICATION, app, application_fsm.RUN)
     return allocation
 
 
@@ -277,9 +277,9 @@ def _free_uuid(app: Application, message: AllocationMessage) -> str:
 
 def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
     """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
-    if allocation.placeholder and allocation.ask.app.state in app_life.GIVES_BACK:
+    if allocation.placeholder and allocation.ask.app.state in application_fsm.GIVES_BACK:
         text = "releasing allocated placeholders on placeholder timeout"
-        release(kernel, allocation, life.TIMEOUT, text)
+        release(kernel, allocation, allocation_fsm.TIMEOUT, text)
 
 
 # -- what is known ---------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     vector = registry.read(message.resourcePerAlloc)
     if registry.mapping(vector) == registry.mapping(known.vector):
         return ""
-    if known.state not in life.RESIZABLE:
+    if known.state not in allocation_fsm.RESIZABLE:
         return f"is {known.state} and cannot change"
     if known.placeholder:
         gang.enlarge(known.ask.app, known.vector, -1)

@@ -25,8 +25,8 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import queue_tree, reservation
 from quadriga.core.scheduling.waiting import WaitingAsks
 from quadriga.fsm import QUEUE, RESOURCE_MANAGER
-from quadriga.fsm import queue as queue_life
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     RegisterResourceManagerRequest,
     RequestError,
@@ -117,7 +117,7 @@ def register(
     configuration: Configuration,
 ) -> None:
     """Take up a resource manager, new or known; one that was known starts from nothing (I7)."""
-    kernel.fire(RESOURCE_MANAGER, rm, life.REGISTER)
+    kernel.fire(RESOURCE_MANAGER, rm, resource_manager_fsm.REGISTER)
     rm.version = request.version
     rm.policy_group = request.policyGroup
     rm.build_info = dict(request.buildInfo)
@@ -220,16 +220,16 @@ def update_configuration(
         known = partition = rm.partitions.get(config.name)
         if partition is None:
             partition = _add_partition(kernel, rm, config)
-        elif QUEUE.allows(partition.state, queue_life.RESTORE):
-            kernel.fire(QUEUE, partition, queue_life.RESTORE)
+        elif QUEUE.allows(partition.state, queue_fsm.RESTORE):
+            kernel.fire(QUEUE, partition, queue_fsm.RESTORE)
         queue_tree.follow(kernel, partition, config, new=known is None)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)
         _note_flaws(kernel, partition)
     configured = {config.name for config in configuration.partitions}
     for partition in [p for n, p in rm.partitions.items() if n not in configured]:
-        if QUEUE.allows(partition.state, queue_life.REMOVE):
-            kernel.fire(QUEUE, partition, queue_life.REMOVE)
+        if QUEUE.allows(partition.state, queue_fsm.REMOVE):
+            kernel.fire(QUEUE, partition, queue_fsm.REMOVE)
         queue_tree.remove_partition_if_drained(kernel, partition)
 
 

@@ -10,7 +10,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.core.scheduling import replacement
 from quadriga.core.scheduling.ending import Removed, drop_ask, end_allocation, report_released
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
 
 if TYPE_CHECKING:
@@ -79,20 +79,20 @@ def release_allocations(
             )
         for allocation in named:
             if stops:
-                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
+                end_allocation(kernel, allocation, allocation_fsm.COMPLETE, release.terminationType)
                 stopped.append(allocation)
             elif TERMINATION.get(allocation.reason or "") != release.terminationType:
                 kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
-                end_allocation(kernel, allocation, life.COMPLETE, release.terminationType)
-            elif allocation.reason == life.REPLACEMENT:
+                end_allocation(kernel, allocation, allocation_fsm.COMPLETE, release.terminationType)
+            elif allocation.reason == allocation_fsm.REPLACEMENT:
                 replaced[allocation] = None
                 continue
             else:
-                end_allocation(kernel, allocation, life.CONFIRM, release.terminationType)
+                end_allocation(kernel, allocation, allocation_fsm.CONFIRM, release.terminationType)
             removed.allocation(allocation)
     report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
-        if placeholder.state in life.ASKED_BACK:
+        if placeholder.state in allocation_fsm.ASKED_BACK:
             replacement.confirm_replacement(kernel, placeholder)
             removed.allocation(placeholder)
     removed.settle(kernel)

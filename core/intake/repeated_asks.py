@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model import accounting
 from quadriga.core.scheduling import gang
 from quadriga.fsm import APPLICATION, ASK
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -121,7 +121,7 @@ def _is_plain(ask: Ask) -> bool:
         group is not None
         and not ask.terms.allow_preempt_other
         and (group.reserve_timer is not None or group.reservable)
-        and APPLICATION.idles(ask.app.state, app_life.ASK)
+        and APPLICATION.idles(ask.app.state, application_fsm.ASK)
     )
 
 
@@ -129,7 +129,7 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     """Those of the row wait with the first one, and are counted as pending."""
     partition, group = first.app.partition, first.group
     assert group is not None
-    taken = kernel.fire_all(ASK, asks, life.SUBMIT)
+    taken = kernel.fire_all(ASK, asks, ask_fsm.SUBMIT)
     kernel.journal.add_all(kernel.now, taken, kernel.cause)
     partition.rm.observer.asks_added(asks)
     group.extend(asks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.resources import Vector, plus
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -54,7 +54,7 @@ class Allocation:
         self.uuid = uuid
         self.node = node
         self.created = now
-        self.state: life.State = life.PLANNED
+        self.state: allocation_fsm.State = allocation_fsm.PLANNED
         self.entries = 0
         #: why the scheduler wants it back, and the text that goes with the release
         self.reason: str | None = None
@@ -79,7 +79,7 @@ class Allocation:
     @property
     def planned_more(self) -> Vector:
         """What its node has for it, and root has not yet: nothing for those that are allocated."""
-        if self.state not in life.AHEAD:
+        if self.state not in allocation_fsm.AHEAD:
             return ()
         return plus(self.on_node, tuple([-value for value in self.growth]))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.demand import EVERY_BIT, Key, Level
 from quadriga.core.model.resources import Book, Vector, covers, exact_share, plus
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
@@ -105,7 +105,7 @@ class Application(Level):
         self.seq = seq
         self.submitted = now
         self.finished = 0
-        self.state: life.State = life.NEW
+        self.state: application_fsm.State = application_fsm.NEW
         self.entries = 0
         self.user = ""
         self.groups_of_user: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class Application(Level):
     @property
     def start_time(self) -> int:
         """When it first ran (ns), also where that was before a restart (2.11); 0: not yet."""
-        here = next((when for when, state in self.history if state in life.COUNTED), 0)
+        here = next((when for when, state in self.history if state in application_fsm.COUNTED), 0)
         return min(here, self.ran_since) if self.ran_since else here
 
     def held_of(self, key: str) -> list[Allocation]:
@@ -286,7 +286,7 @@ class Application(Level):
         return (
             self.placeholder_ask is not None
             and not self.gang_over
-            and self.state in life.BEFORE_RUNNING
+            and self.state in application_fsm.BEFORE_RUNNING
             and self.queue.properties.gang_hold
             and not self.has_its_gang
         )
@@ -310,7 +310,7 @@ class Application(Level):
         """What a gang that has started is still owed (X16)."""
         if self.placeholder_ask is None or not self.gang_started or self.gang_over:
             return ()
-        if self.state not in life.BEFORE_RUNNING:
+        if self.state not in application_fsm.BEFORE_RUNNING:
             return ()
         have = self.allocated_placeholder
         pairs = zip(self.placeholder_ask, have, strict=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.resources import Vector
 from quadriga.core.model.shapes import REPLACE, Shape
-from quadriga.fsm import ask as life
+from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -82,7 +82,7 @@ class Ask:
         self.vector = vector
         self.seq = seq
         self.created = now
-        self.state: life.State = life.INITIAL
+        self.state: ask_fsm.State = ask_fsm.INITIAL
         self.entries = 0
         self.pending = 1
         self.priority = 0

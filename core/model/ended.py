@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.resources import Book
 from quadriga.core.model.usage import ResourceHistory
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ class EndedApplication:
         self.seq = seq
         self.submitted = submitted
         self.finished = 0
-        self.state: life.State = life.NEW
+        self.state: application_fsm.State = application_fsm.NEW
         self.entries = 0
         self.user = shortened(user)
         self.rejected_message = ""

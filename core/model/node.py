@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.resources import Book, Vector
-from quadriga.fsm import node as life
+from quadriga.fsm import node as node_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -55,7 +55,7 @@ class Node:
         self.node_id = node_id
         self.partition = partition
         self.attributes = attributes
-        self.state: life.State = life.NEW
+        self.state: node_fsm.State = node_fsm.NEW
         self.entries = 0
         self.total = total
         self.occupied: Book = [0] * len(total)
@@ -84,7 +84,7 @@ class Node:
     @property
     def gone(self) -> bool:
         """Whether it has left its partition, or is about to with all that runs on it."""
-        return self.state in life.GONE
+        return self.state in node_fsm.GONE
 
     @property
     def free(self) -> bool:

@@ -12,7 +12,7 @@ from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
 from quadriga.core.model.resources import Book, Registry, Vector
 from quadriga.core.model.serials import Serials
-from quadriga.fsm import queue as life
+from quadriga.fsm import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account
@@ -73,7 +73,7 @@ class Partition:
         self.name = config.name
         #: as configured at present
         self.config = config
-        self.state: life.State = life.ACTIVE
+        self.state: queue_fsm.State = queue_fsm.ACTIVE
         self.entries = 0
         #: when it entered its state (ns)
         self.changed = 0

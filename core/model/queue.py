@@ -17,7 +17,7 @@ from quadriga.core.model.account import Limit
 from quadriga.core.model.demand import EVERY_BIT, Key, Level, bits_of
 from quadriga.core.model.resources import Book
 from quadriga.core.model.shapes import Shape
-from quadriga.fsm import queue as life
+from quadriga.fsm import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -99,7 +99,7 @@ class Queue(Level):
         #: itself, its parent, and so on up to root
         self.lineage: tuple[Queue, ...] = (self, *parent.lineage) if parent else (self,)
         self.children: dict[str, Queue] = {}
-        self.state: life.State = life.ACTIVE
+        self.state: queue_fsm.State = queue_fsm.ACTIVE
         self.entries = 0
         #: it is, or was, in the configuration; placement made it otherwise (2.9)
         self.managed = True
@@ -192,7 +192,7 @@ class Queue(Level):
     @property
     def closed_by(self) -> Queue | None:
         """The queue, it or one above, that keeps new applications out, as it drains (X33)."""
-        return next((queue for queue in self.lineage if queue.state not in life.ADMITS), None)
+        return next((queue for queue in self.lineage if queue.state not in queue_fsm.ADMITS), None)
 
     @property
     def stateaware(self) -> bool:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.ended import Shelf
 from quadriga.core.model.observer import Observer
-from quadriga.fsm import application as app_life
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
@@ -44,7 +44,7 @@ class ResourceManager:
 
     def __init__(self, rm_id: str) -> None:
         self.rm_id = rm_id
-        self.state: life.State = life.INIT
+        self.state: resource_manager_fsm.State = resource_manager_fsm.INIT
         self.entries = 0
         self.version = ""
         self.policy_group = ""
@@ -72,13 +72,13 @@ class ResourceManager:
         """No application of it has ended, as far as anybody remembers."""
         #: applications that have run, and those that never got a queue, until they expire
         self.ended = Shelf(
-            state for state in app_life.RECORDED if state not in app_life.TURNED_AWAY
+            state for state in application_fsm.RECORDED if state not in application_fsm.TURNED_AWAY
         )
-        self.rejected = Shelf(app_life.TURNED_AWAY)
+        self.rejected = Shelf(application_fsm.TURNED_AWAY)
 
-    def shelf(self, state: app_life.State) -> Shelf:
+    def shelf(self, state: application_fsm.State) -> Shelf:
         """Where applications are kept that have ended in this state."""
-        return self.rejected if state in app_life.TURNED_AWAY else self.ended
+        return self.rejected if state in application_fsm.TURNED_AWAY else self.ended
 
     @property
     def key(self) -> str:

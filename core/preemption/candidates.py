@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.resources import covers, plus
 from quadriga.core.preemption.queue_snapshot import QueueSnapshot, Snapshots
-from quadriga.fsm import allocation as life
-from quadriga.fsm import application as app_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -85,7 +85,7 @@ def gathers(app: Application) -> bool:
         app.placeholder_ask is not None
         and app.gang_started
         and not app.gang_over
-        and app.state in app_life.BEFORE_RUNNING
+        and app.state in application_fsm.BEFORE_RUNNING
     )
 
 
@@ -101,7 +101,7 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
                 yield Candidate(allocation, leaf, _NO_GANG)
         return
     members = _members(app, held)
-    broken = any(a.reason == life.PREEMPTION for a in held if a in members)
+    broken = any(a.reason == allocation_fsm.PREEMPTION for a in held if a in members)
     for allocation in held:
         if not _may_evict(allocation, strict):
             continue
@@ -112,7 +112,7 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
 def _may_evict(allocation: Allocation, strict: bool) -> bool:
     """Whether the allocation may be evicted; ``strict``: not if its ask has opted out (X40)."""
     ask = allocation.ask
-    if allocation.state not in life.RELEASABLE or ask.required_node:
+    if allocation.state not in allocation_fsm.RELEASABLE or ask.required_node:
         return False
     return ask.terms.allow_preempt_self or not strict
 

@@ -10,19 +10,19 @@ from enum import Enum
 from typing import Final
 
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 from quadriga.si import EventRecord
 
 __all__ = ["EVENT_DETAIL", "Dialect"]
 
-_STATES: Final[dict[str, str]] = dict(life.YUNIKORN_STATES.items())
-_EVENTS: Final[dict[str, str]] = dict(life.YUNIKORN_EVENTS.items())
+_STATES: Final[dict[str, str]] = dict(application_fsm.YUNIKORN_STATES.items())
+_EVENTS: Final[dict[str, str]] = dict(application_fsm.YUNIKORN_EVENTS.items())
 _NUMBERS: Final[dict[str, int]] = dict(EventRecord.ChangeDetail.items())
 
 
-def _number(state: life.State) -> int:
+def _number(state: application_fsm.State) -> int:
     """The protocol names its numbers after YuniKorn's states. A state of our own has none."""
-    if state in life.TURNED_AWAY:
+    if state in application_fsm.TURNED_AWAY:
         return EventRecord.APP_REJECT
     return _NUMBERS.get(f"APP_{_STATES[state].upper()}", EventRecord.DETAILS_NONE)
 

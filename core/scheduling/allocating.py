@@ -9,9 +9,9 @@ from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -30,13 +30,13 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     accounting.place(allocation)
     partition.waiting.allocation_epoch += 1
     group = ask.group
-    kernel.fire(ASK, ask, ask_life.ALLOCATE)
-    kernel.fire(ALLOCATION, allocation, allocation_life.ALLOCATE)
+    kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
+    kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
     ask.pending -= 1
     if ask.placeholder:
         gang.placeholder_landed(kernel, allocation)
-    elif not APPLICATION.idles(app.state, app_life.RUN):
-        kernel.fire(APPLICATION, app, app_life.RUN)
+    elif not APPLICATION.idles(app.state, application_fsm.RUN):
+        kernel.fire(APPLICATION, app, application_fsm.RUN)
     landed = (allocation,)
     partition.rm.observer.allocated(landed)
     kernel.outbox.allocated(landed)

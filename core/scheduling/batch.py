@@ -27,10 +27,10 @@ from quadriga.core.scheduling.cycle import decide
 from quadriga.core.scheduling.next_ask import out_of_quota
 from quadriga.core.scheduling.replacement import replace
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
-from quadriga.fsm import queue as queue_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
@@ -81,7 +81,7 @@ def _is_disturbed(kernel: Kernel, partition: Partition) -> bool:
     """Whether nothing can be decided here, or something comes before, or has a say in, every single
     decision."""
     return bool(
-        partition.state in queue_life.HALTED
+        partition.state in queue_fsm.HALTED
         or not partition.nodes
         or partition.failed_preemptions.by_shape
         or partition.waiting.retries
@@ -315,7 +315,7 @@ class _Streak:
                 self.carry_out()  # what its other groups took, it has
                 for other in app.groups.values():
                     self.places.pop(other, None)
-            elif not APPLICATION.idles(app.state, app_life.RUN):
+            elif not APPLICATION.idles(app.state, application_fsm.RUN):
                 return None
             place = self.places[group] = _Place(group, looks_at_root=self.looks_at_root)
         place.until = until
@@ -404,8 +404,8 @@ class _Streak:
                 place.task_group.landed(allocation)
             allocations.append(allocation)
         over: list[Ask] = []
-        asks = kernel.fire_all(ASK, _taken_up(allocations, over), ask_life.ALLOCATE)
-        taken = kernel.fire_all(ALLOCATION, allocations, allocation_life.ALLOCATE)
+        asks = kernel.fire_all(ASK, _taken_up(allocations, over), ask_fsm.ALLOCATE)
+        taken = kernel.fire_all(ALLOCATION, allocations, allocation_fsm.ALLOCATE)
         both = chain.from_iterable(zip(asks, taken, strict=True))
         kernel.journal.add_all(now, both, kernel.cause)
         observer.allocated(allocations[said:])

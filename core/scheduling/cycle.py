@@ -27,7 +27,7 @@ from quadriga.core.scheduling.releasing import evict
 from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
 from quadriga.core.scheduling.round import Round
-from quadriga.fsm import queue as queue_life
+from quadriga.fsm import queue as queue_fsm
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     Return True if the round made a decision or used up its preemption attempts. The Go core reports
     nothing of a round that only reserves or preempts (5.2).
     """
-    if partition.state in queue_life.HALTED or not partition.nodes:
+    if partition.state in queue_fsm.HALTED or not partition.nodes:
         return False
     waiting = partition.waiting
     if partition.failed_preemptions.by_shape:

@@ -14,8 +14,8 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import backoff, gang, queue_tree, reservation, scale_up, skipped
 from quadriga.core.scheduling.releasing import evict, release
 from quadriga.fsm import APPLICATION, LIFECYCLES
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.events import EventLog
@@ -72,8 +72,8 @@ def _report(kernel: Kernel, name: str, entity: Any, state: str) -> None:
 
 def _application_run_limit(kernel: Kernel, app: Application) -> None:
     """X17: the application ran for as long as it may."""
-    if APPLICATION.allows(app.state, app_life.KILL):
-        kernel.fire(APPLICATION, app, app_life.KILL, reason="ApplicationExecutionTimeout")
+    if APPLICATION.allows(app.state, application_fsm.KILL):
+        kernel.fire(APPLICATION, app, application_fsm.KILL, reason="ApplicationExecutionTimeout")
 
 
 def _placeholder_timeout(kernel: Kernel, app: Application) -> None:
@@ -90,7 +90,7 @@ def _gang_idle(kernel: Kernel, app: Application) -> None:
 
 def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
     """X17: an allocation ran for as long as its ask allowed."""
-    release(kernel, allocation, allocation_life.TIMEOUT, "allocation execution timeout")
+    release(kernel, allocation, allocation_fsm.TIMEOUT, "allocation execution timeout")
 
 
 def _group_reserve(kernel: Kernel, group: AskGroup) -> None:

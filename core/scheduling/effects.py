@@ -19,8 +19,8 @@ from quadriga.core.scheduling.ending import drop_ask
 from quadriga.core.scheduling.node_removal import empty_node
 from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import APPLICATION, QUEUE, Effect
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm import effects as fx
 from quadriga.si import TerminationType
 
@@ -72,12 +72,12 @@ def release_placeholders(kernel: Kernel, app: Application, effect: fx.ReleasePla
     if effect.completes:
         app.completing = True
     for placeholder in list(app.placeholders.values()):
-        release(kernel, placeholder, allocation_life.TIMEOUT, effect.message)
+        release(kernel, placeholder, allocation_fsm.TIMEOUT, effect.message)
 
 
 def release_allocations(kernel: Kernel, app: Application, effect: fx.ReleaseAllocations) -> None:
     for allocation in [*app.allocations.values(), *app.placeholders.values()]:
-        release(kernel, allocation, allocation_life.TIMEOUT, effect.message)
+        release(kernel, allocation, allocation_fsm.TIMEOUT, effect.message)
 
 
 def started_running(kernel: Kernel, app: Application, effect: fx.StartedRunning) -> None:
@@ -120,9 +120,9 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
 def _is_idle(app: Application) -> bool:
     """Whether it counts no longer against the limits of its user and group: it waits or has ended,
     or is back from a soft timeout with nothing in its hands."""
-    if app.state in app_life.GATHERS:
+    if app.state in application_fsm.GATHERS:
         return not app.allocations and not app.placeholders
-    return app.state in app_life.IDLE
+    return app.state in application_fsm.IDLE
 
 
 def application_entered(kernel: Kernel, app: Application | EndedApplication) -> None:
@@ -133,19 +133,19 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     app.reason = kernel.reason
     app.completing = False
     if (
-        app.state in app_life.GIVES_BACK
+        app.state in application_fsm.GIVES_BACK
     ):  # a Soft timeout: from now on it is an ordinary application
         app.gang_over = True
-    if app.state in app_life.GATHERS:
+    if app.state in application_fsm.GATHERS:
         gang.watch_idle(kernel, app)
     if app.counted and _is_idle(app):
         limits.forget(app)
-    elif not app.counted and app.placeholders and app.state in app_life.SERVED:
+    elif not app.counted and app.placeholders and app.state in application_fsm.SERVED:
         limits.count(app)  # it waited with leftovers, and a new ask called it back (G40, G42)
     leaf = app.queue
     if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
         return
-    if app in leaf.admitted and app.state not in app_life.GATHERS:
+    if app in leaf.admitted and app.state not in application_fsm.GATHERS:
         for queue in leaf.lineage:
             del queue.admitted[app]
         app.partition.admission_changed(leaf)

@@ -14,9 +14,9 @@ from quadriga.core.model.ended import EndedApplication, remains_of, shortened
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, replacement, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     waiting = ask.pending - (1 if ask.planned is not None else 0)
     if ask.planned is not None:
         replacement.unplan(kernel, ask.planned, again=False)
-    kernel.fire(ASK, ask, ask_life.REJECT)
+    kernel.fire(ASK, ask, ask_fsm.REJECT)
     partition.rm.observer.ask_removed(ask, timed_out)
     accounting.unexpect(ask, waiting)
     reservation.cancel_all_of(partition, ask)
@@ -77,7 +77,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
 def end_allocation(
     kernel: Kernel,
     allocation: Allocation,
-    trigger: allocation_life.Trigger,
+    trigger: allocation_fsm.Trigger,
     kind: TerminationType = TerminationType.STOPPED_BY_RM,
 ) -> None:
     """The allocation is over: out of all books. A replacement of it is planned anew (X18).
@@ -86,7 +86,7 @@ def end_allocation(
     """
     if allocation.partner is not None:
         replacement.unplan(kernel, allocation.partner, again=True)
-    if allocation.reason is not None and trigger != allocation_life.CONFIRM:
+    if allocation.reason is not None and trigger != allocation_fsm.CONFIRM:
         app = allocation.ask.app
         app.partition.serials.unanswered(app.app_id, allocation.uuid)
     kernel.fire(ALLOCATION, allocation, trigger)
@@ -155,35 +155,37 @@ def report_released(
 
 def _serve_on(kernel: Kernel, app: Application, mattered: bool) -> None:
     if mattered and not (app.has_asks or app.has_allocations):
-        kernel.fire(APPLICATION, app, life.WAIT)
+        kernel.fire(APPLICATION, app, application_fsm.WAIT)
     else:
         gang.run_if_complete(kernel, app)
 
 
 def _wait_on(kernel: Kernel, app: Application, mattered: bool) -> None:
     if app.completing and not app.placeholders:
-        kernel.fire(APPLICATION, app, life.COMPLETE)
+        kernel.fire(APPLICATION, app, application_fsm.COMPLETE)
 
 
 def _resume(kernel: Kernel, app: Application, mattered: bool) -> None:
-    kernel.fire(APPLICATION, app, life.RESUMED)
-    if app.state in life.GATHERS and app.allocations:  # X28: it follows its allocations
-        kernel.fire(APPLICATION, app, life.RUN)
+    kernel.fire(APPLICATION, app, application_fsm.RESUMED)
+    if app.state in application_fsm.GATHERS and app.allocations:  # X28: it follows its allocations
+        kernel.fire(APPLICATION, app, application_fsm.RUN)
 
 
 def _die(kernel: Kernel, app: Application, mattered: bool) -> None:
-    kernel.fire(APPLICATION, app, life.KILLED_)
+    kernel.fire(APPLICATION, app, application_fsm.KILLED_)
 
 
-_STEPS: Final[dict[life.Trigger, Callable[[Kernel, Application, bool], None]]] = {
-    life.WAIT: _serve_on,
-    life.COMPLETE: _wait_on,
-    life.RESUMED: _resume,
-    life.KILLED_: _die,
+_STEPS: Final[dict[application_fsm.Trigger, Callable[[Kernel, Application, bool], None]]] = {
+    application_fsm.WAIT: _serve_on,
+    application_fsm.COMPLETE: _wait_on,
+    application_fsm.RESUMED: _resume,
+    application_fsm.KILLED_: _die,
 }
 #: what an application does after something of it was removed, by its state
 _AFTER_REMOVAL = {
-    state: _STEPS[trigger] for state, trigger in life.AFTER_REMOVAL.items() if trigger is not None
+    state: _STEPS[trigger]
+    for state, trigger in application_fsm.AFTER_REMOVAL.items()
+    if trigger is not None
 }
 
 
@@ -203,13 +205,13 @@ def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
         drop_ask(kernel, ask, timed_out=False)
     released = [*app.allocations.values(), *app.placeholders.values()]
     for allocation in released:
-        end_allocation(kernel, allocation, allocation_life.COMPLETE)
+        end_allocation(kernel, allocation, allocation_fsm.COMPLETE)
     return released
 
 
 def finish_removal(kernel: Kernel, app: Application) -> None:
     """The state changes of a removed application: to its end in the same step (X31)."""
-    for trigger in life.TO_ITS_END[app.state]:
+    for trigger in application_fsm.TO_ITS_END[app.state]:
         kernel.fire(APPLICATION, app, trigger, reason="application removed")
     kernel.settle()
 
@@ -231,7 +233,7 @@ def hand_over(kernel: Kernel, app: Application) -> None:
 def turn_away(kernel: Kernel, app: Application) -> None:
     """It was refused a queue: all that there ever is of it is a record."""
     ended = _record(app)
-    kernel.fire(APPLICATION, ended, life.REJECT)
+    kernel.fire(APPLICATION, ended, application_fsm.REJECT)
     ended.finished = kernel.now
     app.history.append((kernel.now, ended.state))
     _remember(kernel, ended, remains_of(app))
@@ -259,7 +261,7 @@ def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) 
         kind, most, most_bytes = "ended", options.keep_ended, options.keep_ended_bytes
     for oldest in shelf.take_over(most, most_bytes):
         kernel.tally.forgotten[kind] += 1
-        kernel.fire_later(APPLICATION, oldest, life.EXPIRE)
+        kernel.fire_later(APPLICATION, oldest, application_fsm.EXPIRE)
 
 
 def forget(ended: EndedApplication) -> None:

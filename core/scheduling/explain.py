@@ -14,8 +14,8 @@ from quadriga.core.scheduling import gang
 from quadriga.core.scheduling.explain_nodes import of_nodes
 from quadriga.core.scheduling.explanation import HOLDERS, Check, Explanation, Holder
 from quadriga.fsm import APPLICATION, RESOURCE_MANAGER
-from quadriga.fsm import application as life
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
 def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
     app = ask.app
     rm = app.partition.rm
-    connected = RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)
+    connected = RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.DISCONNECT)
     yield Check(
         "resource manager",
         connected,
@@ -81,7 +81,7 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
     )
     asked = f" ({app.queue_asked!r} was asked for)" if app.queue_asked else ""
     yield Check("placement", True, f"queue {app.queue.path} by {app.placed_by}{asked}")
-    served = app.state in life.SERVED
+    served = app.state in application_fsm.SERVED
     yield Check(
         "application",
         served,
@@ -97,7 +97,11 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
             verdict=f"Too many asks of its application found no place: none is tried for {left:g} s.",
         )
     leaf = app.queue
-    if isinstance(leaf, LeafQueue) and leaf.stateaware and app.state in life.STATEAWARE_TURN:
+    if (
+        isinstance(leaf, LeafQueue)
+        and leaf.stateaware
+        and app.state in application_fsm.STATEAWARE_TURN
+    ):
         first = leaf.turn if leaf.turn is not None else app
         yield Check(
             "turn",
@@ -108,7 +112,10 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
             holders=(Holder(first.app_id),),
             held=1,
         )
-    if APPLICATION.allows(app.state, life.RUN) and app.state not in life.COUNTED:
+    if (
+        APPLICATION.allows(app.state, application_fsm.RUN)
+        and app.state not in application_fsm.COUNTED
+    ):
         if app not in leaf.admitted:
             for queue in leaf.lineage:
                 yield Check(

@@ -15,7 +15,7 @@ from quadriga.core.model.resources import Vector, plus
 from quadriga.core.model.task_group import TaskGroup
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as app_life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -100,7 +100,7 @@ def begin(kernel: Kernel, app: Application) -> None:
     app.placeholder_ask = ()
     if not app.started:
         app.run_limit = 0
-    if app.state in app_life.GATHERS:
+    if app.state in application_fsm.GATHERS:
         watch_idle(kernel, app)
 
 
@@ -136,13 +136,15 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
             app.partition.waiting.refresh(app)
-    if app.state in app_life.GATHERS and app not in app.queue.admitted:
+    if app.state in application_fsm.GATHERS and app not in app.queue.admitted:
         for queue in app.queue.lineage:
             queue.admitted[app] = None
         app.partition.admission_changed(app.queue)
         app.partition.waiting.refresh(app)
     if app.placeholder_timer is None and app.placeholder_timeout > 0:
-        if app.state in app_life.BEFORE_RUNNING | app_life.GIVES_BACK_ON_TIMEOUT:  # X25
+        if (
+            app.state in application_fsm.BEFORE_RUNNING | application_fsm.GIVES_BACK_ON_TIMEOUT
+        ):  # X25
             app.placeholder_timer = kernel.timers.start(
                 kernel.now, app.placeholder_timeout, "application.placeholder", app
             )
@@ -177,8 +179,8 @@ def missing(app: Application, need: Need) -> int:
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:
     """G21: a gang stays Accepted until it has all its placeholders, and runs then (S5)."""
-    if app.state in app_life.GATHERS and app.gang_complete:
-        kernel.fire(APPLICATION, app, app_life.RUN)
+    if app.state in application_fsm.GATHERS and app.gang_complete:
+        kernel.fire(APPLICATION, app, application_fsm.RUN)
 
 
 def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
@@ -195,7 +197,7 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         group.timed_out += 1
         app.lost = plus(app.lost, placeholder.vector)
     # while it still gathers, the timer is the only way out for a gang that lost them all (V7)
-    gathers = app.state in app_life.BEFORE_RUNNING
+    gathers = app.state in application_fsm.BEFORE_RUNNING
     if not app.placeholders and not gathers and app.placeholder_timer is not None:
         app.placeholder_timer.cancel()
         app.placeholder_timer = None
@@ -211,14 +213,14 @@ def timed_out(kernel: Kernel, app: Application) -> None:
     for more starts its timer anew with the next one."""
     app.placeholder_timer = None
     waits = any(group.pending for group in app.task_groups.values())
-    if app.state in app_life.GATHERS and waits and not app.placeholders:
+    if app.state in application_fsm.GATHERS and waits and not app.placeholders:
         return
     fail_gang(kernel, app)
 
 
 def fail_gang(kernel: Kernel, app: Application) -> None:
     """The gang's time is over; its state and style decide what follows."""
-    kernel.fire(APPLICATION, app, app_life.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
+    kernel.fire(APPLICATION, app, application_fsm.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
 
 
 def watch_idle(kernel: Kernel, app: Application) -> None:
@@ -241,11 +243,11 @@ def watch_idle(kernel: Kernel, app: Application) -> None:
 def looked_idle(kernel: Kernel, app: Application) -> None:
     """A gang that has sent no placeholder asks fails, as one that does not get its placeholders. One that
     has nothing left after a Soft timeout waits for a last ask, and completes. Any other goes on."""
-    if app.state not in app_life.GATHERS:
+    if app.state not in application_fsm.GATHERS:
         return
     if app.gang_over:
         if not app.asks and not app.allocations and not app.placeholders:
-            kernel.fire(APPLICATION, app, app_life.WAIT)
+            kernel.fire(APPLICATION, app, application_fsm.WAIT)
             return
     elif not app.placeholders and not any(g.pending for g in app.task_groups.values()):
         fail_gang(kernel, app)
@@ -255,5 +257,5 @@ def looked_idle(kernel: Kernel, app: Application) -> None:
 
 def waited_too_long(kernel: Kernel, app: Application) -> None:
     """S3: the queue limits how long a gang may wait without a single placeholder."""
-    if app.state in app_life.GATHERS and not app.gang_started:
+    if app.state in application_fsm.GATHERS and not app.gang_started:
         fail_gang(kernel, app)

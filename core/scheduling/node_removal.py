@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.scheduling import queue_tree, replacement, reservation
 from quadriga.core.scheduling.ending import Removed, end_allocation, report_released
-from quadriga.fsm import allocation as allocation_life
+from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     for allocation in sorted(node.allocations, key=lambda each: (each.uuid, each.ask.app.app_id)):
         if allocation not in node.allocations:
             continue
-        if allocation.state in allocation_life.AHEAD:
+        if allocation.state in allocation_fsm.AHEAD:
             replacement.unplan(kernel, allocation, again=True)
             continue
         released.append(allocation)
         if allocation.partner is not None and allocation.partner.node is not node:
             confirmed.append(allocation)
             continue
-        end_allocation(kernel, allocation, allocation_life.COMPLETE, unknown)
+        end_allocation(kernel, allocation, allocation_fsm.COMPLETE, unknown)
         removed.allocation(allocation)
     report_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
     for placeholder in confirmed:

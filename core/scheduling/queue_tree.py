@@ -17,7 +17,7 @@ from quadriga.core.placement import RECOVERY_QUEUE
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import limits
 from quadriga.fsm import QUEUE
-from quadriga.fsm import queue as life
+from quadriga.fsm import queue as queue_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import RequestError
 
@@ -67,7 +67,7 @@ def _said_of(queue: Queue) -> tuple[object, ...]:
 
 def _tell_changes(queue: Queue, before: tuple[object, ...]) -> None:
     """The configuration may say something else than ``before``, or has it again."""
-    if _said_of(queue) != before or QUEUE.allows(queue.state, life.RESTORE):
+    if _said_of(queue) != before or QUEUE.allows(queue.state, queue_fsm.RESTORE):
         queue.partition.rm.observer.queue_configured(queue)
     _tell_amounts(queue, before)
 
@@ -154,8 +154,8 @@ def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bo
         configure(kernel, queue, config)
         if not new:
             _tell_changes(queue, before)
-        if QUEUE.allows(queue.state, life.RESTORE):
-            kernel.fire(QUEUE, queue, life.RESTORE)
+        if QUEUE.allows(queue.state, queue_fsm.RESTORE):
+            kernel.fire(QUEUE, queue, queue_fsm.RESTORE)
     elif not queue.managed and not queue.leaf and queue.parent is not None:
         queue.template = queue.parent.template
     queue.capacity_changed()
@@ -188,8 +188,8 @@ def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bo
 def _drain(kernel: Kernel, queue: Queue) -> None:
     """It is configured no longer: it and all configured ones below drain."""
     for below in queue.walk():
-        if below.managed and QUEUE.allows(below.state, life.REMOVE):
-            kernel.fire(QUEUE, below, life.REMOVE)
+        if below.managed and QUEUE.allows(below.state, queue_fsm.REMOVE):
+            kernel.fire(QUEUE, below, queue_fsm.REMOVE)
         _offer_to_cleaner(kernel, below)
 
 
@@ -287,7 +287,7 @@ def is_over(queue: Queue) -> bool:
     """Whether it is empty, and nobody configured it: it drains, or placement made it."""
     if queue.parent is None or queue.children or (isinstance(queue, LeafQueue) and queue.apps):
         return False
-    return not queue.managed or QUEUE.allows(queue.state, life.RESTORE)
+    return not queue.managed or QUEUE.allows(queue.state, queue_fsm.RESTORE)
 
 
 def clean(kernel: Kernel, partition: Partition) -> None:
@@ -307,9 +307,9 @@ def _rest(partition: Partition) -> None:
 
 
 def _remove(kernel: Kernel, queue: Queue) -> None:
-    if QUEUE.allows(queue.state, life.REMOVE):
-        kernel.fire(QUEUE, queue, life.REMOVE)
-    kernel.fire(QUEUE, queue, life.REMOVED_)
+    if QUEUE.allows(queue.state, queue_fsm.REMOVE):
+        kernel.fire(QUEUE, queue, queue_fsm.REMOVE)
+    kernel.fire(QUEUE, queue, queue_fsm.REMOVED_)
 
 
 def _remove_branch(kernel: Kernel, queue: Queue) -> None:
@@ -322,10 +322,10 @@ def _remove_branch(kernel: Kernel, queue: Queue) -> None:
 
 def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
     """A partition that is not configured any more is gone when it has nothing left."""
-    if not QUEUE.allows(partition.state, life.REMOVED_):
+    if not QUEUE.allows(partition.state, queue_fsm.REMOVED_):
         return
     if not partition.applications and not partition.nodes:
         _rest(partition)
-        kernel.fire(QUEUE, partition, life.REMOVED_)
+        kernel.fire(QUEUE, partition, queue_fsm.REMOVED_)
         del partition.rm.partitions[partition.name]
         partition.rm.observer.partition_removed(partition)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model import accounting
 from quadriga.fsm import ALLOCATION
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -21,7 +21,7 @@ __all__ = ["evict", "release"]
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
     """Ask for one allocation back, unless that has been done already (R5)."""
-    if allocation.state not in life.RELEASABLE:
+    if allocation.state not in allocation_fsm.RELEASABLE:
         return
     allocation.reason = reason
     allocation.message = text
@@ -31,12 +31,12 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
         group.take(allocation)
         if not group.available:
             app.partition.waiting.offer_replacements(app)
-    kernel.fire(ALLOCATION, allocation, life.RELEASE)
+    kernel.fire(ALLOCATION, allocation, allocation_fsm.RELEASE)
 
 
 def evict(kernel: Kernel, eviction: Eviction) -> None:
     """Ask for the victims of a preemption back (2.8)."""
     for victim in eviction.victims:
         victim.node.partition.rm.observer.preempted(victim, eviction.cause)
-        release(kernel, victim, life.PREEMPTION, eviction.message)
+        release(kernel, victim, allocation_fsm.PREEMPTION, eviction.message)
         accounting.preempt(victim)

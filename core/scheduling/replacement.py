@@ -27,9 +27,9 @@ from quadriga.core.scheduling import reservation
 from quadriga.core.scheduling.gang import placeholder_gone
 from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.si import TerminationType
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -194,7 +194,7 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     accounting.unexpect(ask, 1)
     reservation.cancel_all_of(app.partition, ask)
     app.partition.waiting.remove(ask)
-    kernel.fire(ASK, ask, ask_life.PARK)
+    kernel.fire(ASK, ask, ask_fsm.PARK)
     if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
         accounting.claim(real, more)
         observer.placeholder_too_small(placeholder, ask)
@@ -204,7 +204,7 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     elif real.growth:
         accounting.widen(real)
     text = f"replacing allocation with UUID: {real.uuid}"
-    release(kernel, placeholder, life.REPLACEMENT, text)
+    release(kernel, placeholder, allocation_fsm.REPLACEMENT, text)
 
 
 def look_again(partition: Partition) -> None:
@@ -230,9 +230,9 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
         placeholder.partner = real.partner = None
     ask.app.partition.waiting.stranded.pop(real, None)
     ask.planned = None
-    kernel.fire(ALLOCATION, real, life.DISCARD)
+    kernel.fire(ALLOCATION, real, allocation_fsm.DISCARD)
     if again:
-        kernel.fire(ASK, ask, ask_life.UNPARK)
+        kernel.fire(ASK, ask, ask_fsm.UNPARK)
         accounting.expect(ask, 1)
         reservation.wait_again(kernel, ask)
 
@@ -260,7 +260,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     app = placeholder.ask.app
     real = placeholder.partner
     observer = app.partition.rm.observer
-    kernel.fire(ALLOCATION, placeholder, life.CONFIRM)
+    kernel.fire(ALLOCATION, placeholder, allocation_fsm.CONFIRM)
     app.released += 1
     if real is None:
         accounting.free_node(placeholder)
@@ -297,8 +297,8 @@ def _settle(kernel: Kernel, real: Allocation) -> None:
     ask = real.ask
     ask.planned = None
     real.created = kernel.now
-    kernel.fire(ALLOCATION, real, life.ALLOCATE)
-    kernel.fire(ASK, ask, ask_life.ALLOCATE)
+    kernel.fire(ALLOCATION, real, allocation_fsm.ALLOCATE)
+    kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
     ask.pending -= 1
     if ask.pending:
         reservation.wait_again(kernel, ask)
@@ -310,10 +310,12 @@ def _settle(kernel: Kernel, real: Allocation) -> None:
 def _run(kernel: Kernel, real: Allocation, *, first: bool) -> None:
     """What the application makes of a member that is there."""
     app = real.ask.app
-    if APPLICATION.allows(app.state, app_life.RESUMED):  # X28: it follows its allocations
-        kernel.fire(APPLICATION, app, app_life.RESUMED)
-    if app.state in app_life.RUNS_ON_ALLOCATION and not APPLICATION.idles(app.state, app_life.RUN):
-        kernel.fire(APPLICATION, app, app_life.RUN, first_replacement=first)
+    if APPLICATION.allows(app.state, application_fsm.RESUMED):  # X28: it follows its allocations
+        kernel.fire(APPLICATION, app, application_fsm.RESUMED)
+    if app.state in application_fsm.RUNS_ON_ALLOCATION and not APPLICATION.idles(
+        app.state, application_fsm.RUN
+    ):
+        kernel.fire(APPLICATION, app, application_fsm.RUN, first_replacement=first)
 
 
 # -- members whose node drains (X39) -------------------------------------------------------------------

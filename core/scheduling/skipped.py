@@ -17,8 +17,8 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import application as app_life
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
@@ -55,7 +55,7 @@ def tell(kernel: Kernel, partition: Partition) -> None:
     """One piece of a walk. The next piece follows soon, the next walk when something has changed."""
     partition.hints.skip_timer = None
     rm = partition.rm
-    if not (rm.all_states and RESOURCE_MANAGER.allows(rm.state, rm_life.DISCONNECT)):
+    if not (rm.all_states and RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.DISCONNECT)):
         partition.hints.skip_walk = None
         return
     walk = partition.hints.skip_walk
@@ -101,7 +101,11 @@ def _tell_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
 def _of_application(app: Application) -> Cause | None:
     """No application more may start, where it has not started yet."""
     leaf = app.queue
-    if app.state in app_life.GATHERS and isinstance(leaf, LeafQueue) and app not in leaf.admitted:
+    if (
+        app.state in application_fsm.GATHERS
+        and isinstance(leaf, LeafQueue)
+        and app not in leaf.admitted
+    ):
         for queue in leaf.lineage:
             if not queue.admits():
                 return "maxapplications", f"queue {queue.path} runs as many applications as it may"

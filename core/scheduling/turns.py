@@ -15,7 +15,7 @@ from quadriga.core.scheduling import replacement, reservation, scale_up, skipped
 from quadriga.core.scheduling.batch import decide_all
 from quadriga.core.scheduling.cycle import decide
 from quadriga.fsm import RESOURCE_MANAGER
-from quadriga.fsm import resource_manager as life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
@@ -89,7 +89,7 @@ class Turns:
 
 def _is_served(partition: Partition) -> bool:
     """Whether the partition's resource manager is connected; otherwise nothing is scheduled (2.10)."""
-    return RESOURCE_MANAGER.allows(partition.rm.state, life.DISCONNECT)
+    return RESOURCE_MANAGER.allows(partition.rm.state, resource_manager_fsm.DISCONNECT)
 
 
 def _after(owners: list[list[Partition]], own: list[Partition]) -> str:

@@ -13,7 +13,7 @@ from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.waiting import Waiting
 from quadriga.core.ordering.lanes import LimitLane, lane_for
-from quadriga.fsm import application as app_life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -119,7 +119,7 @@ class WaitingAsks(Waiting):
         leaf = app.queue
         assert isinstance(leaf, LeafQueue)
         self.demand_epoch += 1
-        counted = app.state in app_life.COUNTED or app in leaf.admitted
+        counted = app.state in application_fsm.COUNTED or app in leaf.admitted
         lane = lane_for(leaf, app, counted)
         if lane is not app.above:
             app.block(EVERY_BIT)
@@ -130,9 +130,11 @@ class WaitingAsks(Waiting):
             app.above = lane
         self._refresh_turn(app)
         served = (
-            app.state in app_life.SERVED
+            app.state in application_fsm.SERVED
             and not app.backoff_until
-            and (not leaf.stateaware or app.state in app_life.RUNS_FREELY or leaf.turn is app)
+            and (
+                not leaf.stateaware or app.state in application_fsm.RUNS_FREELY or leaf.turn is app
+            )
         )
         if served:
             app.unblock(EVERY_BIT)
@@ -151,14 +153,14 @@ class WaitingAsks(Waiting):
         leaf = app.queue
         if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
             return
-        waiting = [a for a in leaf.apps.values() if a.state in app_life.STATEAWARE_TURN]
-        waiting.sort(key=lambda a: (a.state not in app_life.KEEPS_TURN, a.seq))
+        waiting = [a for a in leaf.apps.values() if a.state in application_fsm.STATEAWARE_TURN]
+        waiting.sort(key=lambda a: (a.state not in application_fsm.KEEPS_TURN, a.seq))
         deferred = {ask.app for ask in self.deferred_asks}  # these asks are still pending
-        keeps = app_life.KEEPS_TURN
+        keeps = application_fsm.KEEPS_TURN
         turn = next((a for a in waiting if a.groups or a in deferred or a.state in keeps), None)
         if turn is not leaf.turn:
             before, leaf.turn = leaf.turn, turn
-            if before is not None and before.state not in app_life.RUNS_FREELY:
+            if before is not None and before.state not in application_fsm.RUNS_FREELY:
                 before.block(EVERY_BIT)
             if turn is not None and not turn.backoff_until:
                 turn.unblock(EVERY_BIT)

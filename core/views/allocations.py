@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.views.quantities import amounts
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -79,6 +79,6 @@ def allocation_object(snapshot: AllocationSnapshot) -> AllocationObject:
         "placeholder": ask.placeholder,
         "placeholderUsed": replaced_at is not None,
         "taskGroupName": ask.task_group,
-        "preempted": reason == life.PREEMPTION,
+        "preempted": reason == allocation_fsm.PREEMPTION,
         "originator": ask.terms.originator,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core.config import partition_document
 from quadriga.core.config.writer import write
 from quadriga.fsm import QUEUE
-from quadriga.fsm import queue as life
+from quadriga.fsm import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
@@ -22,7 +22,7 @@ def configuration_object(rm: ResourceManager) -> dict[str, Any]:
     configured = [
         partition.config
         for _, partition in sorted(rm.partitions.items())
-        if QUEUE.allows(partition.state, life.STOP)
+        if QUEUE.allows(partition.state, queue_fsm.STOP)
     ]
     return {
         "partitions": [partition_document(config) for config in configured],

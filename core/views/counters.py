@@ -9,8 +9,8 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.views.nodes import BUCKETS, bucket_of
 from quadriga.core.views.partitions import containers_of
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
-from quadriga.fsm import application as life
-from quadriga.fsm import node as node_life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import node as node_fsm
 from quadriga.si.constants import NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class PartitionCounters(TypedDict):
 
 
 def partition_counters(partition: Partition) -> PartitionCounters:
-    rejected = sum(app.state in life.TURNED_AWAY for app in partition.ended)
+    rejected = sum(app.state in application_fsm.TURNED_AWAY for app in partition.ended)
     living = partition.applications.values()
     return {
         "allocations": containers_of(partition),
@@ -125,8 +125,8 @@ def scheduler_counters(scheduler: Scheduler, errors: int) -> SchedulerCounters:
         },
         "applications": dict(sorted(states.items())),
         "nodes": {
-            "active": sum(kinds[state] for state in node_life.OPEN),
-            "draining": sum(kinds[state] for state in node_life.CLOSED),
+            "active": sum(kinds[state] for state in node_fsm.OPEN),
+            "draining": sum(kinds[state] for state in node_fsm.CLOSED),
             "decommissioned": tally.nodes_removed,
             "unhealthy": sum(
                 node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false" for node in nodes
@@ -147,7 +147,7 @@ def queue_counters(partition: Partition, tally: Tally) -> list[QueueCounters]:
     _queue_counters(partition.root, ended, found)
     for each in found:
         counts = tally.ended.get((partition.key, each["queue"]), Counter())
-        each["ended"] = {state: counts[state] for state in life.RECORDED}
+        each["ended"] = {state: counts[state] for state in application_fsm.RECORDED}
     return found
 
 

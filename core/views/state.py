@@ -51,7 +51,7 @@ from quadriga.core.views.partitions import (
 from quadriga.core.views.placement import placement_object
 from quadriga.core.views.queues import queue_object
 from quadriga.core.views.users import group_object, group_objects, user_object, user_objects
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -69,13 +69,13 @@ Found = TypeVar("Found")
 _STATUS: Final = {
     dialect.state(state).lower(): state
     for dialect in (Dialect.YUNIKORN, Dialect.QUADRIGA)
-    for state in life.LIVING
+    for state in application_fsm.LIVING
 }
 STATUSES: Final = tuple(_STATUS)
 #: what may be asked for as the state of applications: any that live, or those that ended so
 _ENDS: Final = {
-    "rejected": life.TURNED_AWAY,
-    "completed": life.ENDED - life.TURNED_AWAY,
+    "rejected": application_fsm.TURNED_AWAY,
+    "completed": application_fsm.ENDED - application_fsm.TURNED_AWAY,
 }
 APPLICATION_STATES: Final = ("active", *_ENDS)
 
@@ -187,7 +187,7 @@ class Views:
         self, apps: Iterable[Application], status: str
     ) -> list[ApplicationSnapshot | EndedSnapshot]:
         if status and status.lower() not in _STATUS:
-            allowed = ", ".join(self.dialect.state(each).lower() for each in life.LIVING)
+            allowed = ", ".join(self.dialect.state(each).lower() for each in application_fsm.LIVING)
             raise BadRequest(f"Only following active statuses are allowed: {allowed}")
         wanted = _STATUS[status.lower()] if status else None
         chosen = (app for app in apps if wanted in (None, app.state))

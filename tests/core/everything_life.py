@@ -16,7 +16,7 @@ from everything_queues import USERS, configuration
 from everything_waits import waits_for_nothing
 
 from quadriga.core import Options, Output, RequestError, Scheduler
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     Allocation,
     AllocationRelease,
@@ -475,7 +475,7 @@ class Life(Watched):
             self._decide(None)
         for place, partition in self.partitions():
             voice = place.voice
-            if partition.rm.state == rm_life.RUNNING:
+            if partition.rm.state == resource_manager_fsm.RUNNING:
                 left = list(waits_for_nothing(partition, self.now, voice.refuses))
                 assert not left, left
                 self._all_explained(place, partition)
@@ -513,10 +513,10 @@ class Life(Watched):
             self.hear(self.scheduler.disconnect(voice.rm_id, self.now))
             self._advance(self.rng.choice((0, 5)))
             self.hear(self.scheduler.reconnect(voice.rm_id, self.now))
-        elif rm.state == rm_life.RUNNING:
+        elif rm.state == resource_manager_fsm.RUNNING:
             change = self.rng.choice((self.scheduler.disconnect,) * 5 + (self.scheduler.shutdown,))
             self.hear(change(voice.rm_id, self.now))
-        elif rm.state == rm_life.PAUSED:
+        elif rm.state == resource_manager_fsm.PAUSED:
             self.hear(self.scheduler.reconnect(voice.rm_id, self.now))
 
     def configure(self) -> None:

@@ -14,8 +14,8 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.views import Views, as_text
-from quadriga.fsm import application as app_life
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import NodeInfo, TerminationType
 
 __all__ = ["Watched"]
@@ -75,7 +75,7 @@ class Watched:
         for place in self.places:
             if place.partition is not None:
                 self._look_at(place, place.partition)
-            elif self.rm_of(place.voice).state == rm_life.STOPPED:
+            elif self.rm_of(place.voice).state == resource_manager_fsm.STOPPED:
                 place.forget()
             else:  # the configuration dropped it when it was empty
                 assert not place.here
@@ -85,9 +85,9 @@ class Watched:
             self.take_views()
         self.place = self.rng.choice(self.places)
         state = self.rm_of(self.place.voice).state
-        if state == rm_life.STOPPED:
+        if state == resource_manager_fsm.STOPPED:
             self._register(self.place.voice)
-        elif state == rm_life.PAUSED and self.rng.random() < 0.3:
+        elif state == resource_manager_fsm.PAUSED and self.rng.random() < 0.3:
             self.connection()
 
     def _look_at(self, place: Place, partition: Partition) -> None:
@@ -113,13 +113,15 @@ class Watched:
             "V3: a reservation outlived itself"
         )
         for name, app in partition.applications.items():
-            assert app.state not in app_life.ENDED, f"V8: {name} is {app.state} and not forgotten"
-            if len(place.voice.partitions) == 1 and app.state != app_life.NEW:
+            assert app.state not in application_fsm.ENDED, (
+                f"V8: {name} is {app.state} and not forgotten"
+            )
+            if len(place.voice.partitions) == 1 and app.state != application_fsm.NEW:
                 told = place.voice.states.get(name)
                 assert told == Dialect(partition.rm.dialect).state(app.state), (
                     f"{name}: told {told}"
                 )
-        assert {app.state for app in partition.ended} <= app_life.ENDED
+        assert {app.state for app in partition.ended} <= application_fsm.ENDED
 
     def _health(self) -> None:
         """All checks, but nodes may have less than what runs on them, where that was said (V2)."""
@@ -144,7 +146,7 @@ class Watched:
     def wind_down(self) -> None:
         """V7: everything is released and confirmed; all applications end by themselves."""
         for voice in self.voices:
-            if self.rm_of(voice).state != rm_life.RUNNING:
+            if self.rm_of(voice).state != resource_manager_fsm.RUNNING:
                 self._register(voice)
         for _ in range(4):
             for place, partition in self.partitions():
@@ -160,13 +162,13 @@ class Watched:
             assert not place.here
             for app in partition.applications.values():
                 # what its resource manager has to ask for next is its own affair (X29)
-                back = app.state == app_life.ACCEPTED and app.gang_over
-                assert back or app.state == app_life.NEW, f"V7 {app.app_id} is {app.state}"
+                back = app.state == application_fsm.ACCEPTED and app.gang_over
+                assert back or app.state == application_fsm.NEW, f"V7 {app.app_id} is {app.state}"
 
     def end(self) -> None:
         """All applications are removed: nothing is left of them, in any book."""
         for voice in self.voices:
-            if self.rm_of(voice).state != rm_life.RUNNING:
+            if self.rm_of(voice).state != resource_manager_fsm.RUNNING:
                 self._register(voice)
         for place, partition in self.partitions():
             self.place = place

@@ -14,7 +14,7 @@ from quadriga.core.model.ask import Ask
 from quadriga.core.model.node import Node
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 
 __all__ = ["back_from_waiting", "use_of", "waits_for_nothing"]
 
@@ -42,11 +42,11 @@ def _is_served(app: Application, now: int) -> bool:
     """Its state, its back-off (2.2.2), its turn and its place (2.9, 2.5)."""
     leaf = app.queue
     assert isinstance(leaf, LeafQueue)
-    if app.state not in life.SERVED or app.backoff_until > now:
+    if app.state not in application_fsm.SERVED or app.backoff_until > now:
         return False
-    if leaf.stateaware and app.state != life.RUNNING and _turn(leaf) is not app:
+    if leaf.stateaware and app.state != application_fsm.RUNNING and _turn(leaf) is not app:
         return False
-    if app.state in life.COUNTED or app in leaf.admitted:
+    if app.state in application_fsm.COUNTED or app in leaf.admitted:
         return True
     return all(queue.admits() for queue in leaf.lineage) and (
         app.counted or all(_admits(queue, account, limit) for queue, account, limit in _limits(app))
@@ -56,11 +56,12 @@ def _is_served(app: Application, now: int) -> bool:
 def _turn(leaf: LeafQueue) -> Application | None:
     """Of those that do not run yet: the Starting one, else the oldest that asks for anything. There
     may be several Starting ones after a reload or a recovery."""
-    starting = [app for app in leaf.apps.values() if app.state == life.STARTING]
+    starting = [app for app in leaf.apps.values() if app.state == application_fsm.STARTING]
     asking = [
         app
         for app in leaf.apps.values()
-        if app.state == life.ACCEPTED and any(ask.state == "Pending" for ask in app.asks.values())
+        if app.state == application_fsm.ACCEPTED
+        and any(ask.state == "Pending" for ask in app.asks.values())
     ]
     return min(starting or asking, key=lambda app: app.seq, default=None)
 
@@ -158,7 +159,7 @@ def back_from_waiting(partition: Partition) -> set[Application]:
     return {
         app
         for app in partition.applications.values()
-        if app.state in life.COUNTED and not app.counted
+        if app.state in application_fsm.COUNTED and not app.counted
     }
 
 
@@ -170,7 +171,7 @@ def use_of(
     found: dict[tuple[object, ...], tuple[int, int]] = {}
     for queue in partition.queues():
         if queue.max_applications:
-            running = sum(app.state in life.COUNTED for app in _below(queue))
+            running = sum(app.state in application_fsm.COUNTED for app in _below(queue))
             counted = running + len(queue.admitted)
             found[queue.path, "applications"] = (counted, queue.max_applications)
         held = _held(queue, lambda each: True)

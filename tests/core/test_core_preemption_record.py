@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quadriga.core.views import Views
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.sim.script import Script
 
@@ -46,8 +46,10 @@ def test_2_8_an_allocation_that_was_asked_back_keeps_its_reason_whatever_ends_it
     low: Any = script.scheduler.application("low")
     taken = low.allocations["n1-3-0"]
     ENDS[end](script)
-    assert taken.state == (life.PREEMPTED if end == "confirmed" else life.COMPLETED)
-    assert taken.reason == life.PREEMPTION
+    assert taken.state == (
+        allocation_fsm.PREEMPTED if end == "confirmed" else allocation_fsm.COMPLETED
+    )
+    assert taken.reason == allocation_fsm.PREEMPTION
     assert taken.message.endswith("to run ask: h")
     assert (low.preempting, low.preempted) == (0, 1)
     partition = script.scheduler.partition()

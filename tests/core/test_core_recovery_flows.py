@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from quadriga.core import Options, Output, Scheduler
-from quadriga.fsm import application as app_life
+from quadriga.fsm import application as application_fsm
 from quadriga.si import (
     AddApplicationRequest,
     Allocation,
@@ -88,9 +88,9 @@ class Memory(Script):
                         self.running.pop((released.applicationID, released.UUID), None)
             elif isinstance(message, ApplicationResponse):
                 for updated in message.updated:
-                    if updated.state in app_life.ENDED:
+                    if updated.state in application_fsm.ENDED:
                         self.apps.pop(updated.applicationID, None)
-                    elif updated.state in app_life.GIVES_BACK:  # an ordinary one from now on
+                    elif updated.state in application_fsm.GIVES_BACK:  # an ordinary one from now on
                         app = self.apps[updated.applicationID]
                         app.ClearField("placeholderAsk")
                         app.ClearField("executionTimeoutMilliSeconds")  # else a run limit (X17)

@@ -18,7 +18,7 @@ from quadriga.fsm import (
     path_to,
     reachable,
 )
-from quadriga.fsm import application as app
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.fsm.effects import (
     CloseNode,
@@ -66,7 +66,7 @@ def test_g21_an_accepted_application_leaves_only_when_told_to() -> None:
 
 
 def test_g40_waiting_is_entered_from_every_state_that_was_served() -> None:
-    assert {r.source for r in APPLICATION.rows if r.target == "Waiting"} == app.SERVED
+    assert {r.source for r in APPLICATION.rows if r.target == "Waiting"} == application_fsm.SERVED
 
 
 def test_g41_waiting_times_out_into_completed(born: Any) -> None:
@@ -165,7 +165,9 @@ def test_x15_starting_only_in_stateaware_queues(born: Any) -> None:
     APPLICATION.fire(other, "run")
     assert (aware.state, other.state) == ("Starting", "Running")
     into = [r for r in APPLICATION.rows if r.target == "Starting"]
-    assert [(r.source, r.guard) for r in into] == [("Accepted", app.in_stateaware_queue)]
+    assert [(r.source, r.guard) for r in into] == [
+        ("Accepted", application_fsm.in_stateaware_queue)
+    ]
 
 
 def test_x15_a_gang_is_starting_until_a_second_member_runs(born: Any) -> None:
@@ -179,7 +181,7 @@ def test_x15_a_gang_is_starting_until_a_second_member_runs(born: Any) -> None:
 
 def test_x17_the_run_limit_counts_from_the_first_start_only(born: Any) -> None:
     it = born("Accepted", run_limit=9, starts_aware=True, has_allocations=True)
-    assert StartTimer(app.RUN_LIMIT, 9) in APPLICATION.fire(it, "run")
+    assert StartTimer(application_fsm.RUN_LIMIT, 9) in APPLICATION.fire(it, "run")
     it.started = True
     assert not of_kind(APPLICATION.fire(it, "run"), StartTimer)
     it.has_allocations = False
@@ -221,7 +223,7 @@ def test_x34_the_message_is_the_reason_else_the_trigger(born: Any) -> None:
 
 
 @pytest.mark.parametrize("left", ["has_asks", "has_allocations"])
-@pytest.mark.parametrize("state", sorted(app.SERVED))
+@pytest.mark.parametrize("state", sorted(application_fsm.SERVED))
 def test_x47_wait_does_nothing_while_an_ask_or_an_allocation_is_left(
     born: Any, state: str, left: str
 ) -> None:
@@ -291,24 +293,24 @@ def test_v5_running_is_counted_up_once_and_down_once(edge: Any, born: Any, steer
         return
     it = born(row.source)
     caused = lifecycle.fire(it, row.trigger, **steer(it, row))
-    before, after = row.source in app.COUNTED, it.state in app.COUNTED
+    before, after = row.source in application_fsm.COUNTED, it.state in application_fsm.COUNTED
     assert len(of_kind(caused, StartedRunning)) == (after and not before)
     assert len(of_kind(caused, StoppedRunning)) == (before and not after)
 
 
 def test_v8_nothing_comes_back_from_the_end() -> None:
-    for state in app.ENDED:
-        assert set(reachable(APPLICATION, state)) <= app.ENDED
+    for state in application_fsm.ENDED:
+        assert set(reachable(APPLICATION, state)) <= application_fsm.ENDED
 
 
 def test_s3_a_queue_may_limit_how_long_a_gang_waits(born: Any) -> None:
     caused = APPLICATION.fire(born("New", gang_wait_limit=9), "ask")
-    assert of_kind(caused, StartTimer) == [StartTimer(app.GANG_WAIT, 9)]
+    assert of_kind(caused, StartTimer) == [StartTimer(application_fsm.GANG_WAIT, 9)]
     assert not of_kind(APPLICATION.fire(born("New"), "ask"), StartTimer)
 
 
 def test_s4_every_living_application_can_be_killed() -> None:
-    living = set(APPLICATION.states) - app.ENDED
+    living = set(APPLICATION.states) - application_fsm.ENDED
     assert all(APPLICATION.allows(state, "kill") for state in living)
 
 

@@ -5,39 +5,39 @@ from __future__ import annotations
 from typing import Any
 
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm.effects import RequestRelease
 
 
 def test_a_step_names_the_way_that_was_gone(born: Any, twin: Any) -> None:
-    ask = born(ask_life.INITIAL)
-    step = twin(ASK).take(ask, ask_life.SUBMIT, {})
-    assert step.edge == ("ask", ask_life.INITIAL, ask_life.SUBMIT, ask_life.PENDING)
+    ask = born(ask_fsm.INITIAL)
+    step = twin(ASK).take(ask, ask_fsm.SUBMIT, {})
+    assert step.edge == ("ask", ask_fsm.INITIAL, ask_fsm.SUBMIT, ask_fsm.PENDING)
     assert (step.moves, step.quiet, step.effects) == (True, True, ())
-    assert ask.state == step.target == ask_life.PENDING
+    assert ask.state == step.target == ask_fsm.PENDING
 
 
 def test_all_that_go_a_way_share_one_step(born: Any, twin: Any) -> None:
     """A journal of a million records of one row has one edge."""
     table = twin(ASK)
-    steps = [table.take(born(ask_life.INITIAL), ask_life.SUBMIT, {}) for _ in range(3)]
+    steps = [table.take(born(ask_fsm.INITIAL), ask_fsm.SUBMIT, {}) for _ in range(3)]
     assert all(step is steps[0] for step in steps)
 
 
 def test_a_row_that_stays_does_not_move(born: Any, twin: Any) -> None:
-    app = born(app_life.RUNNING)
-    step = twin(APPLICATION).take(app, app_life.ASK, {})
+    app = born(application_fsm.RUNNING)
+    step = twin(APPLICATION).take(app, application_fsm.ASK, {})
     assert (step.moves, step.quiet) == (False, True)
-    assert step.edge.source == step.edge.target == app.state == app_life.RUNNING
+    assert step.edge.source == step.edge.target == app.state == application_fsm.RUNNING
 
 
 def test_a_step_with_effects_or_into_a_state_with_a_limit_is_not_quiet(
     born: Any, twin: Any
 ) -> None:
-    allocation = born(allocation_life.ALLOCATED)
-    step = twin(ALLOCATION).take(allocation, allocation_life.RELEASE, {})
+    allocation = born(allocation_fsm.ALLOCATED)
+    step = twin(ALLOCATION).take(allocation, allocation_fsm.RELEASE, {})
     assert step.effects == (RequestRelease(),) and not step.quiet
-    parked = twin(ASK).take(born(ask_life.PENDING), ask_life.PARK, {})
+    parked = twin(ASK).take(born(ask_fsm.PENDING), ask_fsm.PARK, {})
     assert parked.effects == () and not parked.quiet

@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 
 from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, Lifecycle
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import node as node_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import node as node_fsm
 from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
 EVERY = (*LIFECYCLES.values(), *SIMULATED.values())
@@ -80,36 +80,36 @@ def test_a_state_that_is_missing_is_found() -> None:
 
 
 def test_an_application_lives_or_has_ended() -> None:
-    assert sorted((*app_life.LIVING, *app_life.ENDED)) == sorted(APPLICATION.states)
-    assert app_life.ENDED - set(app_life.RECORDED) == set(APPLICATION.final)
-    living = {state for state, way in app_life.TO_ITS_END.items() if way}
-    assert living == set(app_life.LIVING)
+    assert sorted((*application_fsm.LIVING, *application_fsm.ENDED)) == sorted(APPLICATION.states)
+    assert application_fsm.ENDED - set(application_fsm.RECORDED) == set(APPLICATION.final)
+    living = {state for state, way in application_fsm.TO_ITS_END.items() if way}
+    assert living == set(application_fsm.LIVING)
 
 
 def test_the_triggers_to_its_end_lead_there() -> None:
-    for state, way in app_life.TO_ITS_END.items():
+    for state, way in application_fsm.TO_ITS_END.items():
         here = {state}
         for trigger in way:
             assert all(APPLICATION.allows(each, trigger) for each in here)
             rows = [row for each in here for row in APPLICATION.rows_from(each, trigger)]
             here = {row.target for row in rows if row.target is not None}
         # an application that is killed with nothing left goes on to Killed by itself
-        assert here & (app_life.ENDED | {app_life.KILLING}), state
+        assert here & (application_fsm.ENDED | {application_fsm.KILLING}), state
 
 
 def test_a_trigger_after_a_removal_is_legal() -> None:
-    for state, trigger in app_life.AFTER_REMOVAL.items():
+    for state, trigger in application_fsm.AFTER_REMOVAL.items():
         assert trigger is None or APPLICATION.allows(state, trigger)
 
 
 def test_an_allocation_was_held_or_never() -> None:
-    held, never = allocation_life.ONCE_HELD, allocation_life.NEVER_HELD
+    held, never = allocation_fsm.ONCE_HELD, allocation_fsm.NEVER_HELD
     assert sorted((*held, *never)) == sorted(ALLOCATION.states)
-    assert set(held) >= allocation_life.HELD
+    assert set(held) >= allocation_fsm.HELD
 
 
 def test_a_node_is_new_open_closed_or_gone() -> None:
-    sets = (node_life.OPEN, node_life.CLOSED, node_life.GONE)
+    sets = (node_fsm.OPEN, node_fsm.CLOSED, node_fsm.GONE)
     assert sorted(state for each in sets for state in each) == sorted(
-        set(node_life.NODE.states) - {node_life.NODE.initial}
+        set(node_fsm.NODE.states) - {node_fsm.NODE.initial}
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from quadriga.core.model.queue import Queue
-from quadriga.fsm import queue as queue_life
+from quadriga.fsm import queue as queue_fsm
 from tests.oracle.observe import apps
 from tests.oracle.scenario import Scenario
 from tests.oracle.totals import Line
@@ -74,7 +74,7 @@ def goes_to_a_draining_queue(scenario: Scenario, view: View) -> bool:
         taken == refused
         and all(line[0] in ("accepted", "rejected") for line in apart)
         and any(
-            queue.state == queue_life.DRAINING
+            queue.state == queue_fsm.DRAINING
             for partition in view.core.partitions()
             for queue in partition.queues()
         )

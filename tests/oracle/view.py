@@ -10,9 +10,9 @@ from typing import Any
 
 from quadriga.core import Scheduler
 from quadriga.fsm import NODE
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as application_life
-from quadriga.fsm import node as node_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import node as node_fsm
 from tests.oracle.lines import Said
 from tests.oracle.totals import Line
 
@@ -66,16 +66,16 @@ class Facts:
         for partition in core.partitions():
             names = partition.registry.mapping
             for node in partition.nodes.values():
-                facts.nodes[node.node_id] = NODE.allows(node.state, node_life.SCHEDULE)
+                facts.nodes[node.node_id] = NODE.allows(node.state, node_fsm.SCHEDULE)
             for app in partition.applications.values():
                 app_id = app.app_id
                 facts.paths[app_id] = tuple(queue.path for queue in app.queue.lineage)
                 if app.is_gang:
                     facts.gangs.add(app_id)
                 facts.reserved[app_id] = {kept.ask.ask_key for kept in app.reservations}
-                if app.state == application_life.KILLING:
+                if app.state == application_fsm.KILLING:
                     facts.dying.add(app_id)
-                if app.state in application_life.BEFORE_RUNNING | application_life.GIVES_BACK:
+                if app.state in application_fsm.BEFORE_RUNNING | application_fsm.GIVES_BACK:
                     facts.gathering.add(app_id)
                 for key, ask in app.asks.items():
                     facts.asks[app_id, key] = AskFacts(
@@ -92,7 +92,7 @@ class Facts:
                 for placeholder in app.placeholders.values():
                     named = (app_id, placeholder.ask.ask_key)
                     facts.placeholders.add(named)
-                    if placeholder.reason == allocation_life.REPLACEMENT:
+                    if placeholder.reason == allocation_fsm.REPLACEMENT:
                         facts.replaced.add(named)
         return facts
 

@@ -8,7 +8,7 @@ from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.fsm import APPLICATION, ASK, LIFECYCLES, Lifecycle, path_to, row, unbounded
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 
 Shape = Literal["Open", "Shut"]
 Push = Literal["push", "pull"]
@@ -67,11 +67,11 @@ DOOR.fire(Gate(), "pull")  # wrong: arg-type
 
 
 def fires(kernel: Kernel, app: Application, ask: Ask) -> None:
-    kernel.fire(APPLICATION, app, life.RUN)
+    kernel.fire(APPLICATION, app, application_fsm.RUN)
     kernel.fire(APPLICATION, app, "run", reason="because")
     kernel.fire(APPLICATION, app, "submit")  # wrong: misc
     kernel.fire(APPLICATION, app, "rnu")  # wrong: misc
-    kernel.fire(APPLICATION, ask, life.RUN)  # wrong: misc
+    kernel.fire(APPLICATION, ask, application_fsm.RUN)  # wrong: misc
     kernel.fire_all(ASK, [ask], "submit")
     kernel.fire_all(ASK, [ask], "run")  # wrong: misc
     kernel.fire_later(APPLICATION, app, "kill")

@@ -8,7 +8,8 @@ from importlib.resources import files
 
 import pytest
 
-from quadriga.fsm import LIFECYCLES, application
+from quadriga.fsm import LIFECYCLES
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm.table import Tone
 from quadriga.web.pages.states import merged, script
 
@@ -32,7 +33,7 @@ def test_every_state_has_one_tone() -> None:
     assert merged(tones.values())["Waiting"] == "done"
     other: dict[str, Tone] = {"Waiting": "bad"}
     with pytest.raises(ValueError, match=r"^Waiting is shown as done and as bad$"):
-        merged([application.TONES, other])
+        merged([application_fsm.TONES, other])
 
 
 def test_no_script_names_a_state() -> None:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.partition import Partition
 from quadriga.fsm import LIFECYCLES
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import application as app_life
-from quadriga.fsm import ask as ask_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm.table import SECOND, Edge
 from quadriga.web.metrics.families import Histogram
 
@@ -37,10 +37,10 @@ WAIT_BOUNDS: Final = _bounds(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 36
 
 #: states in which everybody arrives at an instant that is written down with them
 _BEGAN: Final[dict[tuple[str, str], str]] = {
-    ("ask", ask_life.PENDING): "created",
-    ("allocation", allocation_life.ALLOCATED): "created",
-    ("application", app_life.NEW): "submitted",
-    **{("application", state): "finished" for state in app_life.ENDED},
+    ("ask", ask_fsm.PENDING): "created",
+    ("allocation", allocation_fsm.ALLOCATED): "created",
+    ("application", application_fsm.NEW): "submitted",
+    **{("application", state): "finished" for state in application_fsm.ENDED},
 }
 
 #: causes that do not place anything here: an allocation is made by a decision, or when the
@@ -63,7 +63,7 @@ class _Edge:
         self.lasted: list[int] = []
         self.began = _BEGAN.get((lifecycle, source))
         #: when it was entered has to be remembered until the state is left
-        ended = lifecycle == "application" and target in app_life.ENDED
+        ended = lifecycle == "application" and target in application_fsm.ENDED
         self.enters = not (ended or target in table.final) and (
             source != table.initial or (lifecycle, target) not in _BEGAN
         )
@@ -71,7 +71,7 @@ class _Edge:
             self.kind = _MOVED
         elif source == target:
             self.kind = _NOTHING
-        elif lifecycle == "allocation" and target == allocation_life.ALLOCATED:
+        elif lifecycle == "allocation" and target == allocation_fsm.ALLOCATED:
             self.kind = _PLACED
         elif source == table.initial and self.began is None and not self.enters:
             self.kind = _NOTHING
@@ -152,7 +152,7 @@ class Lives:
             if edge.enters:
                 since[who] = time
             if way.lifecycle == "allocation":
-                if way.target == allocation_life.RELEASING:
+                if way.target == allocation_fsm.RELEASING:
                     self.releases[who.reason] += 1
                 if who.ask.placeholder:
                     placeholders[way.target] += 1

@@ -8,8 +8,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final
 
 from quadriga.fsm import ALLOCATION
-from quadriga.fsm import allocation as allocation_life
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Family, one
 
@@ -28,9 +28,9 @@ __all__ = [
 
 #: the edges of a release that is asked for again
 _RESENDS: Final = tuple(
-    (ALLOCATION.name, allocation_life.RELEASE, state, state)
+    (ALLOCATION.name, allocation_fsm.RELEASE, state, state)
     for state in ALLOCATION.states
-    if state in allocation_life.ASKED_BACK
+    if state in allocation_fsm.ASKED_BACK
 )
 
 
@@ -51,7 +51,7 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
     releases = Family(
         "quadriga_releases_total", "counter", "Releases that the scheduler asked for, by reason."
     )
-    for reason in allocation_life.REASONS:
+    for reason in allocation_fsm.REASONS:
         releases.add(seen.releases.get(reason, 0), reason=reason)
     yield releases
 
@@ -88,7 +88,7 @@ def life_families(seen: Snapshot) -> Iterator[Family]:
 def gang_families(seen: Snapshot) -> Iterator[Family]:
     """Gangs, reservations and asks of each partition."""
     entered = Family("quadriga_placeholders_total", "counter", "Placeholders that entered a state.")
-    for state in allocation_life.ONCE_HELD:
+    for state in allocation_fsm.ONCE_HELD:
         entered.add(seen.placeholders.get(state, 0), state=state)
     yield entered
 
@@ -171,7 +171,7 @@ def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
         left_out,
     )
     managers = Family("quadriga_resource_managers", "gauge", "Resource managers in a state.")
-    for state in rm_life.KNOWN:
+    for state in resource_manager_fsm.KNOWN:
         managers.add(seen.resource_managers.get(state, 0), state=state)
     yield managers
     yield one("quadriga_build_info", "gauge", "The version.", 1, version=version("quadriga"))

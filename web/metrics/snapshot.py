@@ -14,7 +14,7 @@ from quadriga.core.views.counters import (
     queue_counters,
     scheduler_counters,
 )
-from quadriga.fsm import application as app_life
+from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
@@ -126,12 +126,12 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
         asks += len(app.asks)
         if app.gang_over or (app.placeholder_ask is None and not app.task_groups):
             continue
-        if app.state in app_life.BEFORE_RUNNING:
+        if app.state in application_fsm.BEFORE_RUNNING:
             if app.gated:
                 gangs["gated"] += 1
             else:
                 gangs["gathering" if app.gang_started else "waiting"] += 1
-        elif app.state in app_life.COUNTED:
+        elif app.state in application_fsm.COUNTED:
             gangs["started"] += 1
         pending += sum(group.pending for group in app.task_groups.values())
         placed += len(app.placeholders)

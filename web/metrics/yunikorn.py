@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 from quadriga.web.metrics.exposition import metric_name
 from quadriga.web.metrics.families import Distribution, Family, Histogram, one
 from quadriga.web.metrics.meter import SCHEDULING_BOUNDS
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["QUEUE_STATES", "queue_families", "scheduler_families"]
 
 
-def _label(state: life.State) -> str:
+def _label(state: application_fsm.State) -> str:
     """YuniKorn's name in lower case; an application that counts as running runs (2.1)."""
-    return life.YUNIKORN_STATES[life.RUNNING if state in life.COUNTED else state].lower()
+    shown = application_fsm.RUNNING if state in application_fsm.COUNTED else state
+    return application_fsm.YUNIKORN_STATES[shown].lower()
 
 
-_LABELS: Final[dict[str, str]] = {state: _label(state) for state in life.YUNIKORN_STATES}
+_LABELS: Final[dict[str, str]] = {state: _label(state) for state in application_fsm.YUNIKORN_STATES}
 
 #: states of applications in the labels of queues (1.5 and what 1.6 added)
 QUEUE_STATES: Final = tuple(dict.fromkeys(_LABELS.values()))
@@ -41,16 +42,17 @@ _SCHEDULER_STATES: Final = tuple(
         _LABELS[state]
         for state in (
             *(
-                *life.COUNTED,
-                life.COMPLETED,
-                life.KILLED,
-                life.RESUMING,
-                life.KILLING,
-                life.WAITING,
+                *application_fsm.COUNTED,
+                application_fsm.COMPLETED,
+                application_fsm.KILLED,
+                application_fsm.RESUMING,
+                application_fsm.KILLING,
+                application_fsm.WAITING,
             ),
-            *life.YUNIKORN_STATES,
+            *application_fsm.YUNIKORN_STATES,
         )
-        if state not in life.BEFORE_RUNNING | life.TURNED_AWAY | set(APPLICATION.final)
+        if state
+        not in application_fsm.BEFORE_RUNNING | application_fsm.TURNED_AWAY | set(APPLICATION.final)
     )
 )
 

@@ -9,8 +9,13 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 
-from quadriga.fsm import APPLICATION, NODE, allocation, application, ask, node, queue
-from quadriga.fsm import resource_manager as rm_life
+from quadriga.fsm import APPLICATION, NODE
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
+from quadriga.fsm import node as node_fsm
+from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.table import Tone
 
 __all__ = ["merged", "script"]
@@ -33,20 +38,27 @@ def merged(tables: Iterable[Mapping[str, Tone]]) -> dict[str, Tone]:
 
 def script() -> str:
     """The module: tones by the name of a state, and sets of states in the order of their tables."""
-    lifecycles = (application, ask, allocation, node, queue, rm_life)
-    idle = [s for s in application.LIVING if s in application.IDLE]
+    lifecycles = (
+        application_fsm,
+        ask_fsm,
+        allocation_fsm,
+        node_fsm,
+        queue_fsm,
+        resource_manager_fsm,
+    )
+    idle = [s for s in application_fsm.LIVING if s in application_fsm.IDLE]
     shown = [s for s in APPLICATION.states if s not in idle and s not in APPLICATION.final]
     constants = {
         "TONES": merged(dict(each.TONES.items()) for each in lifecycles),
         "APPLICATION": {
-            "living": list(application.LIVING),
+            "living": list(application_fsm.LIVING),
             "idle": idle,
-            "running": [s for s in APPLICATION.states if s in application.RUNS_FREELY],
+            "running": [s for s in APPLICATION.states if s in application_fsm.RUNS_FREELY],
             "others": shown,
         },
         "NODE": {
-            "present": [s for s in NODE.states if s in node.OPEN | node.CLOSED],
-            "closed": [s for s in NODE.states if s in node.CLOSED],
+            "present": [s for s in NODE.states if s in node_fsm.OPEN | node_fsm.CLOSED],
+            "closed": [s for s in NODE.states if s in node_fsm.CLOSED],
         },
     }
     lines = (f"export const {name} = {json.dumps(each)};\n" for name, each in constants.items())

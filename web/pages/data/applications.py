@@ -11,7 +11,7 @@ from quadriga.core.model.ended import EndedApplication
 from quadriga.core.views.asks import obstacle
 from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
-from quadriga.fsm import application as life
+from quadriga.fsm import application as application_fsm
 from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
 from quadriga.web.pages.data.finding import partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share
@@ -110,7 +110,7 @@ def _from_newest(partition: Partition, state: str) -> Iterator[Known]:
     living: Iterable[Known] = reversed(partition.applications.values())
     ended: Iterable[Known] = reversed(partition.ended)
     return chain(
-        () if state == "ended" or state in life.ENDED else living,
+        () if state == "ended" or state in application_fsm.ENDED else living,
         () if state in ("living", "pending") else ended,
     )
 

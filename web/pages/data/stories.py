@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
-from quadriga.fsm import allocation as life
+from quadriga.fsm import allocation as allocation_fsm
 from quadriga.web.pages.data.finding import application_of, node_of
 
 if TYPE_CHECKING:
@@ -90,6 +90,9 @@ def spelled_story(taken: TakenStory) -> dict[str, Any]:
 
 def _reason(entity: Any, edge: Edge) -> str:
     """The reason of a release, on the transitions to and from Releasing."""
-    if edge.lifecycle != ALLOCATION.name or life.RELEASING not in (edge.source, edge.target):
+    if edge.lifecycle != ALLOCATION.name or allocation_fsm.RELEASING not in (
+        edge.source,
+        edge.target,
+    ):
         return ""
     return ": ".join(filter(None, (entity.reason, entity.message)))
