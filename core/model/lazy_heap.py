@@ -64,7 +64,8 @@ class LazyHeap:
         while heap:
             entry = heap[0]
             item = entry[2]
-            if entries.get(item) is not entry:
+            own = entries.get(item)
+            if own is None or own[1] != entry[1]:  # no ``is``: a compiled tuple is not an object
                 heappop(heap)
                 continue
             key = self.key_of(item)
