@@ -133,6 +133,16 @@ def test_names_in_decisions_exist(repository: Path) -> None:
     assert missing == []
 
 
+def test_the_table_of_rooms_has_every_room_of_core(repository: Path) -> None:
+    page = (repository / "docs" / "core.md").read_text(encoding="utf-8")
+    section = page.partition("\n## The rooms\n")[2].partition("\n## ")[0]
+    rooms = re.findall(r"^\| `([\w.]+)/?` \|", section, re.MULTILINE)
+    core = repository / "core"
+    there = {path.parent.name for path in core.glob("*/__init__.py")}
+    there |= {path.name for path in core.glob("*.py")} - {"__init__.py"}
+    assert sorted(rooms) == sorted(there)
+
+
 def test_every_decision_is_in_the_index_and_the_reverse(repository: Path) -> None:
     index = {}
     for row in table(repository / "docs" / "decisions" / "README.md"):
