@@ -49,8 +49,10 @@ class Ranking(LazyHeap):
         """The child with the smallest rank. There must be one."""
         entry = self._heap[0]
         child = entry[2]
-        if child.rank is entry[0] and self._entries.get(child) is entry:
-            return child  # the usual case
+        if child.rank is entry[0]:
+            own = self._entries.get(child)
+            if own is not None and own[1] == entry[1]:
+                return child  # the usual case
         return super().first()
 
     def tied(self, length: int) -> list[Any]:
