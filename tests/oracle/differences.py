@@ -51,14 +51,14 @@ RULES: tuple[Rule, ...] = (
          "played"),
     Rule("X8", "a state update comes before the releases that belong to it",
          "after them with `si.messageOrder: design`", "played"),
-    Rule("X12", "an allocation is known by its allocationID; in v1.8.0 by its key, and asks are "
+    Rule("X12", "an allocation is identified by its allocationID; in v1.8.0 by its key, and asks are "
          "allocations without a node", "by its UUID, or as beside v1.8.0 (X45)", "played"),
     Rule("X46", "the numbers of UUIDs start again when an application id is reused",
          "they continue", "played"),
     Rule("X15", "v1.5.2: every application passes through Starting; v1.8.0: none", "only in stateaware "
          "queues", "played"),
     Rule("X13, X19", "v1.8.0 has no repeated asks, occupied resources and recovered allocations",
-         "we do; what v1.8.0 was not told is not played beside it", "played"),
+         "ours has them; they are not played beside v1.8.0", "played"),
     Rule("X17", "the time limit of an application is that of its placeholders, that of an ask is "
          "not used", "run limits where there are no placeholders", "played"),
     Rule("S4", "an unconfirmed release is never sent again", "it is sent again after a minute", "played"),
