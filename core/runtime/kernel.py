@@ -20,7 +20,9 @@ from quadriga.core.runtime.journal import Journal, Taken
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
-from quadriga.fsm import Effect, Entity, InvalidTransition, Lifecycle
+from quadriga.fsm import ALLOCATION, RESOURCE_MANAGER, Effect, Entity, InvalidTransition, Lifecycle
+from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.fsm.effects import Fire, Update
 from quadriga.fsm.firing import Step
 from quadriga.fsm.table import MINUTE, SECOND, Info, State, Trigger
@@ -239,6 +241,8 @@ def _update_first(entity: Any) -> bool:
 
 #: time limits that an entity's resource manager may have set for itself (2.10), in ns
 _OWN_LIMITS: Final[dict[str, Callable[[Any], int | None]]] = {
-    "resource_manager.Paused": lambda rm: rm.pause_timeout,
-    "allocation.Releasing": lambda allocation: allocation.ask.app.partition.rm.resend,
+    f"{RESOURCE_MANAGER.name}.{resource_manager_fsm.PAUSED}": lambda rm: rm.pause_timeout,
+    f"{ALLOCATION.name}.{allocation_fsm.RELEASING}": lambda allocation: (
+        allocation.ask.app.partition.rm.resend
+    ),
 }
