@@ -1,13 +1,13 @@
 """Placement: which queue an application goes to (2.3).
 
-Pure decisions over the names of queues and who may use them: nothing here makes a queue or changes
-one. ``PlacementRules.place`` is all there is to call.
+The rules are pure functions of an application, the queue tree and its access lists. This package
+never creates or changes a queue. ``PlacementRules.place`` is the entry point.
 """
 
 from __future__ import annotations
 
 from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE
-from quadriga.core.placement.placing import Placed, PlacementRules, rules_of
+from quadriga.core.placement.partition_rules import Placed, PlacementRules, rules_of
 from quadriga.core.placement.rules import Rule, Submission
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Whom a placement rule is for (2.3)."""
+"""Filters: the users and groups to which a placement rule applies (2.3)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Filter"]
 
 
 class Filter:
-    """Users and groups, by name or by one regular expression each, which is compiled here once.
+    """Users and groups that a rule allows or denies, each by names or by one regular expression.
 
-    A filter without names is for everybody, or, if it denies, for nobody. Names are compared as
-    they are written; an expression matches anywhere in a name.
+    A filter without names includes all users, so an empty filter that denies excludes all of them.
+    Names are case-sensitive; an expression matches anywhere in a name.
     """
 
     __slots__ = ("allow", "groups", "users")
@@ -27,7 +27,7 @@ class Filter:
         self.groups = _names(config.groups, is_group_name)
 
     def passes(self, user: str, groups: Iterable[str]) -> bool:
-        """Whether the rule is for this user, a member of these groups."""
+        """Return True if the rule applies to this user, a member of these groups."""
         if self.users is None and self.groups is None:
             return self.allow
         if _matches(self.users, user) or any(_matches(self.groups, group) for group in groups):
@@ -39,7 +39,8 @@ _Names = frozenset[str] | Expression | None
 
 
 def _names(names: tuple[str, ...], valid: Callable[[str], bool]) -> _Names:
-    """A single entry may be an expression; of several names those that are none are left out."""
+    """Return the names, or the expression if there is only one entry and it is one. Invalid names are
+    left out."""
     if not names:
         return None
     if len(names) == 1:

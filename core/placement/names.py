@@ -1,4 +1,4 @@
-"""Names of queues as placement makes them: from users, tags and requests."""
+"""Queue names made from users, tags and requests."""
 
 from __future__ import annotations
 
@@ -7,38 +7,45 @@ from typing import Final
 from quadriga.core.config import QUEUE_NAME
 from quadriga.core.model.refusal import Refused
 
-__all__ = ["DEFAULT_QUEUE", "RECOVERY_QUEUE", "above", "check", "flat", "is_qualified"]
+__all__ = [
+    "DEFAULT_QUEUE",
+    "RECOVERY_QUEUE",
+    "parent_path",
+    "check_queue_path",
+    "escape_dots",
+    "is_qualified",
+]
 
 ROOT: Final = "root"
-#: where an application goes that no rule places, if the queue exists
 DEFAULT_QUEUE: Final = "root.default"
-#: about as many as a configuration can have; an answer to each has to go through all of them
-MOST_LEVELS: Final = 100
-#: where one goes that runs already and must be taken in whatever the rules say
+"""The queue of an application that matches no rule, if the queue exists."""
+MAX_LEVELS: Final = 100
+"""A queue path has at most this many levels, about as many as a configuration can have. Every
+operation on a queue passes through all of its levels."""
 RECOVERY_QUEUE: Final = "root.@recovery@"
+"""The queue of a forced application that no rule places. It already runs and must be accepted."""
 
 
 def is_qualified(name: str) -> bool:
-    """Whether the name is a path from the root; ``root`` alone is a name like any other."""
+    """Return True if the name is a path from the root. ``root`` alone is an ordinary name."""
     return name.lower().startswith(f"{ROOT}.")
 
 
-def flat(name: str) -> str:
-    """One component for a path: the dots in a name would be levels of the tree."""
+def escape_dots(name: str) -> str:
+    """Return the name as one level of a path, in which dots separate levels."""
     return name.replace(".", "_dot_")
 
 
-def check(path: str) -> None:
-    """Raise ``Refused`` where a level of the path is no queue name (2.2, the rule of 1.6), or where
-    there are too many."""
+def check_queue_path(path: str) -> None:
+    """Raise ``Refused`` if the path has too many levels, or a level that is not a queue name (2.2)."""
     levels = path.split(".")
-    if len(levels) > MOST_LEVELS:
-        raise Refused(f"a queue with {len(levels)} levels, of {MOST_LEVELS} that there may be")
+    if len(levels) > MAX_LEVELS:
+        raise Refused(f"a queue path with {len(levels)} levels; at most {MAX_LEVELS} are allowed")
     for level in levels:
         if QUEUE_NAME.fullmatch(level) is None:
             raise Refused(f"{level!r} in {path!r} is not a queue name")
 
 
-def above(path: str) -> str:
-    """The path of the parent."""
+def parent_path(path: str) -> str:
+    """Return the path of the queue's parent."""
     return path.rpartition(".")[0]

@@ -1,4 +1,4 @@
-"""Quotas of a namespace that come with an application's tags (2.4, 2.20, I34)."""
+"""Quotas of a namespace, sent as tags of its applications (2.4, 2.20, I34)."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ __all__ = ["QuotaTags", "read_quota_tags"]
 
 @dataclass(frozen=True, slots=True)
 class QuotaTags:
-    """What the tags set; ``None`` and 0 where they set nothing. vcore in milli, memory in bytes."""
+    """The values of the tags; ``None`` or 0 without a tag. vcore in milli, memory in bytes."""
 
     max: dict[str, int] | None = None
     guaranteed: dict[str, int] | None = None
     max_applications: int = 0
     unreadable: tuple[str, ...] = ()
-    """Names of tags whose values mean nothing; they are ignored."""
+    """Names of tags with invalid values, which are ignored."""
 
 
 def read_quota_tags(tags: Mapping[str, str]) -> QuotaTags:
-    """The quotas in these tags, whose names are in lower case.
+    """Return the quotas in these tags, whose names are in lower case.
 
     Amounts are a Resource message in JSON, such as ``{"resources": {"memory": {"value": 10}}}``.
-    They count if none is negative and one is more than zero.
+    They apply if none is negative and at least one is above zero.
     """
     unreadable: list[str] = []
 

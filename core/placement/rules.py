@@ -1,7 +1,7 @@
-"""The placement rules: what each makes of a submission (2.3).
+"""The kinds of placement rules, and the queue that each chooses for an application (2.3).
 
-A rule answers with the path of a queue. It raises ``Unmatched`` where it has none, and the next rule
-is asked, or ``Refused`` where the application must not be placed at all.
+A rule returns the path of a queue. It raises ``NoMatch`` if it does not apply, so that the next rule
+is tried, or ``Refused`` if the application must be rejected.
 """
 
 from __future__ import annotations
@@ -13,30 +13,30 @@ from typing import Protocol
 from quadriga.core.config import PlacementRule
 from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.filters import Filter
-from quadriga.core.placement.names import ROOT, check, flat, is_qualified
+from quadriga.core.placement.names import ROOT, check_queue_path, escape_dots, is_qualified
 
-__all__ = ["QueueLike", "Queues", "Rule", "Submission", "Unmatched"]
+__all__ = ["QueueFacts", "QueueTree", "Rule", "Submission", "NoMatch"]
 
 
-class Unmatched(Exception):
-    """This rule places the application nowhere; the text says why."""
+class NoMatch(Exception):
+    """The rule does not apply to the application; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What rules know of an application. The names of tags are in lower case."""
+    """The properties of an application that rules use. The names of tags are in lower case."""
 
     user: str
     groups: tuple[str, ...] = ()
     queue: str = ""
-    """As the request names it."""
+    """The queue in the request, as written there."""
     tags: dict[str, str] = field(default_factory=dict)
     forced: bool = False
-    """It runs already and is to be taken in: the tag ``application.create.force``."""
+    """True if it already runs and must be accepted: the tag ``application.create.force``."""
 
 
-class QueueLike(Protocol):
-    """What placement looks at in a queue."""
+class QueueFacts(Protocol):
+    """The attributes of a queue that placement reads."""
 
     @property
     def path(self) -> str: ...
@@ -48,22 +48,22 @@ class QueueLike(Protocol):
     def state(self) -> str: ...
 
     @property
-    def closed_by(self) -> QueueLike | None: ...
+    def closed_by(self) -> QueueFacts | None: ...
 
     def may_submit(self, user: str, groups: tuple[str, ...]) -> bool: ...
 
 
-class Queues(Protocol):
-    """The tree in which the application is placed."""
+class QueueTree(Protocol):
+    """The queue tree of the partition."""
 
-    def queue(self, path: str) -> QueueLike | None: ...
+    def queue(self, path: str) -> QueueFacts | None: ...
 
 
 class Rule:
-    """One configured rule with its parent rules, ready to be asked.
+    """One configured rule with its parent rules, compiled.
 
-    A rule that YuniKorn's validation lets pass but that cannot work (an unknown name, a tag rule
-    without a tag) is never matched, and says so to everybody who asks.
+    YuniKorn's validation accepts some rules that cannot work, such as a tag rule without a tag.
+    Such a rule has a flaw, which is the reason why it never matches.
     """
 
     __slots__ = ("config", "create", "filter", "flaw", "parent", "title")
@@ -73,53 +73,53 @@ class Rule:
         self.create = config.create
         self.filter = Filter(config.filter)
         self.parent = Rule(config.parent) if config.parent is not None else None
-        #: how it is called in reasons
         self.title = f"{config.name} {config.value}" if config.value else config.name
-        #: why it can never match, or an empty text
+        """The name of the rule in messages."""
         self.flaw = ""
-        if config.name not in _NAME_OF:
+        """The reason why the rule can never match; empty if it can."""
+        if config.name not in _KINDS:
             self.flaw = "there is no such rule"
-        elif config.name in _NEED_A_VALUE and not config.value:
+        elif config.name in _KINDS_WITH_VALUE and not config.value:
             self.flaw = "it has no value"
         elif self.parent is not None and self.parent.flaw:
             self.flaw = f"parent rule {self.parent.title}: {self.parent.flaw}"
 
-    def path(self, submission: Submission, queues: Queues) -> str:
-        """The queue for the submission. Raises ``Unmatched`` and ``Refused``."""
+    def queue_path(self, submission: Submission, queues: QueueTree) -> str:
+        """Return the path of the queue. Raises ``NoMatch`` or ``Refused``."""
         if self.flaw:
-            raise Unmatched(self.flaw)
+            raise NoMatch(self.flaw)
         if not self.filter.passes(submission.user, submission.groups):
-            raise Unmatched(f"its filter keeps user {submission.user} out")
-        qualified, name = _NAME_OF[self.config.name](self.config, submission)
+            raise NoMatch(f"its filter keeps user {submission.user} out")
+        qualified, name = _KINDS[self.config.name](self.config, submission)
         path = name.lower()
         if not qualified:
             path = f"{self._parent_path(submission, queues)}.{path}"
         if queues.queue(path) is None:
             if not self.create:
-                raise Unmatched(f"queue {path} does not exist, and create is false")
-            check(path)
+                raise NoMatch(f"queue {path} does not exist, and create is false")
+            check_queue_path(path)
         return path
 
-    def _parent_path(self, submission: Submission, queues: Queues) -> str:
+    def _parent_path(self, submission: Submission, queues: QueueTree) -> str:
         if self.parent is None:
             return ROOT
         try:
-            path = self.parent.path(submission, queues)
-        except Unmatched as why:
-            raise Unmatched(f"parent rule {self.parent.title}: {why}") from None
+            path = self.parent.queue_path(submission, queues)
+        except NoMatch as reason:
+            raise NoMatch(f"parent rule {self.parent.title}: {reason}") from None
         parent = queues.queue(path)
         if parent is not None and parent.leaf:
             raise Refused(f"parent rule {self.parent.title} returned a leaf queue: {path}")
         return path
 
 
-# -- what each kind of rule makes of a submission: whether a path from the root, and the name ---------
+# -- each function returns whether the name is a path from the root, and the name --------------------
 
 
 def _provided(rule: PlacementRule, submission: Submission) -> tuple[bool, str]:
     if not submission.queue:
-        raise Unmatched("the request names no queue")
-    return _unless_qualified(submission.queue)
+        raise NoMatch("the request names no queue")
+    return _qualify(submission.queue)
 
 
 def _fixed(rule: PlacementRule, submission: Submission) -> tuple[bool, str]:
@@ -127,22 +127,22 @@ def _fixed(rule: PlacementRule, submission: Submission) -> tuple[bool, str]:
 
 
 def _user(rule: PlacementRule, submission: Submission) -> tuple[bool, str]:
-    return False, flat(submission.user)
+    return False, escape_dots(submission.user)
 
 
 def _tag(rule: PlacementRule, submission: Submission) -> tuple[bool, str]:
     value = submission.tags.get(rule.value.lower())
     if not value:
-        raise Unmatched("the application has no such tag")
-    return _unless_qualified(value)
+        raise NoMatch("the application has no such tag")
+    return _qualify(value)
 
 
-def _unless_qualified(name: str) -> tuple[bool, str]:
-    return (True, name) if is_qualified(name) else (False, flat(name))
+def _qualify(name: str) -> tuple[bool, str]:
+    return (True, name) if is_qualified(name) else (False, escape_dots(name))
 
 
 # fmt: off
-_NAME_OF: dict[str, Callable[[PlacementRule, Submission], tuple[bool, str]]] = {
+_KINDS: dict[str, Callable[[PlacementRule, Submission], tuple[bool, str]]] = {
     "provided": _provided,
     "fixed":    _fixed,
     "user":     _user,
@@ -150,4 +150,4 @@ _NAME_OF: dict[str, Callable[[PlacementRule, Submission], tuple[bool, str]]] = {
 }
 # fmt: on
 
-_NEED_A_VALUE = ("fixed", "tag")
+_KINDS_WITH_VALUE = ("fixed", "tag")

@@ -390,7 +390,7 @@ def test_a_made_queue_has_a_hundred_levels_at_most() -> None:
     script.node("n1", vcore=9)
     deep = "root." + ".".join(["q"] * 99)
     (refused,) = script.app("deeper", f"{deep}.q")
-    assert "a queue with 101 levels, of 100 that there may be" in refused
+    assert "a queue path with 101 levels; at most 100 are allowed" in refused
     assert script.app("deep", deep) == ["accepted deep"]
     script.ask("deep", "a", vcore=1)
     assert script.schedule() == ["deep Running (run)", "new deep/a-0 on n1"]

@@ -1,4 +1,4 @@
-"""Asking the rules of a partition, one after the other (2.3)."""
+"""The placement rules of a partition, tried in their order (2.3)."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from functools import lru_cache
 
 from quadriga.core.config import PartitionConfig, PlacementRule
 from quadriga.core.model.refusal import Refused
-from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, above
-from quadriga.core.placement.rules import Queues, Rule, Submission, Unmatched
+from quadriga.core.placement.names import DEFAULT_QUEUE, RECOVERY_QUEUE, parent_path
+from quadriga.core.placement.rules import NoMatch, QueueTree, Rule, Submission
 
 __all__ = ["Placed", "PlacementRules", "rules_of"]
 
-#: what holds where no rules are configured
 _IMPLICIT = (PlacementRule("provided"),)
+"""The rules of a partition without configured rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where an application goes. The queue may not exist yet: then it can be created."""
+    """The queue of an application. If it does not exist, it can be created."""
 
     path: str
     by: str
-    """Which rule said so."""
+    """The rule that chose the queue."""
 
 
 class PlacementRules:
-    """The rules of a partition in their order. The recovery rule is always the last (2.3)."""
+    """The rules of a partition in their order, followed by the recovery rule (2.3)."""
 
     __slots__ = ("rules",)
 
@@ -35,29 +35,29 @@ class PlacementRules:
         self.rules = tuple(Rule(config) for config in tuple(configs) or _IMPLICIT)
 
     def flaws(self) -> list[str]:
-        """The rules that can never match, and why."""
+        """Return a sentence for each rule that can never match."""
         return [
             f"rule {number} ({rule.title}) never matches: {rule.flaw}"
             for number, rule in enumerate(self.rules, 1)
             if rule.flaw
         ]
 
-    def place(self, submission: Submission, queues: Queues) -> Placed:
-        """The first queue that a rule answers and that can be used.
+    def place(self, submission: Submission, queues: QueueTree) -> Placed:
+        """Return the queue of the first rule that matches and whose queue can be used.
 
-        Raises ``Refused`` with what every rule answered.
+        Raises ``Refused`` with the answers of all rules if there is none.
         """
         answers: list[str] = []
         for number, rule in enumerate(self.rules, 1):
             title = f"rule {number} ({rule.title})"
             try:
-                path = rule.path(submission, queues)
+                path = rule.queue_path(submission, queues)
                 _check(path, submission, queues)
-            except Unmatched as why:
-                answers.append(f"{title}: {why}")
-            except Refused as end:
+            except NoMatch as reason:
+                answers.append(f"{title}: {reason}")
+            except Refused as error:
                 if not submission.forced:
-                    raise Refused(f"application rejected by placement {title}: {end}") from None
+                    raise Refused(f"application rejected by placement {title}: {error}") from None
                 break
             else:
                 return Placed(path, title)
@@ -65,17 +65,17 @@ class PlacementRules:
             return Placed(RECOVERY_QUEUE, "recovery rule")
         try:
             if queues.queue(DEFAULT_QUEUE) is None:
-                raise Unmatched("does not exist")
+                raise NoMatch("does not exist")
             _check(DEFAULT_QUEUE, submission, queues)
-        except Unmatched as why:
-            answers.append(f"{DEFAULT_QUEUE}: {why}")
+        except NoMatch as reason:
+            answers.append(f"{DEFAULT_QUEUE}: {reason}")
             text = "; ".join(answers)
             raise Refused(f"application rejected: no placement rule matched: {text}") from None
         return Placed(DEFAULT_QUEUE, "no rule: the default queue")
 
 
 def rules_of(config: PartitionConfig) -> PlacementRules:
-    """The placement rules of a partition that is configured like this."""
+    """Return the compiled placement rules of a partition with this configuration."""
     return _compiled(config.placement_rules)
 
 
@@ -84,20 +84,20 @@ def _compiled(configs: tuple[PlacementRule, ...]) -> PlacementRules:
     return PlacementRules(configs)
 
 
-def _check(path: str, submission: Submission, queues: Queues) -> None:
-    """Raise ``Unmatched`` or ``Refused`` where the application cannot use this queue."""
+def _check(path: str, submission: Submission, queues: QueueTree) -> None:
+    """Raise ``NoMatch`` or ``Refused`` if the application cannot use this queue."""
     if path == RECOVERY_QUEUE or path.startswith(f"{RECOVERY_QUEUE}."):
-        raise Unmatched(f"no user may submit to {RECOVERY_QUEUE}")
+        raise NoMatch(f"no user may submit to {RECOVERY_QUEUE}")
     queue = queues.queue(path)
     if queue is not None and not queue.leaf:
-        raise Unmatched(f"queue {path} is a parent")
-    nearest, at = queue, path
+        raise NoMatch(f"queue {path} is a parent")
+    nearest, nearest_path = queue, path
     while nearest is None:
-        at = above(at)
-        nearest = queues.queue(at)
+        nearest_path = parent_path(nearest_path)
+        nearest = queues.queue(nearest_path)
     if (closed := nearest.closed_by) is not None:
-        raise Unmatched(f"queue {closed.path} is {closed.state} (X33)")
+        raise NoMatch(f"queue {closed.path} is {closed.state} (X33)")
     if not nearest.may_submit(submission.user, submission.groups):
-        raise Unmatched(f"user {submission.user} may not submit to {at}")
+        raise NoMatch(f"user {submission.user} may not submit to {nearest_path}")
     if queue is None and nearest.leaf:
-        raise Refused(f"queue {path} cannot be created: {at} is a leaf")
+        raise Refused(f"queue {path} cannot be created: {nearest_path} is a leaf")
