@@ -21,7 +21,7 @@ from quadriga.core.model.ask import Ask
 from quadriga.core.model.demand import bits_of
 from quadriga.core.model.node import Node
 from quadriga.core.model.queue import LeafQueue, Queue
-from quadriga.core.model.resources import Book, Vector
+from quadriga.core.model.resources import Totals, Vector
 from quadriga.core.runtime.kernel import Kernel, Options
 from quadriga.fsm import Lifecycle
 from quadriga.fsm import allocation as allocation_fsm
@@ -137,7 +137,7 @@ def _sort_out(kernel: AuditedKernel) -> dict[Partition, Touched]:
 class _OfApplication(NamedTuple):
     allocated: Vector
     pending: Vector
-    promised: Vector
+    reserved_headroom: Vector
     preempting: Vector
     running: int
     ledgers: tuple[Ledger, ...]
@@ -163,7 +163,7 @@ def _of_application(app: Application) -> _OfApplication:
     return _OfApplication(
         tuple(map(int.__add__, app.allocated, app.allocated_placeholder)),
         tuple(app.pending),
-        tuple(app.promised),
+        tuple(app.reserved_headroom),
         _total(going),
         int(app.state in application_fsm.COUNTED),
         app.ledgers,
@@ -179,20 +179,20 @@ def _of_node(node: Node) -> _OfNode:
 
 
 def _total(vectors: Iterable[Vector]) -> Vector:
-    total: Book = []
+    total: Totals = []
     for vector in vectors:
         total = _sum(total, vector)
     return tuple(total)
 
 
-def _sum(book: Vector | Book, vector: Vector) -> Book:
+def _sum(book: Vector | Totals, vector: Vector) -> Totals:
     total = list(book) + [0] * (len(vector) - len(book))
     for place, value in enumerate(vector):
         total[place] += value
     return total
 
 
-def _shift(book: Book, old: Vector, new: Vector) -> None:
+def _shift(book: Totals, old: Vector, new: Vector) -> None:
     """Take ``old`` out of the book and put ``new`` in; the book grows as it must."""
     size = max(len(old), len(new))
     if len(book) < size:
@@ -203,7 +203,7 @@ def _shift(book: Book, old: Vector, new: Vector) -> None:
         book[place] += value
 
 
-def _same(mine: Book, book: Book) -> bool:
+def _same(mine: Totals, book: Totals) -> bool:
     """Whether two books say the same; mine may lack places for types nobody holds."""
     return mine == book or mine + [0] * (len(book) - len(mine)) == book
 
@@ -212,13 +212,13 @@ def _same(mine: Book, book: Book) -> bool:
 
 
 class _OfQueue:
-    __slots__ = ("allocated", "pending", "preempting", "promised", "running")
+    __slots__ = ("allocated", "pending", "preempting", "reserved_headroom", "running")
 
     def __init__(self) -> None:
-        self.allocated: Book = []
-        self.pending: Book = []
-        self.promised: Book = []
-        self.preempting: Book = []
+        self.allocated: Totals = []
+        self.pending: Totals = []
+        self.reserved_headroom: Totals = []
+        self.preempting: Totals = []
         self.running = 0
 
 
@@ -226,7 +226,7 @@ class _OfLedger:
     __slots__ = ("bound", "running", "usage")
 
     def __init__(self) -> None:
-        self.usage: Book = []
+        self.usage: Totals = []
         self.running = 0
         self.bound = 0
 
@@ -263,9 +263,9 @@ class _Ledger:
         self._queues: dict[Queue, _OfQueue] = {}
         self._holders: dict[Ledger, _OfLedger] = {}
         self._lanes: dict[Any, _OfLane] = {}
-        self._capacity: Book = []
-        self._on_nodes: Book = []
-        self._planned: Book = []
+        self._capacity: Totals = []
+        self._on_nodes: Totals = []
+        self._planned: Totals = []
         for app in partition.applications.values():
             self._take_application(app, _of_application(app))
         for node in partition.nodes.values():
@@ -318,9 +318,9 @@ class _Ledger:
         if old.pending != new.pending:
             for mine in above:
                 _shift(mine.pending, old.pending, new.pending)
-        if old.promised != new.promised:
+        if old.reserved_headroom != new.reserved_headroom:
             for mine in above:
-                _shift(mine.promised, old.promised, new.promised)
+                _shift(mine.reserved_headroom, old.reserved_headroom, new.reserved_headroom)
         if old.preempting != new.preempting:
             for mine in above:
                 _shift(mine.preempting, old.preempting, new.preempting)
@@ -378,7 +378,7 @@ class _Ledger:
         if not (
             _same(mine.allocated, queue.allocated)
             and _same(mine.pending, queue.pending)
-            and _same(mine.promised, queue.promised)
+            and _same(mine.reserved_headroom, queue.reserved_headroom)
             and _same(mine.preempting, queue.preempting)
             and mine.running == queue.running
         ):

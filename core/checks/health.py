@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from quadriga.core.checks.failures import Failure, FailureLog
 from quadriga.core.config import parse_duration
-from quadriga.core.model.resources import Book, Vector, add, subtract
+from quadriga.core.model.resources import Totals, Vector, add, subtract
 from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _unknown_to_nodes(partition: Partition) -> Iterator[str]:
                 yield f"{allocation.key} in {partition.key}, said to be on {node.node_id}"
 
 
-def _sum(partition: Partition, vectors: Iterable[Vector | Book]) -> Book:
+def _sum(partition: Partition, vectors: Iterable[Vector | Totals]) -> Totals:
     total = partition.registry.zeros()
     for vector in vectors:
         add(total, vector)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.model.resources import Book, Vector
+from quadriga.core.model.resources import Totals, Vector
 from quadriga.core.ordering.lanes import LaneSet, LimitLane
 from quadriga.core.scheduling.gang import IDLE_TIMER
 from quadriga.core.scheduling.queue_tree import is_over
@@ -50,7 +50,7 @@ def violations(partition: Partition) -> list[str]:
     return [f"{partition.key}: {text}" for text in found]
 
 
-def _total(vectors: Iterable[Vector | Book], size: int) -> Book:
+def _total(vectors: Iterable[Vector | Totals], size: int) -> Totals:
     total = list(map(sum, zip_longest(*vectors, fillvalue=0)))
     return total + [0] * (size - len(total))
 
@@ -64,7 +64,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
                 (book for app in apps for book in (app.allocated, app.allocated_placeholder)), size
             )
             pending = _total((app.pending for app in apps), size)
-            promised = _total((app.promised for app in apps), size)
+            promised = _total((app.reserved_headroom for app in apps), size)
             running = sum(app.state in application_fsm.COUNTED for app in apps)
             owned = (
                 a for app in apps for a in (*app.allocations.values(), *app.placeholders.values())
@@ -76,14 +76,14 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
             preempting = _total((child.preempting for child in children), size)
             allocated = _total((child.allocated for child in children), size)
             pending = _total((child.pending for child in children), size)
-            promised = _total((child.promised for child in children), size)
+            promised = _total((child.reserved_headroom for child in children), size)
             running = sum(child.running for child in children)
         if allocated != queue.allocated:
             yield f"V1 queue {queue.path}: allocated {queue.allocated}, below it {allocated}"
         if pending != queue.pending:
             yield f"V1 queue {queue.path}: pending {queue.pending}, below it {pending}"
-        if promised != queue.promised:
-            yield f"X16 queue {queue.path}: promised {queue.promised}, below it {promised}"
+        if promised != queue.reserved_headroom:
+            yield f"X16 queue {queue.path}: promised {queue.reserved_headroom}, below it {promised}"
         if preempting != queue.preempting:
             yield f"V1 queue {queue.path}: preempting {queue.preempting}, below it {preempting}"
         if running != queue.running:

@@ -202,7 +202,7 @@ def required_node(terms: Terms) -> str:
 def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     """Count the ask as pending and let it wait."""
     partition = app.partition
-    accounting.expect(ask, ask.pending)
+    accounting.add_pending(ask, ask.pending)
     if ask.placeholder:
         gang.expect(ask, ask.pending)
         app.partition.waiting.offer_replacements(app)
@@ -227,7 +227,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         )
     kernel.fire(ASK, ask, ask_fsm.UPDATE)
     in_flight = 1 if ask.planned is not None else 0
-    accounting.unexpect(ask, ask.pending - in_flight)
+    accounting.remove_pending(ask, ask.pending - in_flight)
     reservation.cancel_all_of(partition, ask)
     partition.waiting.remove(ask)
     if ask.placeholder:
@@ -242,7 +242,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     if ask.placeholder:
         gang.expect(ask, ask.pending)
     app.partition.waiting.offer_replacements(app)
-    accounting.expect(ask, ask.pending - in_flight)
+    accounting.add_pending(ask, ask.pending - in_flight)
     ask.hinted = False
     partition.hints.asks[ask] = None
     if not in_flight:

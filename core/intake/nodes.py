@@ -50,7 +50,7 @@ def create(
         kernel.fire(NODE, node, node_fsm.REJECT)
         partition.failed_nodes[info.nodeID] = None
         raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
-    partition.registry.lengthen(node.books)
+    partition.registry.lengthen(node.totals)
     partition.nodes[info.nodeID] = node
     partition.failed_nodes.pop(info.nodeID, None)
     partition.node_index.add(node)

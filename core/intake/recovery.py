@@ -203,10 +203,10 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         kernel.fire(APPLICATION, app, application_fsm.ASK)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
     allocation.vector = vector
-    accounting.use_node(allocation)
-    accounting.hold(allocation)
+    accounting.charge_node(allocation)
+    accounting.charge(allocation)
     if waited:
-        accounting.unexpect(ask, 1)
+        accounting.remove_pending(ask, 1)
     kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
     observer = partition.rm.observer
@@ -304,6 +304,6 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     quota.watch_growth(kernel, known.ask.app.queue)
     if known.placeholder:
         app = known.ask.app
-        accounting.owe(app)
+        accounting.reserve_headroom(app)
         gang.run_if_complete(kernel, app)
     return ""

@@ -136,6 +136,6 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     partition.waiting.demand_epoch += len(asks)
     partition.hints.asks.update(dict.fromkeys(asks))
     more = len(asks) * first.pending
-    accounting.expect(first, more)
+    accounting.add_pending(first, more)
     if first.placeholder:
         gang.expect(first, more)

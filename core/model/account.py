@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.demand import EVERY_BIT
-from quadriga.core.model.resources import Book, Vector, add
+from quadriga.core.model.resources import Totals, Vector, add
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -78,7 +78,7 @@ class Ledger:
     def __init__(self, account: Account, queue: Queue) -> None:
         self.account = account
         self.queue = queue
-        self.usage: Book = queue.partition.registry.zeros()
+        self.usage: Totals = queue.partition.registry.zeros()
         self.running: dict[Application, None] = {}
         #: applications, of whatever state, that write here; without any it is forgotten
         self.bound = 0
@@ -212,9 +212,9 @@ class Account:
     # -- reading -----------------------------------------------------------------------------------
 
     @property
-    def usage(self) -> Book:
+    def usage(self) -> Totals:
         """All that it holds in the partition, placeholders included."""
-        total: Book = []
+        total: Totals = []
         for ledger in self.ledgers.values():
             if ledger.queue.leaf:
                 total = total or [0] * len(ledger.usage)
@@ -259,5 +259,5 @@ class Account:
 
 
 class _Sum(NamedTuple):
-    usage: Book
+    usage: Totals
     running: list[str]

@@ -1,16 +1,18 @@
-"""Who holds what: the only place where allocations enter and leave the books.
+"""Accounting: the only place where allocations enter and leave the totals of what is in use.
 
-An allocation stands in the books of its node (from the decision on) and of its application, the
-queues above it and its user (from the moment the application holds it). Pending is what is asked for
-and neither allocated nor on its way.
+An allocation is charged to its node (from the decision on) and to its application, to the queues
+above it and to the ledgers of its user and group (from the moment the application holds it). Pending
+is what is asked for and neither allocated nor parked.
+
+All variants are built from one primitive, ``_post``. The three that a batch calls for each placement
+have loops of their own, because they are the hottest code of the scheduler.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Vector, add, plus, subtract
-from quadriga.core.scheduling import limits
+from quadriga.core.model.resources import Totals, Vector, minus, plus
 from quadriga.fsm.allocation import PREEMPTION
 
 if TYPE_CHECKING:
@@ -22,57 +24,62 @@ if TYPE_CHECKING:
     from quadriga.core.model.shapes import Shape
 
 __all__ = [
-    "claim",
-    "disclaim",
-    "enter",
-    "expect",
-    "free_node",
-    "give_up",
-    "hold",
-    "narrow",
+    "add_pending",
+    "adopt_growth",
+    "charge",
+    "charge_application",
+    "charge_new",
+    "charge_node",
+    "charge_placement",
+    "charge_queue",
+    "mark_preempted",
     "node_gained",
-    "owe",
-    "place",
-    "place_above",
-    "place_below",
-    "place_in",
-    "preempt",
+    "refund",
+    "refund_growth",
+    "refund_growth_on_node",
+    "refund_node",
+    "register",
+    "remove_pending",
+    "replace",
+    "replace_on_node",
+    "reserve_growth",
+    "reserve_growth_on_node",
+    "reserve_headroom",
     "resize",
-    "swap_on_node",
-    "take_what_is_claimed",
-    "unexpect",
-    "use_node",
-    "widen",
+    "start_counting",
 ]
+
+
+def _post(vector: Vector, times: int, *accounts: Totals) -> None:
+    """The primitive: add the vector, this many times (negative: subtract), to each of the totals."""
+    for at, value in enumerate(vector):
+        if value:
+            value *= times
+            for totals in accounts:
+                totals[at] += value
 
 
 # -- nodes -----------------------------------------------------------------------------------------
 
 
-def use_node(allocation: Allocation) -> None:
-    """The allocation takes its place on its node."""
+def charge_node(allocation: Allocation) -> None:
+    """The node has the allocation from now on."""
     node = allocation.node
     node.allocations[allocation] = None
-    allocated, available = node.allocated, node.available
-    for place, value in enumerate(allocation.vector):
-        allocated[place] += value
-        available[place] -= value
+    _use(node, allocation.vector, 1)
     node.partition.node_index.changed(node)
 
 
-def free_node(allocation: Allocation) -> None:
+def refund_node(allocation: Allocation) -> None:
     """The allocation leaves its node."""
     node = allocation.node
     del node.allocations[allocation]
-    allocated, available = node.allocated, node.available
-    for place, value in enumerate(allocation.vector):
-        allocated[place] -= value
-        available[place] += value
+    _use(node, allocation.vector, -1)
     node_gained(node)
 
 
-def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
-    """The real allocation takes its placeholder's place on the same node, in one step (G31)."""
+def replace_on_node(placeholder: Allocation, real: Allocation) -> None:
+    """The real allocation replaces a placeholder on the same node, in one step (G31)."""
     node = real.node
     del node.allocations[placeholder]
     if placeholder.vector == real.vector:
@@ -80,90 +87,74 @@ def swap_on_node(placeholder: Allocation, real: Allocation) -> None:
         _node_changed(node)
         return
     if real in node.allocations:  # with what it needs beyond its placeholder (X37)
-        subtract(node.allocated, real.growth)
-        add(node.available, real.growth)
+        _use(node, real.growth, -1)
     node.allocations[real] = None
-    subtract(node.allocated, placeholder.vector)
-    add(node.allocated, real.vector)
-    add(node.available, placeholder.vector)
-    subtract(node.available, real.vector)
+    _use(node, placeholder.vector, -1)
+    _use(node, real.vector, 1)
     node_gained(node)
 
 
+def _use(node: Node, vector: Vector, times: int) -> None:
+    _post(vector, times, node.allocated)
+    _post(vector, -times, node.available)
+
+
 def node_gained(node: Node) -> None:
-    """The node may have more room: shapes and its reservation look again."""
+    """The node may have more room: asks of all shapes, and its reservation, may try it again."""
     node.partition.node_index.gained(node)
     _node_changed(node)
 
 
 def _node_changed(node: Node) -> None:
-    """There are others on the node: its reservation looks again, also for whom to preempt."""
-    partition = node.partition
-    partition.waiting.allocation_epoch += 1
+    """The node has other allocations: its reservation is tried again, also to preempt."""
+    waiting = node.partition.waiting
+    waiting.allocation_epoch += 1
     if node.reservation is not None:
-        partition.waiting.retries.add(node.reservation)
+        waiting.retries.add(node.reservation)
         if node.also_reserved:
-            partition.waiting.retries.update(node.also_reserved)
+            waiting.retries.update(node.also_reserved)
 
 
 # -- applications, queues, users -------------------------------------------------------------------
 
 
-def hold(allocation: Allocation) -> None:
-    """The application holds the allocation; it counts in every queue above and for the user."""
+def charge(allocation: Allocation) -> None:
+    """The application holds the allocation: charge the queues above it, its user and its group."""
     app = allocation.ask.app
-    vector = allocation.vector
-    if allocation.ask.placeholder:
-        app.placeholders[allocation.uuid] = allocation
-        book = app.allocated_placeholder
-    else:
-        app.allocations[allocation.uuid] = allocation
-        book = app.allocated
-        if app.queue.fair:
-            app.rank = None
-    if (changes := app.partition.quota_changes) is not None:
-        changes.applications[app] = None
-    usage = app.usage_book
+    _held_by(app, allocation)[allocation.uuid] = allocation
     if not app.counted:
-        limits.count(app)
-    for place, value in enumerate(vector):
-        if value:
-            book[place] += value
-            usage[place] += value
-    for more in app.more_books:
-        add(more, vector)
+        start_counting(app)
+    _post(
+        allocation.vector, 1, _total_of(app, allocation), *(ledger.usage for ledger in app.ledgers)
+    )
+    _mark_changed(app)
     for queue in app.queue.lineage:
-        allocated = queue.allocated
-        for place, value in enumerate(vector):
-            allocated[place] += value
+        _post(allocation.vector, 1, queue.allocated)
         queue.rank = None
 
 
-def place(allocation: Allocation) -> None:
-    """What was pending takes its place in all books at once, as most allocations do: ``use_node``,
-    ``hold`` and ``unexpect`` in one pass."""
+def charge_new(allocation: Allocation) -> None:
+    """Charge a new allocation of a pending ask to everything in one pass: ``charge_node``, ``charge``
+    and ``remove_pending``."""
     group = allocation.ask.group
     assert group is not None
     app = group.app
-    enter(allocation)
+    register(allocation)
     if not app.counted:
-        limits.count(app)
-    place_below(allocation.node, group.shape, app.queue.lineage)
-    place_above(group, 1)
+        start_counting(app)
+    charge_placement(allocation.node, group.shape, app.queue.lineage)
+    charge_application(group, 1)
 
 
-def enter(allocation: Allocation) -> None:
-    """The node and the application know the allocation by name."""
+def register(allocation: Allocation) -> None:
+    """The node and the application know the allocation; it is charged to neither."""
     allocation.node.allocations[allocation] = None
-    ask = allocation.ask
-    app = ask.app
-    held = app.placeholders if ask.placeholder else app.allocations
-    held[allocation.uuid] = allocation
+    _held_by(allocation.ask.app, allocation)[allocation.uuid] = allocation
 
 
-def place_below(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
-    """The quantities of one allocation that is placed, where every next decision looks at them: those
-    of its node, and of these queues."""
+def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
+    """Charge one pending ask of this shape to its node and to these queues, which the next decision
+    looks at."""
     need = shape.need
     allocated, available = node.allocated, node.available
     for at, value in need:
@@ -178,67 +169,78 @@ def place_below(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
         queue.rank = None
 
 
-def place_above(group: AskGroup, number: int) -> None:
-    """The quantities of so many allocations of one group of asks, in the books of its application and
-    of its user."""
+def charge_application(group: AskGroup, number: int) -> None:
+    """Charge this number of pending asks of the group to its application, user and group."""
     app = group.app
-    if (changes := app.partition.quota_changes) is not None:
-        changes.applications[app] = None
+    _mark_changed(app)
     if group.placeholder:
-        book = app.allocated_placeholder
+        held = app.allocated_placeholder
     else:
-        book = app.allocated
-        if app.queue.fair:
-            app.rank = None
-    pending, usage, more_books = app.pending, app.usage_book, app.more_books
+        held = app.allocated
+    pending, usage, other_usages = app.pending, app.user_usage, app.other_usages
     for at, value in group.shape.need:
         value *= number
-        book[at] += value
+        held[at] += value
         pending[at] -= value
         usage[at] += value
-        for more in more_books:
-            more[at] += value
+        for other in other_usages:
+            other[at] += value
 
 
-def place_in(queue: Queue, shape: Shape, number: int) -> None:
-    """The quantities of so many allocations in the books of one queue."""
+def charge_queue(queue: Queue, shape: Shape, number: int) -> None:
+    """Charge this number of pending asks of the shape to one queue."""
     for at, value in shape.need:
         queue.allocated[at] += value * number
         queue.pending[at] -= value * number
     queue.rank = None
 
 
-def give_up(allocation: Allocation) -> None:
-    """The application no longer holds it. Whoever waited for quota may ask again."""
+def _held_by(app: Application, allocation: Allocation) -> dict[str, Allocation]:
+    """The application's placeholders or its real allocations, by UUID."""
+    return app.placeholders if allocation.ask.placeholder else app.allocations
+
+
+def _total_of(app: Application, allocation: Allocation) -> Totals:
+    """The application's total of these."""
+    return app.allocated_placeholder if allocation.ask.placeholder else app.allocated
+
+
+def start_counting(app: Application) -> None:
+    """The application counts as running for its user and its group (2.5)."""
+    app.counted = True
+    app.partition.rm.observer.application_counted(app)
+    for ledger in app.ledgers:
+        ledger.running[app] = None
+
+
+def _mark_changed(app: Application) -> None:
+    """The application holds more or less than before."""
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
+    if app.queue.fair:
+        app.rank = None
+
+
+def refund(allocation: Allocation) -> None:
+    """The application no longer holds the allocation. Asks that lacked quota may try again."""
     app = allocation.ask.app
     app.note_most()
-    if allocation.ask.placeholder:
-        del app.placeholders[allocation.uuid]
-        subtract(app.allocated_placeholder, allocation.vector)
-    else:
-        del app.allocations[allocation.uuid]
-        subtract(app.allocated, allocation.vector)
+    del _held_by(app, allocation)[allocation.uuid]
+    _post(allocation.vector, -1, _total_of(app, allocation))
     if allocation.reason == PREEMPTION:
         app.preempting -= 1
         app.preempted += 1
-        for queue in app.queue.lineage:
-            subtract(queue.preempting, allocation.vector)
-    return_quota(app, allocation.vector)
+        _post(allocation.vector, -1, *(queue.preempting for queue in app.queue.lineage))
+    _refund_quota(app, allocation.vector)
 
 
-def return_quota(app: Application, vector: Vector) -> None:
-    """Take a vector out of the books of the user, of the group, and of every queue above the
-    application."""
+def _refund_quota(app: Application, vector: Vector) -> None:
+    """Refund a vector to the ledgers of the user and the group, and to every queue above."""
     partition, lineage = app.partition, app.queue.lineage
-    books = [ledger.usage for ledger in app.ledgers]
-    books += [queue.allocated for queue in lineage]
-    for place, value in enumerate(vector):
-        if value:
-            for book in books:
-                book[place] -= value
+    accounts = [ledger.usage for ledger in app.ledgers]
+    _post(vector, -1, *accounts, *app.queue.allocated_upwards)
     partition.waiting.demand_epoch += 1
-    if (changes := app.partition.quota_changes) is not None:
-        changes.applications[app] = None
+    _mark_changed(app)
     if app.queue.fair:
         app.touch()
     for queue in lineage:
@@ -252,141 +254,128 @@ def return_quota(app: Application, vector: Vector) -> None:
     partition.waiting.retry_short_of_quota()
 
 
-def preempt(allocation: Allocation) -> None:
-    """The allocation was asked back to make room for others (2.8). It is allocated until it ends."""
-    allocation.ask.app.preempting += 1
-    allocation.ask.app.partition.waiting.allocation_epoch += 1
-    for queue in allocation.ask.app.queue.lineage:
-        add(queue.preempting, allocation.vector)
+def mark_preempted(allocation: Allocation) -> None:
+    """The allocation is being preempted (2.8). It stays charged until it ends."""
+    app = allocation.ask.app
+    app.preempting += 1
+    app.partition.waiting.allocation_epoch += 1
+    for queue in app.queue.lineage:
+        _post(allocation.vector, 1, queue.preempting)
         queue.shrunk()
 
 
 def resize(allocation: Allocation, vector: Vector) -> None:
-    """The allocation, which nobody has asked back, is of this size from now on, whatever the quotas
-    say: everywhere at once (2.20)."""
+    """The allocation, which is not being released, has this size from now on, whatever the quotas
+    say (2.20)."""
     app = allocation.ask.app
-    book = app.allocated_placeholder if allocation.ask.placeholder else app.allocated
-    delta = plus(allocation.vector, tuple(-value for value in vector))
-    free_node(allocation)
+    less = minus(allocation.vector, vector)
+    refund_node(allocation)
     allocation.vector = vector
-    use_node(allocation)
+    charge_node(allocation)
     app.note_most()
-    subtract(book, delta)
-    return_quota(app, delta)
+    _post(less, -1, _total_of(app, allocation))
+    _refund_quota(app, less)
 
 
-def replace_in_books(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
-    """One update of application, queues and user: the placeholder out, the real one in (G31).
+def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
+    """Refund the placeholder and charge the real allocation in one step (G31).
 
-    Never larger than the placeholder and what is claimed, so no quota can be exceeded in between. If it
-    has no node to land on yet, all of it is claimed from now on (X39).
+    The real allocation is never larger than the placeholder and the reserved growth, so no quota is
+    exceeded in between. Where it has no node to land on yet, all of it becomes growth (X39).
     """
     app = real.ask.app
     app.note_most()
     del app.placeholders[placeholder.uuid]
-    subtract(app.allocated_placeholder, placeholder.vector)
-    add(app.allocated, real.vector)
+    _post(placeholder.vector, -1, app.allocated_placeholder)
+    _post(real.vector, 1, app.allocated)
     held = placeholder.vector
     if real.growth:
-        subtract(app.allocated, real.growth)
+        _post(real.growth, -1, app.allocated)
         held = plus(held, real.growth)
     real.growth = () if lands else real.vector
     if lands:
         app.allocations[real.uuid] = real
     app.rank = None
     if held != real.vector:
-        return_quota(app, plus(held, tuple(-value for value in real.vector)))
+        _refund_quota(app, minus(held, real.vector))
 
 
 # -- planned allocations that are larger than their placeholders (X37), or have none left (X39) -----
 
 
-def claim(real: Allocation, more: Vector) -> None:
-    """Quotas and limits hold so much for a planned allocation."""
+def reserve_growth(real: Allocation, growth: Vector) -> None:
+    """Charge a planned allocation with what it needs beyond its placeholder."""
     app = real.ask.app
-    real.growth = more
-    add(app.allocated, more)
-    if app.queue.fair:
-        app.rank = None
-    if (changes := app.partition.quota_changes) is not None:
-        changes.applications[app] = None
-    for ledger in app.ledgers:
-        add(ledger.usage, more)
+    real.growth = growth
+    _post(growth, 1, app.allocated, *(ledger.usage for ledger in app.ledgers))
+    _mark_changed(app)
     for queue in app.queue.lineage:
-        add(queue.allocated, more)
+        _post(growth, 1, queue.allocated)
         queue.rank = None
 
 
-def disclaim(real: Allocation) -> None:
-    """Nothing is held for it any more."""
+def refund_growth(real: Allocation) -> None:
+    """Refund what was reserved for the planned allocation."""
     app = real.ask.app
     app.note_most()
-    subtract(app.allocated, real.growth)
-    return_quota(app, real.growth)
+    _post(real.growth, -1, app.allocated)
+    _refund_quota(app, real.growth)
     real.growth = ()
 
 
-def take_what_is_claimed(real: Allocation) -> None:
-    """All of it was claimed: the application holds it now."""
+def adopt_growth(real: Allocation) -> None:
+    """The application holds the allocation, all of which was reserved as growth."""
     real.growth = ()
     real.ask.app.allocations[real.uuid] = real
 
 
-def widen(real: Allocation) -> None:
-    """The node of a planned allocation holds what it needs beyond its placeholder there."""
+def reserve_growth_on_node(real: Allocation) -> None:
+    """Charge the node of a planned allocation with what it needs beyond its placeholder there."""
     node = real.node
     node.allocations[real] = None
-    add(node.allocated, real.growth)
-    subtract(node.available, real.growth)
+    _use(node, real.growth, 1)
     node.partition.node_index.changed(node)
 
 
-def narrow(real: Allocation) -> None:
-    """The node holds it no longer."""
+def refund_growth_on_node(real: Allocation) -> None:
+    """Refund it to the node."""
     node = real.node
     del node.allocations[real]
-    subtract(node.allocated, real.growth)
-    add(node.available, real.growth)
+    _use(node, real.growth, -1)
     node_gained(node)
 
 
 # -- pending ---------------------------------------------------------------------------------------
 
 
-def expect(ask: Ask, repeats: int) -> None:
-    """So many more allocations of the ask are pending (negative: fewer)."""
+def add_pending(ask: Ask, repeats: int) -> None:
+    """This number of further allocations of the ask is pending."""
     app = ask.app
-    lineage = app.queue.lineage
-    for place, value in enumerate(ask.vector):
-        if value:
-            value *= repeats
-            app.pending[place] += value
-            for queue in lineage:
-                queue.pending[place] += value
+    _post(ask.vector, repeats, app.pending, *app.queue.pending_upwards)
 
 
-def unexpect(ask: Ask, repeats: int) -> None:
-    """So many allocations of the ask are no longer pending."""
-    expect(ask, -repeats)
+def remove_pending(ask: Ask, repeats: int) -> None:
+    """This number of allocations of the ask is no longer pending."""
+    add_pending(ask, -repeats)
 
 
-# -- promises to gangs -----------------------------------------------------------------------------
+# -- headroom of gangs -----------------------------------------------------------------------------
 
 
-def owe(app: Application) -> None:
-    """Bring what the queues have promised to a started gang up to date (X16)."""
+def reserve_headroom(app: Application) -> None:
+    """Bring up to date what the queues reserve for the rest of a gang that has started (X16)."""
     remainder = app.remainder
-    promised = app.promised
-    if not remainder and not any(promised):
+    reserved = app.reserved_headroom
+    if not remainder and not any(reserved):
         return
     lowered = False
-    for place, before in enumerate(promised):
-        due = remainder[place] if place < len(remainder) else 0
+    for at, before in enumerate(reserved):
+        due = remainder[at] if at < len(remainder) else 0
         if due != before:
             lowered = lowered or due < before
-            promised[place] = due
+            reserved[at] = due
             for queue in app.queue.lineage:
-                queue.promised[place] += due - before
+                queue.reserved_headroom[at] += due - before
     if lowered:
         for queue in app.queue.lineage:
             if queue.gated:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Vector, plus
+from quadriga.core.model.resources import Vector, minus
 from quadriga.fsm import allocation as allocation_fsm
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Allocation:
         """What its node has for it, and root has not yet: nothing for those that are allocated."""
         if self.state not in allocation_fsm.AHEAD:
             return ()
-        return plus(self.on_node, tuple([-value for value in self.growth]))
+        return minus(self.on_node, self.growth)
 
     @property
     def placeholder(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.demand import EVERY_BIT, Key, Level
-from quadriga.core.model.resources import Book, Vector, covers, exact_share, plus
+from quadriga.core.model.resources import Totals, Vector, covers, exact_share, plus
 from quadriga.fsm import application as application_fsm
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Application(Level):
         "limiting",
         "lost",
         "most",
-        "more_books",
+        "other_usages",
         "odd_uuids",
         "partition",
         "pending",
@@ -69,7 +69,7 @@ class Application(Level):
         "placeholder_timer",
         "placeholders",
         "priority",
-        "promised",
+        "reserved_headroom",
         "queue",
         "ran_since",
         "reason",
@@ -89,7 +89,7 @@ class Application(Level):
         "task_groups",
         "timers",
         "usage",
-        "usage_book",
+        "user_usage",
         "user",
         "user_account",
         "user_limits",
@@ -115,8 +115,8 @@ class Application(Level):
         #: where each of its allocations is written, the user's in this leaf first
         self.ledgers: tuple[Ledger, ...] = ()
         #: the usage books of the first one, and of the others
-        self.usage_book: Book = []
-        self.more_books: tuple[Book, ...] = ()
+        self.user_usage: Totals = []
+        self.other_usages: tuple[Totals, ...] = ()
         #: those ledgers that limit it: the user's, the group's, both
         self.user_limits: tuple[Ledger, ...] = ()
         self.group_limits: tuple[Ledger, ...] = ()
@@ -149,12 +149,12 @@ class Application(Level):
         #: it has, or had, an allocation whose UUID is not made of its key and such a number
         self.odd_uuids = False
         self.priority: int | None = None
-        self.allocated: Book = partition.registry.zeros()
-        self.allocated_placeholder: Book = partition.registry.zeros()
+        self.allocated: Totals = partition.registry.zeros()
+        self.allocated_placeholder: Totals = partition.registry.zeros()
         #: the most of each type that it held until it last gave something up
-        self.most: Book = partition.registry.zeros()
-        self.pending: Book = partition.registry.zeros()
-        self.promised: Book = partition.registry.zeros()
+        self.most: Totals = partition.registry.zeros()
+        self.pending: Totals = partition.registry.zeros()
+        self.reserved_headroom: Totals = partition.registry.zeros()
         self.history: list[tuple[int, str]] = []
         #: why it is in its state, where the trigger came with a reason
         self.reason = ""
@@ -177,7 +177,7 @@ class Application(Level):
         self.placeholder_timeout = 0
         self.placeholder_timer: Timer | None = None
         self.task_groups: dict[str, TaskGroup] = {}
-        #: its first placeholder has been allocated; its remainder is promised to it (X16)
+        #: its first placeholder has been allocated; headroom is reserved for the rest of the gang (X16)
         self.gang_started = False
         #: its quota has no room for the whole gang at present (X16)
         self.gated = False
@@ -249,7 +249,7 @@ class Application(Level):
         return (self.queue.properties.gang_wait_limit or 0) if self.is_gang else 0
 
     @property
-    def max_allocated(self) -> Book:
+    def max_allocated(self) -> Totals:
         """The most of each type that it ever held, placeholders and others apart."""
         return list(map(max, self.most, self.allocated, self.allocated_placeholder))
 

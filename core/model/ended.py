@@ -6,7 +6,7 @@ import json
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.core.model.resources import Book
+from quadriga.core.model.resources import Totals
 from quadriga.core.model.usage import ResourceHistory
 from quadriga.fsm import application as application_fsm
 
@@ -110,7 +110,7 @@ class EndedApplication:
     # -- what a living application is asked as well ------------------------------------------------
 
     @property
-    def allocated(self) -> Book:
+    def allocated(self) -> Totals:
         return []
 
     @property

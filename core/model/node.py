@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.resources import Book, Vector
+from quadriga.core.model.resources import Totals, Vector
 from quadriga.fsm import node as node_fsm
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Node:
     )
 
     def __init__(
-        self, node_id: str, partition: Partition, attributes: dict[str, str], total: Book
+        self, node_id: str, partition: Partition, attributes: dict[str, str], total: Totals
     ) -> None:
         self.node_id = node_id
         self.partition = partition
@@ -58,12 +58,12 @@ class Node:
         self.state: node_fsm.State = node_fsm.NEW
         self.entries = 0
         self.total = total
-        self.occupied: Book = [0] * len(total)
+        self.occupied: Totals = [0] * len(total)
         self.anonymous: Vector = ()
         #: by allocation key
         self.foreign: dict[str, ForeignAllocation] = {}
-        self.allocated: Book = [0] * len(total)
-        self.available: Book = list(total)
+        self.allocated: Totals = [0] * len(total)
+        self.available: Totals = list(total)
         self.allocations: dict[Allocation, None] = {}
         self.reservation: Reservation | None = None
         #: of asks that require this node, as the first one does, and wait for it as well (2.7)
@@ -92,5 +92,5 @@ class Node:
         return self.open and self.reservation is None
 
     @property
-    def books(self) -> tuple[Book, ...]:
+    def totals(self) -> tuple[Totals, ...]:
         return self.total, self.occupied, self.allocated, self.available

@@ -10,7 +10,7 @@ from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.hints import Hints
 from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
-from quadriga.core.model.resources import Book, Registry, Vector
+from quadriga.core.model.resources import Registry, Totals, Vector
 from quadriga.core.model.serials import Serials
 from quadriga.fsm import queue as queue_fsm
 
@@ -90,7 +90,7 @@ class Partition:
         self.ended: dict[EndedApplication, None] = {}
         self.node_index = node_order
         #: the sum of all nodes' capacities
-        self.capacity: Book = []
+        self.capacity: Totals = []
         self.reservations: dict[Reservation, None] = {}
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
@@ -179,9 +179,11 @@ class Partition:
         for account in (*self.users.values(), *self.groups.values()):
             registry.lengthen(ledger.usage for ledger in account.ledgers.values())
         for node in self.nodes.values():
-            registry.lengthen(node.books)
+            registry.lengthen(node.totals)
         for queue in self.queues():
-            registry.lengthen((queue.allocated, queue.pending, queue.promised, queue.preempting))
+            registry.lengthen(
+                (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
+            )
         for app in self.applications.values():
             registry.lengthen(
                 (
@@ -189,7 +191,7 @@ class Partition:
                     app.allocated_placeholder,
                     app.most,
                     app.pending,
-                    app.promised,
+                    app.reserved_headroom,
                 )
             )
         self.node_index.relayout()

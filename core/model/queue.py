@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.config import ACL, ChildTemplate, Properties, QueueConfig
 from quadriga.core.model.account import Limit
 from quadriga.core.model.demand import EVERY_BIT, Key, Level, bits_of
-from quadriga.core.model.resources import Book
+from quadriga.core.model.resources import Totals
 from quadriga.core.model.shapes import Shape
 from quadriga.fsm import queue as queue_fsm
 
@@ -40,7 +40,7 @@ class Queue(Level):
     """What leaf and parent have in common: quotas, books, counts.
 
     ``path`` is dotted from root. ``allocated`` includes placeholders (G59) and what is being asked
-    back; ``promised`` is what started gangs below are still owed (X16).
+    back; ``reserved_headroom`` is what started gangs below still lack (X16).
     """
 
     __slots__ = (
@@ -51,6 +51,7 @@ class Queue(Level):
         "admin_acl",
         "admitted",
         "allocated",
+        "allocated_upwards",
         "children",
         "entries",
         "fair",
@@ -68,11 +69,12 @@ class Queue(Level):
         "partition",
         "path",
         "pending",
+        "pending_upwards",
         "preempting",
         "priorities",
         "priority",
         "quota_timer",
-        "promised",
+        "reserved_headroom",
         "properties",
         "raw_properties",
         "released",
@@ -119,16 +121,22 @@ class Queue(Level):
         self.raw_properties: dict[str, str] = {}
         self.submit_acl = ACL()
         self.admin_acl = ACL()
-        self.allocated: Book = partition.registry.zeros()
-        self.pending: Book = partition.registry.zeros()
-        self.promised: Book = partition.registry.zeros()
+        self.allocated: Totals = partition.registry.zeros()
+        self.pending: Totals = partition.registry.zeros()
+        self.reserved_headroom: Totals = partition.registry.zeros()
+        #: the same totals of this queue and all above
+        self.allocated_upwards: tuple[Totals, ...] = (self.allocated,)
+        self.pending_upwards: tuple[Totals, ...] = (self.pending,)
+        if parent is not None:
+            self.allocated_upwards += parent.allocated_upwards
+            self.pending_upwards += parent.pending_upwards
         #: preemptions that failed because it would have been above its guarantee or its max (5.9)
         self.above_guarantee: dict[FailedPreemption, None] = {}
         #: runs while it uses more than its max and is to give it back (2.8), and since when
         self.quota_timer: Timer | None = None
         self.above_max_since = 0
         #: what is allocated here and was asked back to make room for others (2.8)
-        self.preempting: Book = partition.registry.zeros()
+        self.preempting: Totals = partition.registry.zeros()
         self.running = 0
         #: allocations that are over, of applications that have left it
         self.released = 0
@@ -451,7 +459,7 @@ def _most_pending(queues: list[Queue]) -> Queue:
     return ordered[0]
 
 
-def _asks_for_more(left: Book, right: Book) -> bool:
+def _asks_for_more(left: Totals, right: Totals) -> bool:
     return left != right and not any(map(int.__lt__, left, right))
 
 

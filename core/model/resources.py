@@ -1,8 +1,8 @@
 """Quantities as vectors: every resource type of a partition has an index.
 
-Asks and capacities are tuples, books (what is allocated, pending, promised) are lists. A book has a
-place for every type that the partition knows; a tuple may be shorter, and what it lacks is zero. So
-``zip(tuple, book)`` is always right, and a type that turns up later lengthens books only.
+Asks and capacities are tuples; totals (what is allocated, pending, reserved) are lists. Totals have an
+entry for every type that the partition knows. A tuple may be shorter, and what it lacks is zero. So
+``zip(vector, totals)`` is always right, and a type that turns up later lengthens totals only.
 
 Quantities are integers in base units: vcore in milli, memory in bytes, everything else as counted.
 """
@@ -15,18 +15,19 @@ from typing import Final
 from quadriga.si import Quantity, Resource
 
 __all__ = [
-    "Book",
+    "Totals",
     "Registry",
     "Vector",
     "add",
     "covers",
     "exact_share",
+    "minus",
     "plus",
     "subtract",
 ]
 
 Vector = tuple[int, ...]
-Book = list[int]
+Totals = list[int]
 
 #: largest quantity that the protocol can carry
 MAX_QUANTITY: Final = 2**63 - 1
@@ -82,10 +83,10 @@ class Registry:
         """Pairs (type, limit) for the types that are set; types not named are unlimited (5.1)."""
         return tuple(sorted((self.position(name), value) for name, value in quantities.items()))
 
-    def zeros(self) -> Book:
+    def zeros(self) -> Totals:
         return [0] * len(self.names)
 
-    def lengthen(self, books: Iterable[Book]) -> None:
+    def lengthen(self, books: Iterable[Totals]) -> None:
         """Give every book a place for each known type."""
         size = len(self.names)
         for book in books:
@@ -117,13 +118,13 @@ class Registry:
         return known
 
 
-def add(book: Book, vector: Iterable[int]) -> None:
+def add(book: Totals, vector: Iterable[int]) -> None:
     """Add in place."""
     for place, value in enumerate(vector):
         book[place] += value
 
 
-def subtract(book: Book, vector: Iterable[int]) -> None:
+def subtract(book: Totals, vector: Iterable[int]) -> None:
     """Subtract in place."""
     for place, value in enumerate(vector):
         book[place] -= value
@@ -134,6 +135,11 @@ def plus(left: Vector, right: Vector) -> Vector:
     if len(left) < len(right):
         left, right = right, left
     return tuple(map(int.__add__, left, right)) + left[len(right) :]
+
+
+def minus(left: Vector, right: Vector) -> Vector:
+    """The difference of two vectors of any lengths."""
+    return plus(left, tuple([-value for value in right]))
 
 
 def covers(big: Sequence[int], small: Vector) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.application import Application
-from quadriga.core.model.resources import Book
+from quadriga.core.model.resources import Totals
 from quadriga.fsm.allocation import PREEMPTION
 from quadriga.fsm.table import SECOND
 from quadriga.si.constants import INSTANCE_TYPE
@@ -35,7 +35,7 @@ __all__ = [
 UNKNOWN_INSTANCE: Final = "UNKNOWN"
 
 #: by instance type: a book of quantity x seconds
-Tracked = dict[str, Book]
+Tracked = dict[str, Totals]
 
 #: by instance type: resource type to quantity x seconds (vcore in milli, memory in bytes)
 History = dict[str, dict[str, int]]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from quadriga.core.model.node_order import NodeOrder
-from quadriga.core.model.resources import MAX_QUANTITY, Book, Registry, Vector
+from quadriga.core.model.resources import MAX_QUANTITY, Registry, Totals, Vector
 from quadriga.core.model.shapes import Shape, Shapes
 from quadriga.core.ordering.best_nodes import BestNodes
 from quadriga.core.ordering.policies import NODE_POLICIES
@@ -378,7 +378,7 @@ class NodeIndex(NodeOrder):
         return self._available
 
 
-def _matrix(rows: list[Book]) -> Matrix:
+def _matrix(rows: list[Totals]) -> Matrix:
     try:
         return np.array(rows, dtype=np.int64)
     except OverflowError:  # far more of a node is in use than the node has

@@ -27,7 +27,7 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     if ask.last_quota_event or app.last_quota_event:
         partition.rm.observer.ask_served(ask)
     allocation = Allocation(ask, next_uuid(ask), node, kernel.now)
-    accounting.place(allocation)
+    accounting.charge_new(allocation)
     partition.waiting.allocation_epoch += 1
     group = ask.group
     kernel.fire(ASK, ask, ask_fsm.ALLOCATE)

@@ -203,11 +203,11 @@ class _Place:
         self.left -= taken
         root = self.app.partition.root
         if root not in self.queues:
-            accounting.place_in(root, self.shape, taken)
+            accounting.charge_queue(root, self.shape, taken)
         if not self.looks_at_own:
-            accounting.place_above(group, taken)
+            accounting.charge_application(group, taken)
         if group.placeholder:
-            accounting.owe(self.app)
+            accounting.reserve_headroom(self.app)
         if group.asks:
             group.shift()
             self.begin()
@@ -242,7 +242,7 @@ class _Streak:
         """Make up to so many decisions; how many were made."""
         root, node_index = self.partition.root, self.partition.node_index
         heads, picks, touched = self.heads, self.picks, self.touched
-        best_node, place_below = node_index.best, accounting.place_below
+        best_node, place_below = node_index.best, accounting.charge_placement
         made = 0
         self.look_again()
         try:
@@ -270,7 +270,7 @@ class _Streak:
                     continue
                 place_below(node, place.shape, place.queues)
                 if place.looks_at_own:
-                    accounting.place_above(place.group, 1)
+                    accounting.charge_application(place.group, 1)
                 if not place.taken:
                     touched.append(place)
                 picks.append((place, ask, node))
@@ -399,7 +399,7 @@ class _Streak:
                 said = len(allocations)
                 observer.ask_served(ask)
             allocation = Allocation(ask, next_uuid(ask), node, now)
-            accounting.enter(allocation)
+            accounting.register(allocation)
             if place.task_group is not None:
                 place.task_group.landed(allocation)
             allocations.append(allocation)

@@ -141,7 +141,9 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     if app.counted and _is_idle(app):
         limits.forget(app)
     elif not app.counted and app.placeholders and app.state in application_fsm.SERVED:
-        limits.count(app)  # it waited with leftovers, and a new ask called it back (G40, G42)
+        accounting.start_counting(
+            app
+        )  # it waited with leftovers, and a new ask called it back (G40, G42)
     leaf = app.queue
     if app.app_id not in app.partition.applications or not isinstance(leaf, LeafQueue):
         return
@@ -150,7 +152,7 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
             del queue.admitted[app]
         app.partition.admission_changed(leaf)
     app.partition.waiting.refresh(app)
-    accounting.owe(app)
+    accounting.reserve_headroom(app)
 
 
 def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:

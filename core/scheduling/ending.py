@@ -59,7 +59,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
         replacement.unplan(kernel, ask.planned, again=False)
     kernel.fire(ASK, ask, ask_fsm.REJECT)
     partition.rm.observer.ask_removed(ask, timed_out)
-    accounting.unexpect(ask, waiting)
+    accounting.remove_pending(ask, waiting)
     reservation.cancel_all_of(partition, ask)
     partition.waiting.remove(ask)
     partition.hints.asks.pop(ask, None)
@@ -92,8 +92,8 @@ def end_allocation(
     kernel.fire(ALLOCATION, allocation, trigger)
     for timer in allocation.timers:
         timer.cancel()
-    accounting.free_node(allocation)
-    accounting.give_up(allocation)
+    accounting.refund_node(allocation)
+    accounting.refund(allocation)
     usage.ended(allocation, kernel.now)
     allocation.node.partition.rm.observer.allocation_ended(allocation, kind)
     allocation.ask.app.released += 1

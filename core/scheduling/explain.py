@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.queue import Queue
-    from quadriga.core.model.resources import Book, Vector
+    from quadriga.core.model.resources import Totals, Vector
 
 __all__ = ["Check", "Explanation", "Holder", "explain"]
 
@@ -207,14 +207,14 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
     names = app.partition.registry.names
     for (place, limit), left in zip(queue.limits, free, strict=True):
         asked = whole[place] if place < len(whole) else 0
-        used, kept = queue.allocated[place], queue.promised[place]
+        used, kept = queue.allocated[place], queue.reserved_headroom[place]
         if not asked or asked <= max(0, left):
             continue
         name = names[place]
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.promised[place] if place < len(each.promised) else 0)
+            if (owed := each.reserved_headroom[place] if place < len(each.reserved_headroom) else 0)
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(
@@ -270,7 +270,7 @@ def _amounts(
     whose: str,
     where: str,
     limits: tuple[tuple[int, int], ...],
-    usage: Book,
+    usage: Totals,
 ) -> Iterator[Check]:
     """What is asked of each type against what a quota or a limit leaves of it."""
     names = ask.app.partition.registry.names

@@ -63,10 +63,11 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
         return None
     for queue in app.queue.lineage[:-1]:
         for place, limit in queue.limits:
-            left = limit - queue.allocated[place] - queue.promised[place]
+            left = limit - queue.allocated[place] - queue.reserved_headroom[place]
             if place < len(whole) and whole[place] > max(0, left):
                 room = tuple(
-                    top - queue.allocated[at] - queue.promised[at] for at, top in queue.limits
+                    top - queue.allocated[at] - queue.reserved_headroom[at]
+                    for at, top in queue.limits
                 )
                 return queue, room, whole
     return None
@@ -148,7 +149,7 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             app.placeholder_timer = kernel.timers.start(
                 kernel.now, app.placeholder_timeout, "application.placeholder", app
             )
-    accounting.owe(app)
+    accounting.reserve_headroom(app)
     run_if_complete(kernel, app)
     app.partition.waiting.offer_replacements(app)
 
@@ -201,7 +202,7 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
     if not app.placeholders and not gathers and app.placeholder_timer is not None:
         app.placeholder_timer.cancel()
         app.placeholder_timer = None
-    accounting.owe(app)
+    accounting.reserve_headroom(app)
     app.partition.waiting.offer_replacements(app)
 
 

@@ -2,11 +2,10 @@
 
 An application is bound to the account of its user and to that of one of the user's groups, for life.
 From its first allocation on it counts as running there, until it has nothing left to do. What it
-holds is written to its ledgers by ``books``, checks or no checks: a recovered allocation may exceed a
+holds is charged to its ledgers whether or not it was checked: a recovered allocation may exceed a
 limit (2.11), and a lowered limit takes nothing away.
 
-Every change of what accounts know goes through the functions here and ``books.hold`` and
-``books.return_quota``.
+Every change of what accounts know goes through the functions here and in ``model.accounting``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "applications_by_group",
     "bind",
-    "count",
     "forget",
     "full",
     "group_of",
@@ -139,22 +137,14 @@ def _open_ledgers(app: Application) -> None:
     app.ledgers = of_user + of_group
     for ledger in app.ledgers:
         ledger.bound += 1
-    app.usage_book, *more = (ledger.usage for ledger in app.ledgers)
-    app.more_books = tuple(more)
+    app.user_usage, *more = (ledger.usage for ledger in app.ledgers)
+    app.other_usages = tuple(more)
     app.user_limits = tuple(ledger for ledger in of_user if ledger.limit is not None)
     app.group_limits = tuple(ledger for ledger in of_group if ledger.limit is not None)
     app.limiting = app.user_limits + app.group_limits
 
 
 # -- applications that count -----------------------------------------------------------------------
-
-
-def count(app: Application) -> None:
-    """The application got its first allocation: it is running, as far as its ledgers know."""
-    app.counted = True
-    app.partition.rm.observer.application_counted(app)
-    for ledger in app.ledgers:
-        ledger.running[app] = None
 
 
 def forget(app: Application) -> None:

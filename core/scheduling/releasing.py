@@ -39,4 +39,4 @@ def evict(kernel: Kernel, eviction: Eviction) -> None:
     for victim in eviction.victims:
         victim.node.partition.rm.observer.preempted(victim, eviction.cause)
         release(kernel, victim, allocation_fsm.PREEMPTION, eviction.message)
-        accounting.preempt(victim)
+        accounting.mark_preempted(victim)

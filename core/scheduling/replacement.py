@@ -191,18 +191,18 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     real = Allocation(ask, next_uuid(ask), node, kernel.now)
     real.partner, placeholder.partner = placeholder, real
     ask.planned = real
-    accounting.unexpect(ask, 1)
+    accounting.remove_pending(ask, 1)
     reservation.cancel_all_of(app.partition, ask)
     app.partition.waiting.remove(ask)
     kernel.fire(ASK, ask, ask_fsm.PARK)
     if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
-        accounting.claim(real, more)
+        accounting.reserve_growth(real, more)
         observer.placeholder_too_small(placeholder, ask)
     if node is not placeholder.node:
-        accounting.use_node(real)
+        accounting.charge_node(real)
         observer.node_charged(real)
     elif real.growth:
-        accounting.widen(real)
+        accounting.reserve_growth_on_node(real)
     text = f"replacing allocation with UUID: {real.uuid}"
     release(kernel, placeholder, allocation_fsm.REPLACEMENT, text)
 
@@ -225,7 +225,7 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
     ask = real.ask
     _leave_node(kernel, real)
     if real.growth:
-        accounting.disclaim(real)
+        accounting.refund_growth(real)
     if (placeholder := real.partner) is not None:
         placeholder.partner = real.partner = None
     ask.app.partition.waiting.stranded.pop(real, None)
@@ -233,7 +233,7 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
     kernel.fire(ALLOCATION, real, allocation_fsm.DISCARD)
     if again:
         kernel.fire(ASK, ask, ask_fsm.UNPARK)
-        accounting.expect(ask, 1)
+        accounting.add_pending(ask, 1)
         reservation.wait_again(kernel, ask)
 
 
@@ -242,9 +242,9 @@ def _leave_node(kernel: Kernel, real: Allocation) -> None:
     if real not in real.node.allocations:
         return
     if real.partner is not None and real.partner.node is real.node:
-        accounting.narrow(real)
+        accounting.refund_growth_on_node(real)
         return
-    accounting.free_node(real)
+    accounting.refund_node(real)
     real.ask.app.partition.rm.observer.node_refunded(real)
 
 
@@ -263,8 +263,8 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     kernel.fire(ALLOCATION, placeholder, allocation_fsm.CONFIRM)
     app.released += 1
     if real is None:
-        accounting.free_node(placeholder)
-        accounting.give_up(placeholder)
+        accounting.refund_node(placeholder)
+        accounting.refund(placeholder)
         usage.ended(placeholder, kernel.now)
         observer.allocation_ended(placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=False)
@@ -272,11 +272,11 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     lands = real.node.open or _takes(real.node, real.ask) or _move(kernel, real)
     placeholder.partner = real.partner = None
     if lands and real.node is placeholder.node:
-        accounting.swap_on_node(placeholder, real)
+        accounting.replace_on_node(placeholder, real)
     else:
-        accounting.free_node(placeholder)
+        accounting.refund_node(placeholder)
     first = not app.allocations
-    accounting.replace_in_books(placeholder, real, lands=lands)
+    accounting.replace(placeholder, real, lands=lands)
     usage.ended(placeholder, kernel.now)
     app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
     if not lands:
@@ -350,7 +350,7 @@ def _swaps(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
 
 def _move_to(kernel: Kernel, real: Allocation, node: Node) -> None:
     real.node = node
-    accounting.use_node(real)
+    accounting.charge_node(real)
     real.ask.app.partition.rm.observer.node_charged(real)
 
 
@@ -382,7 +382,7 @@ def land(kernel: Kernel, partition: Partition) -> None:
         app = real.ask.app
         first = not app.allocations
         _move_to(kernel, real, node)
-        accounting.take_what_is_claimed(real)
+        accounting.adopt_growth(real)
         _settle(kernel, real)
         _run(kernel, real, first=first)
         partition.rm.observer.allocated((real,))

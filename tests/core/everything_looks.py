@@ -191,7 +191,7 @@ class Watched:
 
     def _nothing_held(self, partition: Partition) -> None:
         for queue in partition.queues():
-            books = (queue.allocated, queue.pending, queue.promised, queue.preempting)
+            books = (queue.allocated, queue.pending, queue.reserved_headroom, queue.preempting)
             assert not any(map(any, books)), queue.path
             assert (queue.demand_below, queue.running, queue.priorities) == (0, 0, {}), queue.path
             kept = (queue.admitted, queue.gated, queue.reserving)

@@ -77,7 +77,8 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
             return True
         return all(
             place >= len(whole)
-            or whole[place] <= max(0, limit - queue.allocated[place] - queue.promised[place])
+            or whole[place]
+            <= max(0, limit - queue.allocated[place] - queue.reserved_headroom[place])
             for queue in app.queue.lineage[:-1]
             for place, limit in queue.limits
         )

@@ -100,7 +100,7 @@ BROKEN: dict[str, tuple[str, Callable[[Partition], None]]] = {
     "leaf allocated": ("one", lambda p: bump(app(p, "one").queue.allocated)),
     "parent allocated": ("two", lambda p: bump(app(p, "one").queue.parent.allocated)),
     "root pending": ("three", lambda p: bump(p.root.pending)),
-    "leaf promised": ("gang", lambda p: bump(app(p, "gang").queue.promised)),
+    "leaf promised": ("gang", lambda p: bump(app(p, "gang").queue.reserved_headroom)),
     "root preempting": ("three", lambda p: bump(p.root.preempting)),
     "parent running": ("two", count_again),
     "application allocated": ("one", lambda p: bump(app(p, "one").allocated)),

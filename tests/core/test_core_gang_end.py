@@ -54,7 +54,7 @@ def in_order(order: str, update: str, *rest: str) -> list[str]:
 
 def nothing_is_left(script: Script) -> bool:
     partition = script.scheduler.partition()
-    books = [partition.root.allocated, partition.root.pending, partition.root.promised]
+    books = [partition.root.allocated, partition.root.pending, partition.root.reserved_headroom]
     books.extend(account.usage for account in partition.users.values())
     books.extend(node.allocated for node in partition.nodes.values())
     return not any(any(book) for book in books)

@@ -33,7 +33,7 @@ def allocated(script: Script, node: str = "n1") -> dict[str, int]:
     return {
         "node": sum(partition.nodes[node].allocated),
         "queue": sum(app.queue.allocated),
-        "user": sum(app.usage_book),
+        "user": sum(app.user_usage),
     }
 
 

@@ -230,7 +230,7 @@ class World:
                     app.allocated,
                     app.allocated_placeholder,
                     app.pending,
-                    app.promised,
+                    app.reserved_headroom,
                     app.max_allocated,
                     {
                         name: (g.count, g.pending, g.allocated)
