@@ -1,12 +1,11 @@
-"""The invariants (V1 to V9) after every step, in time that follows what the step did.
+"""The invariants (6.1) after every step, in time proportional to what the step changed.
 
-``invariants.violations`` walks everything. Here a kernel notes the entities at which triggers are
-fired, and after the step only they are looked at, just as closely: their books are counted from
-their allocations and asks. What they contribute to the queues above, to their users and to the
-partition is kept in books of the audit's own, which must agree with the running totals. Where they
-do not, the full walk has the word: it names what is wrong, or, where something changed without a
-trigger, finds all in order, and the audit starts its books anew from there. The full walk is also
-made every so many steps and at the end, so that nothing stays out of sight.
+``invariants.violations`` checks everything. The audit's kernel notes the entities at which triggers are
+fired; after the step only these are checked, by the same rules. What each of them contributes to the
+queues above, to its users and to the partition is kept in sums of the audit's own, which must equal the
+scheduler's totals. If they do not, everything is checked: either this names the violation, or something
+changed without a trigger, and the audit builds its sums again. Everything is also checked at intervals
+and at the end, so that no violation stays hidden.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ __all__ = ["Audit", "AuditedKernel"]
 
 
 class AuditedKernel(Kernel):
-    """Remembers where triggers were fired. Without an audit there is the plain kernel instead."""
+    """A kernel that notes the entities at which triggers are fired."""
 
     __slots__ = ("touched",)
 
@@ -46,23 +45,23 @@ class AuditedKernel(Kernel):
         self.touched: dict[Any, None] = {}
 
     def _take(self, lifecycle: Lifecycle, entity: Any, trigger: str, info: Info) -> Step | None:
-        """Every trigger comes through here, one at a time or in a batch (``fire_all``)."""
+        """Called for every trigger, fired alone or in a batch (``fire_all``)."""
         self.touched[entity] = None
         return super()._take(lifecycle, entity, trigger, info)
 
 
 class Audit:
-    """Call ``step`` after every step and ``full`` at the end; both return what is wrong, in words.
+    """Call ``step`` after every step and ``full`` at the end; both return the violations as texts.
 
-    ``every`` is the number of steps from one full walk to the next. ``walks`` counts full walks,
-    ``doubts`` those that were made because books seemed to differ.
+    ``every`` is the number of steps from one full check to the next. ``walks`` counts full checks,
+    ``doubts`` those that were made because sums differed.
     """
 
     def __init__(self, kernel: AuditedKernel, every: int) -> None:
         self._kernel = kernel
         self._every = every
         self._left = every
-        self._ledgers: dict[Partition, _Ledger] = {}
+        self._sums: dict[Partition, _Sums] = {}
         self.walks = 0
         self.doubts = 0
 
@@ -72,39 +71,39 @@ class Audit:
         self._left -= 1
         if self._left <= 0:
             return self.full(present)
-        touched = _sort_out(self._kernel)
+        touched = _touched(self._kernel)
         found: list[str] = []
         for partition in present:
-            ledger = self._ledgers.get(partition)
-            if ledger is None:  # new, or what a resource manager reports anew (I7)
+            sums = self._sums.get(partition)
+            if sums is None:  # new, or reported again by its resource manager (I7)
                 found += self._walk(partition)
                 continue
             apps, nodes = touched.get(partition, ({}, {}))
-            wrong = [f"{partition.key}: {text}" for text in ledger.look(apps, nodes)]
-            if wrong or ledger.doubtful:
+            wrong = [f"{partition.key}: {text}" for text in sums.check(apps, nodes)]
+            if wrong or sums.doubtful:
                 self.doubts += 1
                 found += wrong + [text for text in self._walk(partition) if text not in wrong]
-        if len(self._ledgers) != len(present):
-            self._ledgers = {p: self._ledgers[p] for p in present}
+        if len(self._sums) != len(present):
+            self._sums = {p: self._sums[p] for p in present}
         return found
 
     def full(self, partitions: Iterable[Partition]) -> list[str]:
-        """The invariants that do not hold, everything looked at."""
+        """The invariants that do not hold, after a check of everything."""
         self._left = self._every
         self._kernel.touched.clear()
-        self._ledgers = {}
+        self._sums = {}
         return [text for partition in partitions for text in self._walk(partition)]
 
     def _walk(self, partition: Partition) -> list[str]:
         self.walks += 1
-        self._ledgers[partition] = _Ledger(partition)
+        self._sums[partition] = _Sums(partition)
         return invariants.violations(partition)
 
 
 Touched = tuple[dict[Application, None], dict[Node, None]]
 
 
-def _sort_out(kernel: AuditedKernel) -> dict[Partition, Touched]:
+def _touched(kernel: AuditedKernel) -> dict[Partition, Touched]:
     """The applications and nodes that the step may have changed, by partition."""
     found: dict[Partition, Touched] = {}
     for entity in kernel.touched:
@@ -157,7 +156,7 @@ _NO_NODE = _OfNode((), (), ())
 
 
 def _of_application(app: Application) -> _OfApplication:
-    # its own books have just been compared with its allocations and asks
+    # its own amounts have just been compared with its allocations and asks
     held = (*app.allocations.values(), *app.placeholders.values())
     going = [each.vector for each in held if each.reason == allocation_fsm.PREEMPTION]
     return _OfApplication(
@@ -185,27 +184,27 @@ def _total(vectors: Iterable[Vector]) -> Vector:
     return tuple(total)
 
 
-def _sum(book: Vector | Totals, vector: Vector) -> Totals:
-    total = list(book) + [0] * (len(vector) - len(book))
-    for place, value in enumerate(vector):
-        total[place] += value
+def _sum(totals: Vector | Totals, vector: Vector) -> Totals:
+    total = list(totals) + [0] * (len(vector) - len(totals))
+    for index, value in enumerate(vector):
+        total[index] += value
     return total
 
 
-def _shift(book: Totals, old: Vector, new: Vector) -> None:
-    """Take ``old`` out of the book and put ``new`` in; the book grows as it must."""
+def _shift(totals: Totals, old: Vector, new: Vector) -> None:
+    """Subtract ``old`` and add ``new``; the list grows if necessary."""
     size = max(len(old), len(new))
-    if len(book) < size:
-        book.extend([0] * (size - len(book)))
-    for place, value in enumerate(old):
-        book[place] -= value
-    for place, value in enumerate(new):
-        book[place] += value
+    if len(totals) < size:
+        totals.extend([0] * (size - len(totals)))
+    for index, value in enumerate(old):
+        totals[index] -= value
+    for index, value in enumerate(new):
+        totals[index] += value
 
 
-def _same(mine: Totals, book: Totals) -> bool:
-    """Whether two books say the same; mine may lack places for types nobody holds."""
-    return mine == book or mine + [0] * (len(book) - len(mine)) == book
+def _same(mine: Totals, totals: Totals) -> bool:
+    """Whether two amounts are equal; ``mine`` may be shorter, with zeros left out."""
+    return mine == totals or mine + [0] * (len(totals) - len(mine)) == totals
 
 
 # -- totals ----------------------------------------------------------------------------------------
@@ -232,7 +231,7 @@ class _OfLedger:
 
 
 class _OfLane:
-    """How many applications of a lane offer each bit, and the bits that any offers."""
+    """The number of applications in a lane that offer each bit, and the bits that any of them offers."""
 
     __slots__ = ("counts", "demand_below")
 
@@ -251,12 +250,12 @@ class _OfLane:
             self.demand_below |= bit
 
 
-class _Ledger:
-    """The audit's own books of one partition."""
+class _Sums:
+    """The audit's own sums of one partition."""
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
-        #: its totals and the running ones differ, or seem to
+        #: its sums and the scheduler's totals differ, or seem to
         self.doubtful = False
         self._apps: dict[Application, _OfApplication] = {}
         self._nodes: dict[Node, _OfNode] = {}
@@ -271,8 +270,8 @@ class _Ledger:
         for node in partition.nodes.values():
             self._take_node(node, _of_node(node))
 
-    def look(self, apps: Iterable[Application], nodes: Iterable[Node]) -> Iterator[str]:
-        """What is wrong with these entities. Says in ``doubtful`` whether totals agree."""
+    def check(self, apps: Iterable[Application], nodes: Iterable[Node]) -> Iterator[str]:
+        """The violations at these entities. Sets ``doubtful`` if totals differ."""
         partition = self.partition
         size = len(partition.registry)
         queues: dict[Queue, None] = {}
@@ -394,7 +393,7 @@ class _Ledger:
         return queue.demand_below == demand
 
     def _agrees_on_lane(self, lane: Any, leaf: Any) -> bool:
-        """Applications may have changed their minds without a trigger: count them anew then."""
+        """The demand of applications may have changed without a trigger: then it is summed up again."""
         if lane is None:
             return True
         mine = self._lane(lane)
@@ -405,7 +404,7 @@ class _Ledger:
                     self._take_application(app, known._replace(lane=app.above, demand=app.demand))
         if mine.demand_below != lane.demand_below:
             return False
-        while lane.above is not leaf:  # limits have sets of lanes between it and the leaf
+        while lane.above is not leaf:  # with limits there are sets of lanes above it
             if any(invariants.lane_violations(leaf, lane)):
                 return False
             lane = lane.above

@@ -1,7 +1,7 @@
-"""Errors that the driver survived: bugs of ours that would have ended it, for the health check.
+"""Errors in the scheduler that the driver survived, for the health check.
 
-A failure is remembered with its time, so the health check can say what happened and when, and can
-succeed again when nothing has gone wrong for a while.
+Each failure is kept with its time: the health check reports what happened and when, and succeeds again
+some time after the last failure.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _LONGEST: Final = 200
 
 
 class Failure(NamedTuple):
-    """What went wrong, in words, and when (ns)."""
+    """The text of an error, and its time (ns)."""
 
     time: int
     text: str
 
 
 class FailureLog:
-    """``count`` is the number of all failures since the start; the recent ones are kept whole."""
+    """``count`` is the number of all failures since the start; recent ones are kept with their text."""
 
     def __init__(self) -> None:
         self.count = 0
         self._kept: deque[Failure] = deque(maxlen=_MOST)
 
     def note(self, error: BaseException, now: int) -> None:
-        """The error was survived."""
+        """Add an error that was survived."""
         text = " ".join(f"{type(error).__name__}: {error}".split())
         if len(text) > _LONGEST:
             text = text[: _LONGEST - 3] + "..."
@@ -48,17 +48,17 @@ class FailureLog:
         self._kept.append(Failure(now, text))
 
     def recent(self, now: int, since: int | None = None) -> list[Failure]:
-        """Those of the last ten minutes, and those after ``since``; oldest first."""
+        """The failures of the last ten minutes and those after ``since``, oldest first."""
         begin = now - KEPT_FOR
         if since is not None:
             begin = min(begin, since)
         return [failure for failure in self._kept if failure.time > begin]
 
     def diagnosis(self, recent: list[Failure]) -> str:
-        """What happened, when and how often, for a person."""
-        said = f"scheduling errors since the start: {self.count}"
+        """A text for operators: what happened, when and how often."""
+        summary = f"scheduling errors since the start: {self.count}"
         if not recent:
-            return f"{said}, none of them recent" if self.count else said
+            return f"{summary}, none of them recent" if self.count else summary
         latest: dict[str, Failure] = {}
         times: dict[str, int] = {}
         for failure in reversed(recent):
@@ -68,14 +68,14 @@ class FailureLog:
         listed = []
         for text, failure in latest.items():
             often = f"{times[text]} times, last" if times[text] > 1 else "once,"
-            listed.append(f"{text} ({often} at {_spelled(failure.time)})")
+            listed.append(f"{text} ({often} at {_utc(failure.time)})")
         more = len(listed) - _LISTED
         if more > 0:
             listed[_LISTED:] = [f"and {more} other errors"]
-        return f"{said}, {number} of them recent: " + "; ".join(listed)
+        return f"{summary}, {number} of them recent: " + "; ".join(listed)
 
 
-def _spelled(ns: int) -> str:
+def _utc(ns: int) -> str:
     """The time in UTC, to the second."""
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ns // 1_000_000_000)
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,6 +1,6 @@
-"""What must hold between any two steps (6.1, V1 to V9).
+"""The invariants: what must hold between any two steps (6.1, V1 to V9).
 
-Everything that the hot path keeps as a running total is counted here from scratch and compared.
+Every total that the scheduler maintains is counted again here and compared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def violations(partition: Partition) -> list[str]:
-    """Every invariant of the partition that does not hold, in words; empty when all do."""
+    """The invariants of the partition that do not hold, as texts; empty if all hold."""
     size = len(partition.registry)
     found = [*_queues(partition, size), *_accounts(partition, size), *_waiting(partition)]
     for node in partition.nodes.values():
@@ -107,7 +107,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
 
 
 def _reserving(leaf: LeafQueue) -> Iterator[str]:
-    """V3: everybody who counts reservations counts the same."""
+    """V3: the leaf, the applications, the groups and the asks count the same reservations."""
     for app in leaf.apps.values():
         made: dict[Ask, int] = {}
         for kept in app.reservations:
@@ -127,7 +127,7 @@ def _reserving(leaf: LeafQueue) -> Iterator[str]:
 
 
 def _accounts(partition: Partition, size: int) -> Iterator[str]:
-    """V1, V5 for users and groups: what every ledger says, counted from the applications."""
+    """V1, V5 for users and groups: every ledger agrees with its applications."""
     bound: dict[Account, list[Application]] = {}
     writing: dict[Ledger, list[Application]] = {}
     for app in partition.applications.values():
@@ -157,7 +157,7 @@ def _accounts(partition: Partition, size: int) -> Iterator[str]:
 
 
 def ledger_violations(ledger: Ledger) -> Iterator[str]:
-    """V7: whether a ledger keeps anybody waiting for nothing."""
+    """V7: no ledger stops an application for which it has room."""
     if any(ledger.has_room(shape) for shape in ledger.short_of):
         yield f"V7 {ledger}: an application waits for room that is free"
     if ledger.shut and ledger.admits():
@@ -165,7 +165,7 @@ def ledger_violations(ledger: Ledger) -> Iterator[str]:
 
 
 def _counted(app: Application) -> Iterator[str]:
-    """Where an application is counted, and since when."""
+    """V1, V5: the application is counted in the right ledgers, and at the right time."""
     group = app.group_account
     wanted = [(app.user_account, app.queue)]
     if group is not None:
@@ -189,7 +189,7 @@ def _counted(app: Application) -> Iterator[str]:
 
 
 def node_violations(node: Node, size: int) -> Iterator[str]:
-    """V2, V3: what is wrong with one node; books have ``size`` places."""
+    """The violations of V2 and V3 at one node; ``size`` is the number of resource types."""
     sums = _total((node.allocated, node.occupied, node.available), size)
     if sums != node.total:
         yield f"V2 node {node.node_id}: {sums} is not its total {node.total}"
@@ -221,7 +221,8 @@ def node_violations(node: Node, size: int) -> Iterator[str]:
 
 
 def application_violations(app: Application, size: int) -> Iterator[str]:
-    """V1, V3, V4, V6: what is wrong with one living application; books have ``size`` places."""
+    """The violations of V1, V3, V4 and V6 at one living application; ``size`` is the number of resource
+    types."""
     claimed = [ask.planned.growth for ask in app.asks.values() if ask.planned is not None]
     for book, held, more in (
         (app.allocated, app.allocations, claimed),
@@ -229,7 +230,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
     ):
         if held or more:
             right = book == _total((*(a.vector for a in held.values()), *more), size)
-        else:  # by far the most in a full cluster
+        else:  # true of most applications in a full cluster
             right = not any(book)
         if not right:
             yield f"V1 application {app.app_id}: its books differ from its allocations"
@@ -282,7 +283,7 @@ def _task_groups(app: Application) -> Iterator[str]:
 
 
 def ended_violations(app: Application) -> Iterator[str]:
-    """V8: what an application that ended still holds."""
+    """V8: an ended application holds nothing."""
     if app.asks or app.allocations or app.placeholders or app.reservations:
         yield f"V8 application {app.app_id} is {app.state} and holds something"
     if any(app.allocated) or any(app.allocated_placeholder) or any(app.pending):
@@ -290,7 +291,7 @@ def ended_violations(app: Application) -> Iterator[str]:
 
 
 def _shelves(partition: Partition) -> Iterator[str]:
-    """V8: what is kept has ended, and the bounds count just that."""
+    """V8: only ended applications are kept as such, and their number and size are counted."""
     rm = partition.rm
     for app in partition.ended:
         if app.state not in application_fsm.ENDED:
@@ -307,7 +308,7 @@ def _shelves(partition: Partition) -> Iterator[str]:
 
 
 def _waiting(partition: Partition) -> Iterator[str]:
-    """The masks of the tree say exactly what the groups at its leaves want."""
+    """V7: the demand of every queue is exactly that of the groups in its leaves."""
     for leaf in partition.leaves():
         for app in leaf.apps.values():
             yield from waiting_violations(app)
@@ -362,7 +363,7 @@ def _lanes(leaf: LeafQueue) -> Iterator[str]:
 
 
 def lane_violations(leaf: LeafQueue, level: LaneSet | LimitLane) -> Iterator[str]:
-    """A lane stops nobody without a ledger that remembers it, and will let them go on."""
+    """V7: a lane that is blocked has a ledger that knows of it and will unblock it."""
     if level.blocked == EVERY_BIT:
         justified = any(level in ledger.shut for ledger in level.ledgers)
     else:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.timer import Timer
-from quadriga.core.runtime.journal import Journal, Taken
+from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
 from quadriga.core.runtime.timers import Timers
@@ -165,10 +165,10 @@ class Kernel:
         lifecycle: Lifecycle[State, Trigger],
         entities: Iterable[Entity[State]],
         trigger: Trigger,
-    ) -> list[Taken]:
+    ) -> list[Change]:
         """As ``fire`` at many entities of a kind, but for the journal: what it is to record of each is
         returned, for ``Journal.add_all``."""
-        taken: list[Taken] = []
+        taken: list[Change] = []
         watched = lifecycle.name in self.entered
         for entity in entities:
             step = self._take(lifecycle, entity, trigger, _NOTHING)

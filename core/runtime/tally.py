@@ -1,4 +1,4 @@
-"""What has happened so far and no book remembers: numbers for metrics that only grow (2.15)."""
+"""Counters of what has happened, for metrics that only grow (2.15)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["Tally"]
 
-#: queues whose ends are counted, those that are gone among them
+#: applications that ended are counted for at most this number of queues, removed ones included
 _QUEUES: Final = 10_000
 
 
@@ -32,31 +32,33 @@ class Tally:
         self.applications_rejected = 0
         #: asks, and allocations that could not be recovered
         self.asks_rejected = 0
-        #: how many applications have ended in a state, by the key of a partition and the path of a queue;
-        #: each counts in its queue and all above. The least used paths are forgotten
+        #: the number of applications that ended in each state, by partition key and queue path; each counts
+        #: in its queue and all above. The paths that were not used for longest are dropped
         self.ended: dict[tuple[str, str], Counter[str]] = {}
-        #: ended and rejected applications that expired before their time, as there were too many
+        #: ended and rejected applications that expired early because there were too many
         self.forgotten: Counter[str] = Counter()
         self.nodes_removed = 0
-        #: what was rejected on arrival, by what it is and the kind of reason (``refusal.Refused``)
+        #: rejections on arrival, by kind of entity and kind of reason (``refusal.Refused``)
         self.rejected: Counter[tuple[str, str]] = Counter()
         #: reservations that were made
         self.reservations = 0
-        #: rounds of scheduling (5.2), also those in which nothing was to be decided
+        #: rounds of scheduling (5.2), with or without a decision
         self.rounds = 0
         #: the watchdog's reports, by lifecycle and state
         self.watchdog: Counter[tuple[str, str]] = Counter()
 
     def application_ended(self, partition: str, path: str, state: str) -> None:
-        """An application of this queue ended. The counts stay when the queue goes, and it may come
-        back."""
+        """Count an application of this queue that ended. The counts outlast the queue, which may be
+        created again."""
         ended = self.ended
         while path:
             counts = ended.pop((partition, path), None)
             if counts is None:
                 counts = Counter()
             counts[state] += 1
-            ended[partition, path] = counts  # the least used ones are first
+            ended[partition, path] = (
+                counts  # moved to the end: the first ones were not used for longest
+            )
             path = path.rpartition(".")[0]
         while len(ended) > _QUEUES:
             del ended[next(iter(ended))]

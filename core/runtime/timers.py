@@ -1,8 +1,8 @@
-"""What is to happen later: a heap of instants.
+"""The timers of a scheduler, as a heap by instant.
 
-A timer of a state carries the entity's entry count at its start; if the entity has entered a state
-since, the timer is stale and dropped when it surfaces. Other timers are cancelled by hand. Timers of
-one instant fire in the order in which they were started.
+The timer of a state carries the entity's entry count at its start. If the entity has entered a state
+since then, the timer is dead and dropped when it reaches the top of the heap. Other timers are cancelled
+explicitly. Timers of the same instant fire in the order in which they were started.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from quadriga.core.model.timer import Timer
 __all__ = ["Timers"]
 
 
-#: below this size it costs nothing to keep dead timers until they surface
+#: below this size of the heap dead timers are not removed early
 _SMALL: Final = 1024
 
 
 class Timers:
-    """All timers of a scheduler. At most half of them, but for a few, are dead."""
+    """All timers of a scheduler. Above ``_SMALL``, at most half of them are dead."""
 
     __slots__ = ("_count", "_full", "_heap")
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer]] = []
         self._count = 0
-        #: at this size the dead ones are looked for and taken out
+        #: at this size of the heap dead timers are removed
         self._full = _SMALL
 
     def start(self, now: int, delay: int, name: str, entity: Any, entries: int = -1) -> Timer:
-        """Have ``name`` happen to the entity after ``delay`` ns."""
+        """Start a timer of this name for the entity; it fires after ``delay`` ns."""
         timer = Timer(now + delay, name, entity, delay, entries)
         self._count += 1
         heappush(self._heap, (timer.when, self._count, timer))
@@ -41,12 +41,12 @@ class Timers:
         return timer
 
     def clear_out(self, forgotten: Callable[[Any], bool]) -> None:
-        """Take out those that will never fire, and those of entities that are ``forgotten``."""
+        """Remove dead timers, and the timers of entities for which ``forgotten`` holds."""
         living = [entry for entry in self._heap if not entry[2].dead]
         self._keep([entry for entry in living if not forgotten(entry[2].entity)])
 
     def _keep(self, living: list[tuple[int, int, Timer]]) -> None:
-        heapify(living)  # the instants and numbers are as they were, and with them the order
+        heapify(living)  # the keys are unchanged, and so is the order in which timers fire
         self._heap = living
         self._full = max(_SMALL, 2 * len(living))
 
@@ -58,7 +58,7 @@ class Timers:
         return heap[0][0] if heap else None
 
     def pop(self, now: int) -> Timer | None:
-        """The earliest living timer that is due, removed, or ``None``."""
+        """Remove and return the earliest living timer that is due, or ``None``."""
         when = self.next()
         if when is None or when > now:
             return None
