@@ -108,7 +108,7 @@ def test_labels_meet_neither_each_other_nor_a_box(drawn: dict[str, Any]) -> None
 def test_labels_stand_beside_their_edge_and_have_its_triggers(drawn: dict[str, Any]) -> None:
     for edge in drawn["edges"]:
         said = " ".join(edge["lines"])
-        assert said == ", ".join(edge["triggers"]).replace("_", " ")
+        assert said == ", ".join(each.replace("_", " ").strip() for each in edge["triggers"])
         x, y, width, height = edge["label"]
         near = (x, y, width + 40, height + 40)
         assert any(inside(*point, near) for point in along(edge)), (edge["source"], edge["target"])
