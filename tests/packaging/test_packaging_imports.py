@@ -23,6 +23,23 @@ MAY_IMPORT = {
     "cli": {"fsm", "si", "core", "diagrams", "sim", "web"},
 }
 
+#: the rooms of core from the ground up: each may import itself and what stands before it. Rooms in one
+#: line do not import each other
+CORE = (
+    ("config",),
+    ("model",),
+    ("ordering",),
+    ("runtime",),
+    ("events",),
+    ("placement", "preemption"),
+    ("scheduling",),
+    ("intake",),
+    ("checks",),
+    ("scheduler",),
+    ("views",),
+    ("driver",),
+)
+
 #: what `quadriga --help` must not load: it would make the command slow
 HEAVY = (
     *("numpy", "google.protobuf", "transitions", "rich", "graphviz", "yaml", "re2"),
@@ -82,6 +99,29 @@ def test_imports_point_one_way(repository: Path, package: str) -> None:
         for name, line in imported(path)
         if (ours(name) or package) not in allowed
     ]
+    assert wrong == []
+
+
+def test_rooms_of_core_import_only_what_stands_below_them(repository: Path) -> None:
+    # Type imports and late ones included.
+    core = repository / "core"
+    rooms = {
+        path.stem for path in core.iterdir() if list(path.glob("*.py")) or path.suffix == ".py"
+    }
+    assert rooms - {"__init__", "__pycache__"} == {room for level in CORE for room in level}
+    below: set[str] = set()
+    wrong: list[str] = []
+    for level in CORE:
+        for room in level:
+            allowed = below | {room}
+            paths = sorted((core / room).rglob("*.py")) or [core / f"{room}.py"]
+            wrong += [
+                f"{path.relative_to(repository)}:{line} imports {name}"
+                for path in paths
+                for name, line in imported(path)
+                if ours(name) == "core" and (*name.split("."), "core")[2] not in allowed
+            ]
+        below.update(level)
     assert wrong == []
 
 
