@@ -9,7 +9,7 @@ from bench.scheduling import Case, prepared
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
 from quadriga.web.metrics import Measurer, Metrics
-from quadriga.web.metrics.lives import Lives
+from quadriga.web.metrics.journal_metrics import JournalMetrics
 
 ROUNDS = 9
 #: Decisions in one call, as in a service.
@@ -27,14 +27,14 @@ def measure() -> list[Figure]:
         plain.append(_sliced(Case("u50"), measuring=False))
         measured.append(_sliced(Case("u50"), measuring=True))
         follow.append(_followed(Case("u50")))
-    look, spell = _scrape()
+    look, encode = _scrape()
     return [
         Figure("floor", base, "ns"),
         Figure("records of a pod followed", min(follow), "ns"),
         Figure("records of a pod followed", min(follow) / base, "floors"),
         Figure("slices of decisions measured, to not", min(measured) / min(plain), "x", 1.05),
         Figure("a scrape: looking, in the scheduler's thread", look / 1e6, "ms"),
-        Figure("a scrape: spelling, outside of it", spell / 1e6, "ms"),
+        Figure("a scrape: encoding, outside of it", encode / 1e6, "ms"),
     ]
 
 
@@ -44,7 +44,7 @@ def _followed(case: Case) -> float:
     for request in requests:
         scheduler.apply(request, 0)
     scheduler.schedule(0)
-    lives = Lives()
+    lives = JournalMetrics()
     with service_memory(), Clock() as clock:
         lives.follow(scheduler.journal)
     return clock.spent / case.pods

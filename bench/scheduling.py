@@ -80,8 +80,8 @@ def measure() -> list[Figure]:
         wholes = [cost.floors for cost in costs.values()]
         apart = max(wholes) / min(wholes)
         figures.append(Figure(f"{nodes:,}/{pods:,}: dearest shape to cheapest", apart, "x", 1.45))
-        packed = cost_of(Case("u50", nodes, pods, "binpacking"))
-        ratio = packed.floors / costs["u50"].floors
+        compressed = cost_of(Case("u50", nodes, pods, "binpacking"))
+        ratio = compressed.floors / costs["u50"].floors
         figures.append(Figure(f"{nodes:,}/{pods:,}: binpacking to fair", ratio, "x", 1.2))
     few, many = cost_of(Case("u50", 1_000)), cost_of(Case("u50", 10_000))
     figures.append(Figure("u50 on 10,000 nodes to 1,000", many.floors / few.floors, "x", 1.5))

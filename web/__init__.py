@@ -1,4 +1,4 @@
-"""What is shown: the REST interface, the metrics and the pages around a scheduler service."""
+"""The REST interface, the metrics and the web pages of a scheduler service."""
 
 from importlib.util import find_spec
 

@@ -17,11 +17,11 @@ from starlette.routing import BaseRoute, Mount
 
 from quadriga.si.access import Access
 from quadriga.web import metrics, openapi, pages, rest
-from quadriga.web.answers import API, Headers, problem
+from quadriga.web.compression import Compression
 from quadriga.web.guard import Guard
-from quadriga.web.packing import Packing
-from quadriga.web.reading import Reader
-from quadriga.web.rounds import rounds
+from quadriga.web.periodic import periodic_tasks
+from quadriga.web.reader import Reader
+from quadriga.web.responses import API, Headers, error_response
 from quadriga.web.site import Site
 from quadriga.web.ui import WebUI
 
@@ -45,11 +45,12 @@ def create_app(
     extra_routes: Sequence[BaseRoute] = (),
     extra_metrics: Sequence[ExtraMetrics] = (),
 ) -> Starlette:
-    """The ASGI application for one scheduler; ``app.state.site`` is what its parts work with.
+    """Create the ASGI application for one scheduler. Its parts share ``app.state.site``.
 
-    ``access`` says who may change what (default: anybody, which is for loopback only), ``ui`` is a
-    folder with YuniKorn's web UI as built (its ``dist``), to be served at ``/``. While it runs (its
-    lifespan), health is checked and the history sampled (2.10, 2.12).
+    ``access`` says which callers may change what; the default allows everything to everybody and is
+    meant for loopback only. ``ui`` is the ``dist`` folder of YuniKorn's web UI, served at ``/``.
+    During the application's lifespan, health is checked and history is sampled periodically (2.10,
+    2.12).
     """
     site = Site(
         service=service,
@@ -72,12 +73,12 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with rounds(site):
+        async with periodic_tasks(site):
             yield
 
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Headers), Middleware(Packing), Middleware(Guard, site=site)],
+        middleware=[Middleware(Headers), Middleware(Compression), Middleware(Guard, site=site)],
         exception_handlers={HTTPException: _refused, Exception: _failed},
         lifespan=lifespan,
     )
@@ -87,20 +88,20 @@ def create_app(
 
 
 def _refused(request: Request, error: Exception) -> Response:
-    """What no route has taken: not found, a method that is not allowed. A browser that was led to no
-    page gets one that says so."""
+    """Answer a request that no route handles: an unknown path or a method that is not allowed. A
+    browser gets an HTML page."""
     assert isinstance(error, HTTPException)
-    if error.status_code == 404 and _is_for_people(request):
+    if error.status_code == 404 and _wants_html(request):
         return pages.missing(request)
-    return problem(error.status_code, error.detail, error.headers)
+    return error_response(error.status_code, error.detail, error.headers)
 
 
-def _is_for_people(request: Request) -> bool:
-    """Whether a browser asks for what is not of the API."""
+def _wants_html(request: Request) -> bool:
+    """Whether a browser requests a path outside the API."""
     asks = request.method in ("GET", "HEAD") and not request.url.path.startswith((*API, "/metrics"))
     return asks and "text/html" in request.headers.get("accept", "")
 
 
 def _failed(request: Request, error: Exception) -> Response:
     _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem(500, "Internal server error")
+    return error_response(500, "Internal server error")

@@ -1,7 +1,7 @@
-"""Who may look, and who may change something.
+"""Authentication and authorization of HTTP requests.
 
-A token comes in the header ``Authorization: Bearer ...`` and nowhere else. There are no cookies, so a
-page of somebody else can do nothing in a reader's name.
+A token is accepted only in the header ``Authorization: Bearer ...``. There are no cookies, so a
+page of another origin cannot act in a user's name.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from quadriga.si.access import bearer_token
-from quadriga.web.answers import Refusal, problem
+from quadriga.web.responses import Refusal, error_response
 
 if TYPE_CHECKING:
     from quadriga.si.access import Principal
     from quadriga.web.site import Site
 
-__all__ = ["Guard", "may_change", "principal", "same_origin", "unknown"]
+__all__ = ["Guard", "authorize_change", "principal", "same_origin", "unauthorized"]
 
-#: what shows something of the scheduler; whether it lives, and files that anybody has, are no secret
+#: paths with data of the scheduler; liveness and static files are not protected
 _DATA: Final = ("/ws/", "/debug/", "/ui/data/")
 
-#: a host and a port, and nothing that a name could hide in: no user, no path
+#: a host and an optional port in plain form: no user, no path
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[0-9.]+|localhost)(:[0-9]{1,5})?", re.ASCII)
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="quadriga"'}
@@ -34,30 +34,30 @@ _INVALID: Final = {"WWW-Authenticate": 'Bearer realm="quadriga", error="invalid_
 
 
 def principal(site: Site, scope: Scope) -> Principal | None:
-    """Who asks: the bearer of a token or a certificate that is known, or anybody where none is
-    needed."""
+    """The caller, known by a token or a certificate; anonymous where no credentials are needed.
+    ``None`` for an unknown caller."""
     token = bearer_token(Headers(scope=scope).get("authorization"))
     return site.access.principal(token, scope.get("state", {}).get("certificate", ()))
 
 
-def unknown(scope: Scope) -> Refusal:
-    """What is said to a caller that is not known: that its token is wrong, or that one is needed."""
+def unauthorized(scope: Scope) -> Refusal:
+    """The error for an unknown caller: the token is wrong, or a token is needed."""
     if bearer_token(Headers(scope=scope).get("authorization")):
         return Refusal(401, "The bearer token is wrong", _INVALID)
     return Refusal(401, "A bearer token is needed", _CHALLENGE)
 
 
-def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
-    """Who asks, if he may change what belongs to the resource manager; else ``Refusal``.
+def authorize_change(site: Site, scope: Scope, rm_id: str) -> Principal:
+    """The caller, if it may change the resource manager's state. Raises ``Refusal`` otherwise.
 
-    A browser that was led here by a page of somebody else says so in ``Origin``, and, where the page
-    has made its own name point to this machine, in ``Host``.
+    Also refuses requests that a page of another origin caused. A browser reveals them in the header
+    ``Origin`` or, if the page's host name resolves to this machine, in ``Host``.
     """
     same_origin(scope, "change anything")
     host = Headers(scope=scope).get("host", "")
     who = principal(site, scope)
     if who is None:
-        raise unknown(scope)
+        raise unauthorized(scope)
     if site.access.is_open and not _is_local(host):
         raise Refusal(
             403, f"Host {host!r} is a name, which anybody's name server may give; use the address"
@@ -68,7 +68,8 @@ def may_change(site: Site, scope: Scope, rm_id: str) -> Principal:
 
 
 def same_origin(scope: Scope, what: str) -> None:
-    """Raises ``Refusal`` where a page of another origin asks; ``what`` it cannot do."""
+    """Raise ``Refusal`` if a page of another origin sends the request. ``what`` names the refused
+    action."""
     headers = Headers(scope=scope)
     origin = headers.get("origin")
     if origin is None:
@@ -82,7 +83,7 @@ def same_origin(scope: Scope, what: str) -> None:
 
 
 def _is_local(host: str) -> bool:
-    """Whether it names the machine by an address or as localhost, which no name server can change."""
+    """Whether the host is an address or localhost, which no name server can redirect."""
     found = _HOST.fullmatch(host)
     if found is None:
         return False
@@ -93,24 +94,25 @@ def _is_local(host: str) -> bool:
         return False
 
 
-def _says_two_lengths(scope: Scope) -> bool:
-    """Whether a server before this one may think that the request ends elsewhere (RFC 9112 6.1)."""
+def _has_ambiguous_length(scope: Scope) -> bool:
+    """Whether a proxy in front may see another end of the request than this server (RFC 9112
+    6.1)."""
     names = {name for name, _ in scope["headers"]}
     return b"content-length" in names and b"transfer-encoding" in names
 
 
 class Guard:
-    """Around the application: a request whose end is not clear is refused, and where reads need a
-    token, nobody without one sees any data."""
+    """Middleware: refuses requests of ambiguous length and, where reads need a token, requests for
+    data without a valid one."""
 
     def __init__(self, app: ASGIApp, site: Site) -> None:
         self.app = app
         self.site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and _says_two_lengths(scope):
+        if scope["type"] == "http" and _has_ambiguous_length(scope):
             text = "Content-Length and Transfer-Encoding exclude each other"
-            refused = problem(400, text, {"Connection": "close"})
+            refused = error_response(400, text, {"Connection": "close"})
             await refused(scope, receive, send)
             return
         if (
@@ -120,8 +122,8 @@ class Guard:
             and scope["method"] != "OPTIONS"
             and principal(self.site, scope) is None
         ):
-            refusal = unknown(scope)
-            refused = problem(refusal.status, refusal.text, refusal.headers)
+            refusal = unauthorized(scope)
+            refused = error_response(refusal.status, refusal.text, refusal.headers)
             await refused(scope, receive, send)
             return
         await self.app(scope, receive, send)

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from quadriga.web.answers import JSON, ErrorObject, spell, text_answer
 from quadriga.web.resource import Operation, Resource
+from quadriga.web.responses import JSON, ErrorObject, encode, text_response
 from quadriga.web.schema import Schemas
 
 __all__ = ["PATH", "as_text", "document", "routes"]
@@ -29,31 +29,31 @@ an integer, vcore in milli, memory in bytes. Times are ns since the epoch. Lists
 never null."""
 
 _REASONS: Final[Mapping[int, str]] = {
-    400: "A parameter is missing or makes no sense.",
-    401: "A bearer token is needed, or the one that was sent is wrong.",
-    403: "Whoever asks may not do this.",
-    404: "There is no such thing.",
-    408: "The body has not come in time.",
-    413: "The body is too long.",
-    500: "It is switched off, or failed.",
-    503: "The scheduler has no time, or too many ask.",
+    400: "A parameter is missing or invalid.",
+    401: "The bearer token is missing or wrong.",
+    403: "The caller may not do this.",
+    404: "The object does not exist.",
+    408: "The body did not arrive in time.",
+    413: "The body is too large.",
+    500: "The feature is disabled, or the request failed.",
+    503: "The scheduler is busy, or too many requests wait.",
 }
 
 
 def routes(known: Iterable[BaseRoute]) -> list[Resource]:
-    """The route to the document that describes what is known, and itself."""
+    """The route that serves the document. The document describes the known routes and this one."""
 
     async def answer(request: Request) -> Response:
-        return text_answer(text, JSON)
+        return text_response(text, JSON)
 
     own = Operation(answer, "This document.", {JSON: {"type": "object"}})
     made = [Resource(PATH, {"GET": own}, "description")]
-    text = spell(document([*known, *made]))
+    text = encode(document([*known, *made]))
     return made
 
 
 def document(known: Iterable[BaseRoute]) -> dict[str, Any]:
-    """OpenAPI 3.1 of every ``Resource`` among these, in order of their paths."""
+    """An OpenAPI 3.1 document of every ``Resource`` among these routes, sorted by path."""
     schemas = Schemas()
     resources = sorted((r for r in known if isinstance(r, Resource)), key=lambda each: each.path)
     paths = {
@@ -122,7 +122,7 @@ def _operation(
         found["requestBody"] = {
             "required": True,
             "description": f"{operation.body.about} At most {operation.body.limit} bytes.",
-            # Any text at all; what it may say is for the answer to judge.
+            # Any text is allowed here; the handler validates it.
             "content": {media: {"schema": {}} for media in operation.body.media},
         }
     if operation.changes:
@@ -148,7 +148,7 @@ def _error(schemas: Schemas, status: int) -> dict[str, Any]:
 
 
 def _name(method: str, path: str) -> str:
-    """One word for each operation: ``getPartitionQueues``."""
+    """The operation's id: ``getPartitionQueues``."""
     words = [each.strip("{}").replace(".", "-") for each in path.removeprefix("/ws/v1").split("/")]
     parts = [part for word in words for part in word.split("-") if part]
     return method.lower() + "".join(part[0].upper() + part[1:] for part in parts)

@@ -1,7 +1,7 @@
-"""A path with what can be done there: answers requests, and describes itself for OpenAPI.
+"""A path with its operations: it answers requests and describes itself for OpenAPI.
 
-Paths are matched segment by segment as they were sent, and decoded after that, so that a name may hold
-any character, a slash (``%2F``) included.
+Paths are matched segment by segment before they are decoded, so a name may contain any character,
+including a slash (``%2F``).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from starlette.types import Receive, Scope, Send
 
 from quadriga.core.views import ViewError
 from quadriga.si import RequestError
-from quadriga.web.answers import Refusal, problem
+from quadriga.web.responses import Refusal, error_response
 
 __all__ = ["Body", "Operation", "Query", "Resource", "read_body"]
 
 _log = logging.getLogger("quadriga.web")
 
-#: s that a client may take to send the body of a request
-BODY_PATIENCE: Final = 30.0
+#: s; a client must have sent the body of its request within this time
+BODY_TIMEOUT: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parameter of the query: its JSON schema, and what it means."""
+    """A query parameter: its JSON schema and its meaning."""
 
     name: str
     schema: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is sent: media types, and the most bytes."""
+    """A request body: its media types and its maximum size in bytes."""
 
     media: tuple[str, ...]
     limit: int
@@ -51,8 +51,8 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one method does. ``returns`` is a type for JSON (by media type, if there are several;
-    ``None`` is a text), ``errors`` the statuses that may come instead of ``status``."""
+    """One method of a path. ``returns`` maps media types to the type of the JSON (``None`` for
+    text). ``errors`` are the statuses of its errors."""
 
     answer: Callable[[Request], Awaitable[Response]]
     about: str
@@ -61,19 +61,19 @@ class Operation:
     query: tuple[Query, ...] = ()
     body: Body | None = None
     status: int = 200
-    #: whether it needs a token wherever tokens are known
+    #: whether the operation needs a token where tokens are configured
     changes: bool = False
 
 
 @dataclass(eq=False)
 class Resource(BaseRoute):
-    """``path`` has ``{name}`` for a whole segment. ``operations`` are by method; HEAD comes with GET,
-    and OPTIONS by itself."""
+    """``path`` has ``{name}`` for a whole segment. ``operations`` maps methods to operations; HEAD
+    is derived from GET, and OPTIONS is automatic."""
 
     path: str
     operations: Mapping[str, Operation]
     tag: str = ""
-    #: JSON schemas of parameters of the path, where there is more to say than that they are texts
+    #: JSON schemas of path parameters that are more specific than text
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _segments: Sequence[str] = field(init=False, repr=False)
 
@@ -82,7 +82,7 @@ class Resource(BaseRoute):
 
     @property
     def parameters(self) -> list[str]:
-        """Names of the path's parameters, in order."""
+        """The names of the path parameters, in order."""
         return [each[1:-1] for each in self._segments if each.startswith("{")]
 
     @property
@@ -116,35 +116,36 @@ class Resource(BaseRoute):
             return Response(status_code=200, headers=allow)
         operation = self.operations.get("GET" if method == "HEAD" else method)
         if operation is None:
-            return problem(405, "Method Not Allowed", allow)
+            return error_response(405, "Method Not Allowed", allow)
         try:
             return await operation.answer(Request(scope, receive))
         except ViewError as error:
-            return problem(error.status, error.text)
+            return error_response(error.status, error.text)
         except Refusal as refusal:
-            return problem(refusal.status, refusal.text, refusal.headers)
+            return error_response(refusal.status, refusal.text, refusal.headers)
         except RequestError as error:
-            return problem(400, str(error))
-        except ClientDisconnect:  # nobody is there to be answered
-            return problem(400, "The client has gone away")
+            return error_response(400, str(error))
+        except ClientDisconnect:  # the client has gone
+            return error_response(400, "The client has gone away")
         except Exception:
             _log.exception("%s %s failed", method, self.path)
-            return problem(500, "Internal server error")
+            return error_response(500, "Internal server error")
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, if it has at most so many bytes and comes in time; else ``Refusal``."""
+    """Read the body. Raises ``Refusal`` if it is larger than the limit or does not arrive in
+    time."""
     too_long = Refusal(413, f"The body must not have more than {limit} bytes")
     said = request.headers.get("content-length", "")
     if said.isascii() and said.isdecimal() and (len(said) > 18 or int(said) > limit):
         raise too_long
     found = bytearray()
     try:
-        async with asyncio.timeout(BODY_PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT):
             async for chunk in request.stream():
                 found += chunk
                 if len(found) > limit:
                     raise too_long
     except TimeoutError:
-        raise Refusal(408, f"The body has not come within {BODY_PATIENCE:g} s") from None
+        raise Refusal(408, f"The body has not come within {BODY_TIMEOUT:g} s") from None
     return bytes(found)

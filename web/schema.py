@@ -1,7 +1,7 @@
-"""JSON schemas from types: the fields of an object are written down once, where it is made.
+"""JSON schemas derived from Python types, so the fields of an object are declared only once.
 
-A ``TypedDict`` becomes an object that has these fields and no others; it is put among the components
-under its name, with its docstring. Resources and other maps have values of one type.
+A ``TypedDict`` becomes an object schema without additional fields. It is listed in the components
+by its name, with its docstring. Mappings, such as resources, have values of one type.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _PLAIN: Mapping[Any, Mapping[str, Any]] = {
 
 
 class Schemas:
-    """Turns types into schemas, and collects those that have a name."""
+    """Converts types to schemas and collects the named ones."""
 
     def __init__(self) -> None:
         self.components: dict[str, dict[str, Any]] = {}
 
     def of(self, kind: Any) -> dict[str, Any]:
-        """The schema of a type. Raises ``TypeError`` for one that JSON has no form for."""
-        if isinstance(kind, Mapping):  # a schema already
+        """The schema of a type. Raises ``TypeError`` for a type that JSON cannot represent."""
+        if isinstance(kind, Mapping):  # is a schema already
             return dict(kind)
         if kind in _PLAIN:
             return dict(_PLAIN[kind])
@@ -53,12 +53,14 @@ class Schemas:
         reference = {"$ref": f"#/components/schemas/{name}"}
         if name in self.components:
             return reference
-        made = self.components[name] = {}  # first, for objects that hold others of their kind
+        made = self.components[
+            name
+        ] = {}  # registered first, as objects may contain others of their own kind
         about = " ".join((inspect.getdoc(kind) or "").split())
         if about and not about.startswith("dict("):
             made["description"] = about
         made["type"] = "object"
-        # Not `__required_keys__`: it does not look into annotations that are texts.
+        # Not `__required_keys__`: it ignores annotations that are strings.
         fields = hints(kind, include_extras=True)
         made["properties"] = {field: self.of(_bare(each)) for field, each in fields.items()}
         made["required"] = sorted(

@@ -1,4 +1,4 @@
-"""The application on a port: uvicorn, with limits on what a client may do to it."""
+"""The HTTP server of the application: uvicorn, with limits for each client."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ if TYPE_CHECKING:
 
 __all__ = ["WebServer"]
 
-#: bytes of a request's line and headers
+#: bytes of a request line with its headers
 HEAD_LIMIT: Final = 32 * 1024
 
-#: s that a client may take to send them; s that an idle connection is kept
-HEAD_PATIENCE: Final = 10.0
-IDLE: Final = 30
+#: s for a client to send these; s until an idle connection is closed
+HEAD_TIMEOUT: Final = 10.0
+IDLE_TIMEOUT: Final = 30
 
-#: s in which a client has to take what is buffered for it (64 kB)
-STALL: Final = 30.0
+#: s for a client to read what is buffered for it (64 kB)
+WRITE_TIMEOUT: Final = 30.0
 
-#: connections at a time; more get 503, and so many more nothing
+#: open connections, beyond which requests get 503; further connections, beyond which new ones are
+#: dropped
 CONNECTIONS: Final = 1000
-CUT_OFF: Final = 100
+OVERFLOW_CONNECTIONS: Final = 100
 
 
 class WebServer:
-    """Serves an application made by ``create_app``. Signals are for whoever makes it.
+    """Serves an application made by ``create_app``. Signals are left to the caller.
 
-    ``tls`` is what ``tls.server_context`` makes; the names of a client's certificate are then in
-    ``scope["state"]["certificate"]``. ``port`` 0 is any that is free. Of more than ``connections`` at
-    a time some get 503, and of many more the newest are cut off.
+    ``tls`` is made by ``tls.server_context``; the names in a client's certificate are then in
+    ``scope["state"]["certificate"]``. ``port`` 0 means any free port. Beyond ``connections`` open
+    connections, requests get 503; far beyond, the newest connections are dropped.
     """
 
     def __init__(
@@ -55,22 +56,22 @@ class WebServer:
     ) -> None:
         self._site: Site = app.state.site
         self._address = host, port
-        most = connections + CUT_OFF
+        most = connections + OVERFLOW_CONNECTIONS
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=type("Connection", (_Patient,), {"most": most}),
+                http=type("Connection", (_LimitedProtocol,), {"most": most}),
                 ws="none",
                 loop="asyncio",
                 lifespan="on",
                 interface="asgi3",
-                # Whoever asks is who is connected: no header says otherwise.
+                # The client is the peer of the connection; no header may say otherwise.
                 proxy_headers=False,
                 server_header=False,
                 access_log=False,
                 log_config=None,
-                limit_concurrency=connections + 1,  # this one is not counted
-                timeout_keep_alive=IDLE,
+                limit_concurrency=connections + 1,  # uvicorn counts the current connection too
+                timeout_keep_alive=IDLE_TIMEOUT,
                 h11_max_incomplete_event_size=HEAD_LIMIT,
             )
         )
@@ -79,7 +80,7 @@ class WebServer:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """Begin to serve. Returns the port; raises ``OSError`` where it cannot be had."""
+        """Start serving and return the port. Raises ``OSError`` if the port is not available."""
         family, kind, protocol, _, address = socket.getaddrinfo(
             *self._address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -103,7 +104,8 @@ class WebServer:
         return found
 
     async def ended(self) -> None:
-        """Wait until it serves no more, and raise why if that is not because of ``stop``."""
+        """Wait until the server has ended. Raises the error that ended it, unless that was
+        ``stop``."""
         task = self._task
         if task is not None:
             await asyncio.wait({task})
@@ -111,8 +113,8 @@ class WebServer:
                 raise error
 
     async def stop(self, grace: float = 5.0) -> None:
-        """Take no more requests, let those under way come to an end, but not for longer than ``grace``
-        (s). Streams end at once."""
+        """Accept no more requests, and let those in progress finish within ``grace`` seconds.
+        Streams end at once."""
         if self._task is None:
             return
         self._site.leaving.set()
@@ -124,7 +126,7 @@ class WebServer:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals alone, and says when it is up."""
+    """Ignores signals and reports when the server is up."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -139,12 +141,12 @@ class _Server(uvicorn.Server):
         self.up.set()
 
 
-class _Patient(H11Protocol):
-    """Up to a point: a request whose head does not come within ``HEAD_PATIENCE`` s is not waited for,
-    nor a client that does not take its answer, and of connections there are at most ``most``. Tells
-    the application who is there."""
+class _LimitedProtocol(H11Protocol):
+    """Limits each connection: the head of a request must arrive within ``HEAD_TIMEOUT`` s, the
+    client must read its response, and at most ``most`` connections are open. Also passes the
+    client's certificate to the application."""
 
-    most = CONNECTIONS + CUT_OFF
+    most = CONNECTIONS + OVERFLOW_CONNECTIONS
     _timer: asyncio.TimerHandle | None = None
     _stalled: asyncio.TimerHandle | None = None
     _taken = False
@@ -172,20 +174,20 @@ class _Patient(H11Protocol):
             super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what cannot be read, unless an answer has begun; what the application may still have
-        to say about the beginning of it goes nowhere."""
+        """Answer an unparsable request, unless a response has begun. A pending response of the
+        application to the beginning of the request is dropped."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # an answer has begun, or it may have no text (HEAD)
+        except h11.LocalProtocolError:  # a response has begun, or it may have no body (HEAD)
             self.transport.close()
 
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._stalled is None:
-            self._stalled = self.loop.call_later(STALL, self.transport.abort)
+            self._stalled = self.loop.call_later(WRITE_TIMEOUT, self.transport.abort)
 
     def resume_writing(self) -> None:
         self._flows()
@@ -200,7 +202,7 @@ class _Patient(H11Protocol):
         if self.cycle is not None and not self.cycle.response_complete:
             self._forget()
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEAD_PATIENCE, self._give_up)
+            self._timer = self.loop.call_later(HEAD_TIMEOUT, self._give_up)
 
     def _forget(self) -> None:
         if self._timer is not None:

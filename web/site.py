@@ -1,4 +1,4 @@
-"""What every part of the web application works with."""
+"""The objects that all parts of the web application share."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ if TYPE_CHECKING:
     from quadriga.core.views import Views
     from quadriga.si.access import Access
     from quadriga.web.extra_metrics import ExtraMetrics
-    from quadriga.web.reading import Reader
+    from quadriga.web.reader import Reader
 
 __all__ = ["Site"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Site:
-    """One scheduler on the web; ``app.state.site``.
+    """One scheduler on the web, available as ``app.state.site``.
 
-    Look at the scheduler through ``reader``. What needs a token asks ``quadriga.web.guard``; routes
-    below /ws/ and /debug/ are guarded as reads anyway, so data must not be served anywhere else.
+    Handlers read the scheduler through ``reader``. Handlers that need a token call
+    ``quadriga.web.guard``. Only routes below /ws/, /debug/ and /ui/data/ are protected as reads, so
+    data must not be served elsewhere.
     """
 
     service: SchedulerService
     views: Views
     reader: Reader
     access: Access
-    #: a folder with a built web UI to be served at /
+    #: folder of a built web UI, served at /
     ui: Path | None = None
     require_token_for_reads: bool = False
-    #: what others measure, for the metrics (``quadriga.web.extra_metrics``)
+    #: metrics of other parts of the process
     extra_metrics: Sequence[ExtraMetrics] = ()
-    #: names this run of the scheduler (2.16)
+    #: identifies this run of the scheduler (2.16)
     instance: str = field(default_factory=lambda: str(uuid.uuid4()))
-    #: set when the server is about to stop: what would go on for ever ends then
+    #: set when the server is about to stop; endless streams end then
     leaving: asyncio.Event = field(default_factory=asyncio.Event)

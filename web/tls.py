@@ -1,4 +1,4 @@
-"""TLS for the web application: its certificate, and those of clients."""
+"""TLS of the web server: its certificate, and certificates of clients."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ __all__ = ["names_of", "server_context"]
 def server_context(
     certificate: Path, key: Path, client_authority: Path | None = None, *, required: bool = True
 ) -> ssl.SSLContext:
-    """From PEM files, the certificate with its chain. With ``client_authority`` clients need a
-    certificate of that authority, or may have one if it is not ``required``.
+    """Create a context from PEM files; the certificate file includes the chain. With
+    ``client_authority`` clients need a certificate of that authority; if not ``required``, they may
+    connect without one.
 
-    A certificate that is loaded into the same context later is used for connections from then on.
-    Raises ``ValueError`` for files that do not hold what they should.
+    A certificate loaded into the same context later is used for new connections. Raises
+    ``ValueError`` for invalid files.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        # Otherwise the terminal would be asked for the key's password.
+        # Without this, OpenSSL would ask for the key's password on the terminal.
         context.load_cert_chain(certificate, key, password=lambda: "")
     except OSError as error:
         raise ValueError(
@@ -40,7 +41,7 @@ def server_context(
 
 
 def names_of(certificate: dict[str, Any] | None) -> tuple[str, ...]:
-    """The common name and the alternative names of a client's certificate that was verified."""
+    """The common name and the alternative names in a verified client certificate."""
     if not certificate:
         return ()
     common = (pair for part in certificate.get("subject", ()) for pair in part)

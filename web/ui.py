@@ -1,4 +1,4 @@
-"""YuniKorn's web UI as it was built, served from a folder at / (section 3)."""
+"""YuniKorn's built web UI, served from a folder at /."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from quadriga.web.answers import API
+from quadriga.web.responses import API
 
 __all__ = ["WebUI"]
 
-#: what is the API's stays the API's, also where there is nothing
+#: first segments of API paths; unknown paths below them get 404, not the UI
 _NOT_OURS = {each.strip("/") for each in API}
 
 
 class WebUI(StaticFiles):
-    """The files of ``folder``, and its ``index.html`` for every path that is none: the UI finds its way
-    itself. Nothing outside of the folder is served, nor what a link in it points to outside."""
+    """Serves the files of ``folder``, and its ``index.html`` for every other path, since the UI
+    does its own routing. Files outside the folder are not served, not even through links."""
 
     def __init__(self, folder: Path) -> None:
         if not (folder / "index.html").is_file():

@@ -89,9 +89,7 @@ class Connection:
                 await self._open(stream)
         except grpc.RpcError as error:
             raise ConnectionLost(error) from None
-        except (
-            asyncio.InvalidStateError
-        ):  # grpc.aio raises this for a write on a call that has ended
+        except asyncio.InvalidStateError:  # a write on a call that has ended
             raise ConnectionLost(await _status(self._callbacks)) from None
 
     async def run(self) -> None:

@@ -174,9 +174,7 @@ class Registry:
         session = stream.session
         if not stream.is_current:
             return
-        if (
-            stream.channel == CALLBACK
-        ):  # the RM will answer no more questions, so it has no callbacks
+        if stream.channel == CALLBACK:  # no more answers, so no callbacks
             session.opened.discard(CALLBACK)
             session.hello.Clear()
             self.spawn(self.install_callbacks(session))

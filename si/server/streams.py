@@ -125,9 +125,7 @@ class Stream:
                 await session.mailbox.wait_until_keeping_up()
                 try:
                     data = await self._context.read()
-                except (
-                    grpc.aio.BaseError
-                ):  # the connection is lost: gRPC is about to cancel this task
+                except grpc.aio.BaseError:  # connection lost: gRPC cancels this task soon
                     await self._ended
                     return
                 if data is grpc.aio.EOF:
@@ -299,8 +297,6 @@ class Stream:
             else:
                 try:
                     await self._context.write(data)
-                except (
-                    grpc.aio.BaseError
-                ):  # the connection is lost: gRPC is about to cancel this task
+                except grpc.aio.BaseError:  # connection lost: gRPC cancels this task soon
                     break
         await self._ended

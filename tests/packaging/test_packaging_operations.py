@@ -89,7 +89,8 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     from quadriga.si import access
     from quadriga.si.server import Limits
     from quadriga.si.server import server as grpc_server
-    from quadriga.web import reading, server
+    from quadriga.web import reader as web_reader
+    from quadriga.web import server
     from quadriga.web.rest import configuration
 
     told = {cells[0]: cells[1] for cells in rows(security, "## Bounds")}
@@ -124,11 +125,11 @@ def test_the_bounds_are_those_of_the_code(security: str) -> None:
     assert numbers("HTTP: connections")[0] == server.CONNECTIONS
     assert numbers("the head of a request") == [
         server.HEAD_LIMIT >> 10,
-        server.HEAD_PATIENCE,
-        server.IDLE,
+        server.HEAD_TIMEOUT,
+        server.IDLE_TIMEOUT,
     ]
-    assert numbers("a configuration to check")[0] == configuration.LONGEST >> 20
-    assert numbers("share of the scheduler's time") == [reading.SHARE * 100]
+    assert numbers("a configuration to check")[0] == configuration.MAX_BYTES >> 20
+    assert numbers("share of the scheduler's time") == [web_reader.OWNER_SHARE * 100]
     assert numbers("files: queues") == [
         queues_file._MOST_BYTES >> 20,
         access._MOST_BYTES >> 20,

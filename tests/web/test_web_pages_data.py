@@ -12,8 +12,8 @@ import pytest
 import pytest_asyncio
 
 from quadriga.web.app import create_app
-from quadriga.web.pages.asking import Number, Text
-from quadriga.web.pages.sources import SOURCES
+from quadriga.web.pages.endpoints import ENDPOINTS
+from quadriga.web.pages.parameters import Number, Text
 from tests.web.pages_scene import GI, NASTY, NASTY_NODE, Scene, wide_config
 
 pytestmark = pytest.mark.asyncio
@@ -49,7 +49,7 @@ async def get(client: httpx.AsyncClient, name: str, **asked: Any) -> Any:
 # -- all of them -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", ENDPOINTS, ids=lambda source: source.name)
 async def test_every_endpoint_answers_is_small_and_is_known_again(
     client: httpx.AsyncClient, source: Any
 ) -> None:
@@ -128,7 +128,7 @@ async def test_a_stopped_scheduler_is_said_to_be_stopped() -> None:
 
 
 async def test_parameters_have_bounds() -> None:
-    for source in SOURCES:
+    for source in ENDPOINTS:
         for kind in source.parameters.values():
             assert isinstance(kind, Text | Number)
             assert kind.most <= 10_000_000
@@ -259,7 +259,7 @@ async def test_applications_come_a_page_at_a_time(client: httpx.AsyncClient) -> 
 #: lists that come a page at a time
 SORTS = {
     source.name: source.parameters["sort"]
-    for source in SOURCES
+    for source in ENDPOINTS
     if {"sort", "offset"} <= set(source.parameters)
 }
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from quadriga.web.pages import PAGES
-from quadriga.web.pages.asking import Number
-from quadriga.web.pages.sources import SOURCES
+from quadriga.web.pages.endpoints import ENDPOINTS
+from quadriga.web.pages.parameters import Number
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = (DOCS / "pages.md").read_text(encoding="utf-8")
@@ -30,8 +30,8 @@ def test_every_endpoint_is_in_the_table_with_its_parameters() -> None:
         for names, parameters in rows
         for name in re.findall(r"`([\w-]+)`", names)
     }
-    assert told == {source.name: set(source.parameters) - {"partition"} for source in SOURCES}
-    for source in SOURCES:
+    assert told == {source.name: set(source.parameters) - {"partition"} for source in ENDPOINTS}
+    for source in ENDPOINTS:
         apart = source.name in ("lifecycles", "pictures", "events")
         assert ("partition" in source.parameters) is not apart
 
@@ -39,7 +39,7 @@ def test_every_endpoint_is_in_the_table_with_its_parameters() -> None:
 def test_the_bounds_are_as_told() -> None:
     limits = {
         source.name: kind
-        for source in SOURCES
+        for source in ENDPOINTS
         if isinstance(kind := source.parameters.get("limit"), Number)
     }
     assert (limits["applications"].default, limits["applications"].most) == (50, 200)

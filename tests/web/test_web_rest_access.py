@@ -18,7 +18,7 @@ from quadriga.core.config import checksum
 from quadriga.si.access import Access
 from quadriga.web import server as web_server
 from quadriga.web.app import create_app
-from quadriga.web.rest.configuration import LONGEST
+from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.server import WebServer
 
 pytestmark = pytest.mark.asyncio
@@ -137,7 +137,7 @@ async def test_i39_who_may_configure_the_queues(access: Access) -> None:
             # all or nothing
             assert await put(ADMIN, body="partitions: [{queues: 1}]") == 400
             assert await put(ADMIN, body=" ") == 400
-            assert await put(ADMIN, body="#" * (LONGEST + 1)) == 413
+            assert await put(ADMIN, body="#" * (MAX_BYTES + 1)) == 413
             assert await running() == checksum(CONFIG)
 
 
@@ -248,13 +248,13 @@ async def test_a_head_that_is_too_long_is_refused() -> None:
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_server, "HEAD_PATIENCE", 0.0)
+    monkeypatch.setattr(web_server, "HEAD_TIMEOUT", 0.0)
     with LiveCluster(busy=False) as cluster:
         assert await served(cluster, b"GET /livez HTTP/1.1\r\nHost:") == b""
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quadriga.web.resource.BODY_PATIENCE", 0.0)
+    monkeypatch.setattr("quadriga.web.resource.BODY_TIMEOUT", 0.0)
     with LiveCluster(busy=False) as cluster:
         head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
         said = await served(cluster, head + b"Content-Length: 10\r\n\r\nab")
@@ -262,7 +262,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
 
 
 async def test_who_does_not_take_his_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_server, "STALL", 0.0)
+    monkeypatch.setattr(web_server, "WRITE_TIMEOUT", 0.0)
 
     async def long(request: Request) -> Response:
         return Response(b"x" * 50_000_000)

@@ -12,7 +12,7 @@ from live_cluster import CONFIG, ODD, LiveCluster
 from on_a_port import client_of, on_a_port
 
 from quadriga.core.config import checksum
-from quadriga.web.rest.configuration import LONGEST
+from quadriga.web.rest.configuration import MAX_BYTES
 
 pytestmark = pytest.mark.asyncio
 
@@ -198,7 +198,7 @@ async def test_2_14_validate_conf_always_answers() -> None:
             assert await verdict(b"\xff") == (False, "the configuration is not UTF-8")
             assert not (await verdict(b"a: &a [*a]"))[0]
 
-            too_long = await client.post("/ws/v1/validate-conf", content=b"#" * (LONGEST + 1))
+            too_long = await client.post("/ws/v1/validate-conf", content=b"#" * (MAX_BYTES + 1))
             assert too_long.status_code == 413
 
             async def endless() -> object:

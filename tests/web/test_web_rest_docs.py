@@ -9,14 +9,14 @@ import pytest
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.web.answers import HEADERS
 from quadriga.web.app import create_app
-from quadriga.web.reading import MOST_WAITING, PATIENCE, SHARE
-from quadriga.web.resource import BODY_PATIENCE
+from quadriga.web.reader import MAX_PENDING, OWNER_SHARE, READ_TIMEOUT
+from quadriga.web.resource import BODY_TIMEOUT
+from quadriga.web.responses import HEADERS
 from quadriga.web.rest import routes
-from quadriga.web.rest.configuration import LONGEST
+from quadriga.web.rest.configuration import MAX_BYTES
 from quadriga.web.rest.events import BUFFER
-from quadriga.web.server import CONNECTIONS, HEAD_LIMIT, HEAD_PATIENCE, IDLE, STALL
+from quadriga.web.server import CONNECTIONS, HEAD_LIMIT, HEAD_TIMEOUT, IDLE_TIMEOUT, WRITE_TIMEOUT
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "rest.md"
 
@@ -44,8 +44,8 @@ def test_every_path_is_named(page: str) -> None:
 
 def test_limits_are_those_of_the_code(page: str) -> None:
     table = page[page.index("## Limits") : page.index("## Cost of reads")]
-    assert (HEAD_LIMIT, HEAD_PATIENCE, LONGEST, BODY_PATIENCE) == (32 << 10, 10, 1 << 20, 30)
-    assert (CONNECTIONS, IDLE, MOST_WAITING, PATIENCE) == (1000, 30, 10_000, 30)
+    assert (HEAD_LIMIT, HEAD_TIMEOUT, MAX_BYTES, BODY_TIMEOUT) == (32 << 10, 10, 1 << 20, 30)
+    assert (CONNECTIONS, IDLE_TIMEOUT, MAX_PENDING, READ_TIMEOUT) == (1000, 30, 10_000, 30)
     for said in (
         "32 KiB, within 10 s",
         "1 MiB, within 30 s",
@@ -53,6 +53,6 @@ def test_limits_are_those_of_the_code(page: str) -> None:
         "10,000, for 30 s",
     ):
         assert said in table
-    assert STALL == 30 and "30 s for 64 kB" in table
-    assert (SHARE, BUFFER) == (0.05, 10_000)
+    assert WRITE_TIMEOUT == 30 and "30 s for 64 kB" in table
+    assert (OWNER_SHARE, BUFFER) == (0.05, 10_000)
     assert HEADERS["Access-Control-Allow-Origin"] == "*"

@@ -14,7 +14,7 @@ from on_a_port import PATIENCE, client_of, on_a_port
 
 from quadriga.core.events import message_of
 from quadriga.si import UpdateConfigurationRequest
-from quadriga.web import reading
+from quadriga.web import reader
 from quadriga.web.app import create_app
 from quadriga.web.rest import events as rest_events
 from quadriga.web.server import WebServer
@@ -110,8 +110,8 @@ async def test_2_16_a_stream_has_some_history_and_everything_since(
     monkeypatch: pytest.MonkeyPatch, slow: bool
 ) -> None:
     if slow:  # looks are dear, and serve for a while
-        monkeypatch.setattr(reading, "CHEAP", 0.0)
-        monkeypatch.setattr(reading.Reader, "_left", lambda reader, answer: 1.0)
+        monkeypatch.setattr(reader, "CACHE_ABOVE_S", 0.0)
+        monkeypatch.setattr(reader.Reader, "_left", lambda reader, answer: 1.0)
     with LiveCluster() as cluster:
         async with on_a_port(cluster) as client:
             async with client.stream("GET", STREAM, params={"count": 3}) as response:

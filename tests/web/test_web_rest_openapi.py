@@ -16,10 +16,10 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.views import Views
-from quadriga.web.answers import API
 from quadriga.web.app import create_app
 from quadriga.web.openapi import document
 from quadriga.web.resource import Resource
+from quadriga.web.responses import API
 from quadriga.web.schema import Schemas
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"

@@ -58,7 +58,7 @@ async def status(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 async def test_more_connections_than_there_is_room_for_are_told_so_and_then_cut_off(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(web_server, "CUT_OFF", 1)
+    monkeypatch.setattr(web_server, "OVERFLOW_CONNECTIONS", 1)
     async with served(connections=2) as port, AsyncExitStack() as stack:
         for said in (b"200", b"200", b"503"):
             assert await status(*await stack.enter_async_context(connected(port))) == said

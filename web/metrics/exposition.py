@@ -1,8 +1,8 @@
-"""Metrics as text: the Prometheus format 0.0.4, and OpenMetrics 1.0 for those who ask for it.
+"""Metrics as text: Prometheus format 0.0.4, and OpenMetrics 1.0 on request.
 
-Written here and not by ``prometheus_client``: that one cannot write a counter whose name does not end
-in ``_total``, which YuniKorn's ``..._queue_container`` does not, and makes an object of each sample.
-Its parsers check the text in the tests.
+``prometheus_client`` is not used: it cannot write a counter whose name does not end in ``_total``,
+such as YuniKorn's ``..._queue_container``, and it creates an object for each sample. The tests
+check the text with its parsers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def accepts_openmetrics(accept: str) -> bool:
 
 
 def metric_name(text: str) -> str:
-    """The text as (part of) a metric's name: what may not stand there is an underscore."""
+    """The text as a metric name or a part of one: invalid characters become underscores."""
     return re.sub(r"[^a-zA-Z0-9_:]", "_", text)
 
 
@@ -59,9 +59,9 @@ def plain(families: Iterable[Family]) -> bytes:
 
 
 def openmetrics(families: Iterable[Family], *, last: bool = True) -> bytes:
-    """OpenMetrics, where a counter's name ends in ``_total``, and is its family's without that: others,
-    and those whose family has the name of one before, are of unknown type. ``last``: nothing more
-    follows."""
+    """OpenMetrics. There the name of a counter ends in ``_total``, and its family has the name
+    without it. Other counters, and those whose family name is taken, have the type unknown.
+    ``last`` adds the end mark."""
     lines: list[str] = []
     taken: set[str] = set()
     for family in families:
@@ -103,7 +103,7 @@ def _labels(labels: Labels) -> str:
 
 
 def _escape(text: str) -> str:
-    """Within quotes: backslash, quote and line end."""
+    """Escape a label value: backslash, quote and line end."""
     if "\\" in text or '"' in text or "\n" in text:
         return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return text
@@ -114,7 +114,7 @@ def _help(text: str) -> str:
 
 
 def _short(number: float) -> str:
-    """As Go writes it, so that series have the labels that they have with YuniKorn."""
+    """A number as Go formats it, so that labels equal YuniKorn's."""
     return str(int(number)) if number == int(number) and number < 1e15 else repr(number)
 
 

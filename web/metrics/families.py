@@ -1,7 +1,7 @@
 """Metrics as data: a family has a name, a type, a help text, and samples.
 
-Names and label values come from configuration and resource managers; how they are written is the
-business of ``exposition``.
+Names and label values may come from configurations and resource managers; ``exposition`` escapes
+them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from quadriga.fsm.table import SECOND
 
 __all__ = ["Distribution", "Family", "Histogram", "Kind", "Labels", "one"]
 
-#: from so many durations on arrays are quicker than a loop
+#: with at least this many durations, numpy is faster than a loop
 _MANY: Final = 32
 
 Kind = Literal["counter", "gauge", "histogram"]
 
-#: label names and values, in the order in which they are written
+#: label names and values, in output order
 Labels = tuple[tuple[str, str], ...]
 
 
 class Distribution(NamedTuple):
-    """What a histogram held at one moment: bounds in s, how many up to each of them and above the
-    last (not cumulative), and the sum in s."""
+    """The content of a histogram at one moment: bounds in s, counts for each bucket (not
+    cumulative, the last one above all bounds), and the sum in s."""
 
     bounds: tuple[float, ...]
     counts: tuple[int, ...]
@@ -36,7 +36,7 @@ class Distribution(NamedTuple):
 
 
 class Histogram:
-    """Counts durations. ``bounds`` are ns, ascending; a duration that equals one is below it."""
+    """Counts durations in buckets. ``bounds`` are in ns, ascending and inclusive."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -46,12 +46,12 @@ class Histogram:
         self.total = 0
 
     def observe(self, ns: int, times: int = 1) -> None:
-        """So many durations of ``ns`` each."""
+        """Count ``count`` durations of ``ns`` each."""
         self.counts[bisect_left(self.bounds, ns)] += times
         self.total += ns * times
 
     def observe_all(self, durations: Sequence[int]) -> None:
-        """One of each of these."""
+        """Count each of these durations."""
         if len(durations) < _MANY:
             for ns in durations:
                 self.observe(ns)
@@ -68,7 +68,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class Family:
-    """All samples of one name. Those of a histogram are distributions, all others numbers."""
+    """All samples of one name. Samples of a histogram are distributions, all others numbers."""
 
     name: str
     kind: Kind
@@ -76,11 +76,11 @@ class Family:
     samples: list[tuple[Labels, int | float | Distribution]] = field(default_factory=list)
 
     def add(self, value: int | float | Distribution, **labels: str) -> None:
-        """A sample; no two may have the same labels."""
+        """Add a sample; each combination of labels may occur once."""
         self.samples.append((tuple(labels.items()), value))
 
     def add_all(self, label: str, values: Mapping[str, int | float], **labels: str) -> None:
-        """A sample for each value of one more label."""
+        """Add a sample for each value of one further label."""
         more = tuple(labels.items())
         self.samples.extend(((*more, (label, key)), value) for key, value in values.items())
 
@@ -88,7 +88,7 @@ class Family:
 def one(
     name: str, kind: Kind, help: str, value: int | float | Distribution, **labels: str
 ) -> Family:
-    """A family of one sample."""
+    """A family with one sample."""
     family = Family(name, kind, help)
     family.add(value, **labels)
     return family

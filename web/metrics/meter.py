@@ -1,8 +1,8 @@
-"""Measures one scheduler from its driver: latencies by a clock of its own, lives by the journal.
+"""Measures one scheduler: latencies with a clock of its own, durations of states from the journal.
 
-All of it happens on the thread that owns the scheduler. The journal is followed while there is nothing
-to decide, in small steps, and otherwise only before it goes round: a scheduler under load is left
-alone for as long as possible. A scrape follows what is left.
+All of it runs in the owner thread. The journal is processed in small portions while the scheduler
+is idle. Under load it is processed only before records would be overwritten, so the scheduler is
+disturbed as little as possible. A scrape processes the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.fsm.table import SECOND
 from quadriga.web.metrics.families import Histogram
-from quadriga.web.metrics.lives import Lives
+from quadriga.web.metrics.journal_metrics import JournalMetrics
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.journal import Journal
@@ -25,16 +25,16 @@ __all__ = ["SCHEDULING_BOUNDS", "Measurer"]
 
 _log = logging.getLogger("quadriga.metrics")
 
-#: ns; 0.0001 s by powers of ten, the eight buckets of YuniKorn 1.7 (2.15)
+#: ns; powers of ten from 0.0001 s, the eight buckets of YuniKorn 1.7 (2.15)
 SCHEDULING_BOUNDS: Final = tuple(SECOND // 10_000 * 10**power for power in range(8))
 WORK_BOUNDS: Final = tuple(
     round(s * SECOND) for s in (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5)
 )
 
-#: records that are looked at in one go while there is nothing to decide: a few ms
+#: records processed at a time while the scheduler is idle: a few ms
 _PORTION: Final = 4096
 
-#: records that may wait for a look while there is; half of what the journal keeps at most
+#: records that may wait under load, at most half of the journal
 _BACKLOG: Final = 32_768
 
 
@@ -43,19 +43,19 @@ class Measurer:
 
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self.clock = clock
-        self.lives = Lives()
-        #: time for each round of those calls of ``schedule`` that decided something
+        self.lives = JournalMetrics()
+        #: time for each round, for calls of ``schedule`` that decided something
         self.scheduling = Histogram(SCHEDULING_BOUNDS)
         #: time for each call of ``schedule``
         self.cycle = Histogram(SCHEDULING_BOUNDS)
-        #: predicates: of one ask for one node, and of all nodes in one call of ``schedule``
+        #: time of predicates: for one ask and node, and for all nodes in one call of ``schedule``
         self.node = Histogram(SCHEDULING_BOUNDS)
         self.nodes = Histogram(SCHEDULING_BOUNDS)
-        #: looking for allocations that others have to make room with
+        #: time to search for victims of preemption
         self.preemption = Histogram(SCHEDULING_BOUNDS)
-        #: one work item
+        #: time for one work item from outside
         self.work = Histogram(WORK_BOUNDS)
-        #: what ``schedule`` has said
+        #: number of messages that ``schedule`` returned
         self.messages = 0
         self._asked = 0
 
@@ -100,7 +100,7 @@ class Measurer:
             self.follow(journal)
 
     def follow(self, journal: Journal, most: int | None = None) -> None:
-        """Look at what is new. Numbers that go wrong are no reason to stop scheduling."""
+        """Process new records. An error here must not stop the scheduler."""
         try:
             self.lives.follow(journal, most)
         except Exception:

@@ -1,5 +1,6 @@
-"""The process and the interpreter, by the names that Prometheus' own clients give them; YuniKorn's
-``yunikorn_runtime_*`` are about Go. What the operating system does not tell is left out."""
+"""Metrics of the process and the interpreter, under the names that Prometheus' own clients use.
+YuniKorn's ``yunikorn_runtime_*`` metrics are specific to Go. Values that the operating system does
+not provide are left out."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _PROC: Final = Path("/proc/self")
 
 
 def process_families() -> Iterator[Family]:
-    """Numbers of now."""
+    """The current values."""
     yield one("process_cpu_seconds_total", "counter", "Processor time in s.", time.process_time())
     yield from _memory()
     yield from _files()
@@ -43,7 +44,7 @@ def process_families() -> Iterator[Family]:
 
 def _memory() -> Iterator[Family]:
     try:
-        # after the command, which may have spaces and brackets in its name
+        # the command before this may contain spaces and brackets
         fields = (_PROC / "stat").read_text().rpartition(")")[2].split()
         page, tick = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
         uptime = float(Path("/proc/uptime").read_text().split()[0])

@@ -1,5 +1,5 @@
-"""The numbers of one moment. They are gathered in the thread that owns the scheduler, so here they are
-only copied; what is made of them is made elsewhere."""
+"""The numbers of one moment. They are collected in the owner thread, so they are only copied here
+and evaluated elsewhere."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = ["GANG_PHASES", "Latencies", "PartitionNumbers", "Snapshot", "take"]
 
-#: of a gang that has not ended: its quota has no room for the whole of it; it waits for its first
-#: placeholder; for the others; it has had them all
+#: phases of a gang that has not ended: its quota has no room for the whole gang; it waits for its
+#: first placeholder; it waits for the others; it has had all of them
 GANG_PHASES = ("gated", "waiting", "gathering", "started")
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionNumbers:
-    """One partition. Waits and the oldest ask (ns) are by the path of their leaf."""
+    """One partition. Waiting times and the oldest ask (ns) are by the path of the leaf queue."""
 
     rm: str
     name: str
     queues: list[QueueCounters]
-    #: asks that are not wholly allocated
+    #: asks that are not fully allocated
     asks: int
     reservations: int
     gangs: dict[str, int]
-    #: placeholders of living applications: asked for, and held
+    #: placeholders of active applications: pending and allocated
     placeholders: dict[str, int]
     waits: dict[tuple[str, bool], Distribution]
     oldest: dict[str, int]
@@ -50,7 +50,7 @@ class PartitionNumbers:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """What the driver has measured."""
+    """Latencies that the driver has measured."""
 
     scheduling: Distribution
     cycle: Distribution
@@ -62,7 +62,7 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything that metrics are made of, but for the process and what others add."""
+    """Everything that metrics are made of, except the process and metrics of other parts of it."""
 
     counters: SchedulerCounters
     partitions: list[PartitionNumbers]
@@ -85,7 +85,7 @@ class Snapshot:
 
 
 def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Snapshot:
-    """Copy everything; follows the journal to its end first."""
+    """Copy everything, after processing the rest of the journal."""
     meter.follow(scheduler.journal)
     lives, tally = meter.lives, scheduler.tally
     lives.prune()
@@ -154,7 +154,7 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
 
 
 def _oldest(partition: Partition) -> dict[str, int]:
-    """When the ask that has waited longest arrived (ns), of every leaf in which one waits."""
+    """Leaf queue -> arrival of the oldest ask that waits there (ns)."""
     found: dict[str, int] = {}
     for leaf in partition.leaves():
         heads = [

@@ -1,7 +1,7 @@
-"""The metrics that YuniKorn has, by its names (2.15), so that its dashboards and alerts go on working.
+"""YuniKorn's metrics under their names (2.15), so that its dashboards and alerts keep working.
 
-Its series know neither partitions nor resource managers; where there are several, queues of the same
-path are added up. Which of its versions is followed where they differ: docs/metrics.md.
+These series distinguish neither partitions nor resource managers; queues of the same path are added
+up. docs/metrics.md says which version of YuniKorn is followed where versions differ.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ __all__ = ["QUEUE_STATES", "queue_families", "scheduler_families"]
 
 
 def _label(state: application_fsm.State) -> str:
-    """YuniKorn's name in lower case; an application that counts as running runs (2.1)."""
+    """YuniKorn's name of the state in lower case; states that count as running are "running" (2.1)."""
     shown = application_fsm.RUNNING if state in application_fsm.COUNTED else state
     return application_fsm.YUNIKORN_STATES[shown].lower()
 
 
 _LABELS: Final[dict[str, str]] = {state: _label(state) for state in application_fsm.YUNIKORN_STATES}
 
-#: states of applications in the labels of queues (1.5 and what 1.6 added)
+#: states of applications in the labels of queues (1.5, with the additions of 1.6)
 QUEUE_STATES: Final = tuple(dict.fromkeys(_LABELS.values()))
 
-#: those in the labels of the scheduler: no application that has not run yet, or never does, or is
-#: forgotten. First the six that YuniKorn has, in its order
+#: states of applications in the labels of the scheduler: YuniKorn's six in its order, then others;
+#: without states before running, rejected and expired applications
 _SCHEDULER_STATES: Final = tuple(
     dict.fromkeys(
         _LABELS[state]
@@ -56,21 +56,21 @@ _SCHEDULER_STATES: Final = tuple(
     )
 )
 
-#: the ten ranges as YuniKorn spells them, the second one with a space
+#: the ten ranges in YuniKorn's spelling; the second one has a space
 _RANGES: Final = (
     "[0,10%]",
     "(10%, 20%]",
     *(f"({low}%,{low + 10}%]" for low in range(20, 100, 10)),
 )
 
-#: amounts of a queue in the order of its label values
+#: amounts of a queue, in the order of the label values
 _AMOUNTS: Final = ("guaranteed", "max", "allocated", "pending", "preempting")
 
 _NEVER: Final = Histogram(SCHEDULING_BOUNDS).read()
 
 
 def scheduler_families(seen: Snapshot, resources: Collection[str]) -> Iterator[Family]:
-    """Those of the scheduler as a whole; usage of nodes for these resources only."""
+    """The families of the whole scheduler. Node usage is limited to these resources."""
     counters = seen.counters
     containers = Family(
         "yunikorn_scheduler_container_allocation_attempt_total",
@@ -108,7 +108,7 @@ def scheduler_families(seen: Snapshot, resources: Collection[str]) -> Iterator[F
     taken: dict[str, Family] = {}
     for resource, counts in counters["node_usage"].items():
         name = f"yunikorn_scheduler_{metric_name(resource)}_node_usage_total"
-        # two resources may differ in what no metric may be called
+        # two resource types may have the same name as metrics
         if name in taken or resource not in resources:
             continue
         usage = taken[name] = Family(
@@ -134,7 +134,7 @@ _EVENTS: Final = {
 
 
 def _latencies(seen: Latencies) -> Iterator[Family]:
-    """Values are seconds, whatever the names say."""
+    """Values are in seconds, whatever the names say."""
 
     def family(name: str, help: str, *values: Distribution) -> Family:
         found = Family(f"yunikorn_scheduler_{name}_milliseconds", "histogram", help)
@@ -165,8 +165,8 @@ def _latencies(seen: Latencies) -> Iterator[Family]:
 def queue_families(
     queues: list[QueueCounters], resources: Collection[str], *, old_names: bool
 ) -> Iterator[Family]:
-    """Those of each queue; no two of these queues have the same path. ``old_names`` repeats them with
-    the queue in the name of the metric, as up to 1.7."""
+    """The families of each queue; the paths of the queues are unique. ``old_names`` repeats them
+    with the queue in the metric's name, as up to 1.7."""
     apps = Family("yunikorn_queue_app", "gauge", "Applications of a queue and all below, by state.")
     ended = Family(
         "yunikorn_queue_app_total", "counter", "Applications that ended in a queue and all below."
@@ -193,7 +193,7 @@ def queue_families(
         for state, resource, value in held:
             amounts.add(value, queue=path, state=state, resource=resource)
         prefix = f"yunikorn_{metric_name(path)}"
-        if prefix in old:  # "a-b" and "a_b": the names cannot tell them apart, the labels can
+        if prefix in old:  # "a-b" and "a_b" have the same name; only labels distinguish them
             continue
         containers = Family(
             f"{prefix}_queue_container", "counter", f"Allocations made and ended in {path}."
@@ -218,7 +218,7 @@ def _amounts(queue: QueueCounters, state: str) -> list[tuple[str, int]]:
     found: dict[str, int] = queue[state]  # type: ignore[literal-required]
     if state in ("guaranteed", "max"):
         return list(found.items())
-    # what it has none of, but may have: a series that falls to zero does not go away
+    # types that are limited but unused: a series that falls to zero must not disappear
     types = {**queue["max"], **queue["guaranteed"], **queue["allocated"], **queue["pending"]}
     return [(name, found.get(name, 0)) for name in sorted({*types, *found})]
 

@@ -19,10 +19,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from quadriga.core.views import ViewError
-from quadriga.web.answers import JSON, Refusal, spell
-from quadriga.web.packing import Shared
-from quadriga.web.pages.asking import read_parameters
-from quadriga.web.pages.sources import SOURCES, Source
+from quadriga.web.compression import Shared
+from quadriga.web.pages.endpoints import ENDPOINTS, Endpoint
+from quadriga.web.pages.parameters import read_parameters
+from quadriga.web.responses import JSON, Refusal, encode
 
 if TYPE_CHECKING:
     from quadriga.web.site import Site
@@ -78,7 +78,7 @@ def routes(site: Site) -> list[BaseRoute]:
     found: dict[str, Serve] = {"/ui": _to_the_pages}
     found |= {f"/ui/{page}": _file("page.html") for page in PAGES}
     found |= {f"/ui/static/{name}": _file(name) for name in _served()}
-    found |= {f"/ui/data/{source.name}": _data(site, source) for source in SOURCES}
+    found |= {f"/ui/data/{source.name}": _data(site, source) for source in ENDPOINTS}
     if site.ui is None:
         found["/"] = _to_the_pages
     if site.ui is None or not (site.ui / "favicon.ico").is_file():
@@ -141,7 +141,7 @@ def _file(name: str) -> Serve:
 # -- data ------------------------------------------------------------------------------------------
 
 
-def _data(site: Site, source: Source) -> Serve:
+def _data(site: Site, source: Endpoint) -> Serve:
     async def serve(request: Request) -> Response:
         try:
             asked = read_parameters(request.query_params.multi_items(), source.parameters)
@@ -157,7 +157,7 @@ def _data(site: Site, source: Source) -> Serve:
         return _answer(request, body, JSON, {"Quadriga-Time": str(site.service.now())})
 
     def spelled(taken: tuple[Any, dict[str, Any]]) -> bytes:
-        return spell(source.finish(*taken))
+        return encode(source.finish(*taken))
 
     return serve
 
@@ -176,4 +176,4 @@ def _answer(
 
 
 def _problem(status: int, text: str) -> Response:
-    return Response(spell({"error": text}), status, {**HEADERS, "Content-Type": JSON})
+    return Response(encode({"error": text}), status, {**HEADERS, "Content-Type": JSON})

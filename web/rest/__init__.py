@@ -1,10 +1,10 @@
-"""REST below /ws/v1: YuniKorn's paths, parameters, fields and texts, and a little of ours (2.14)."""
+"""REST below /ws/v1: YuniKorn's paths, parameters, fields and texts, and some additions (2.14)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.web.rest import configuration, diagnosis, events, viewing
+from quadriga.web.rest import configuration, diagnostics, events, viewing
 from quadriga.web.rest.fragments import Fragments
 
 if TYPE_CHECKING:
@@ -15,11 +15,11 @@ __all__ = ["routes"]
 
 
 def routes(site: Site) -> list[Resource]:
-    """Everything that REST answers."""
+    """All REST resources."""
     fragments = Fragments()
     return [
         *viewing.resources(site, fragments),
         *configuration.resources(site),
         *events.resources(site),
-        *diagnosis.resources(site, fragments),
+        *diagnostics.resources(site, fragments),
     ]

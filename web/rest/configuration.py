@@ -1,4 +1,4 @@
-"""The configuration of the queues: shown, checked, changed (2.14)."""
+"""The queue configuration: reading, validating and changing it (2.14)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from quadriga.core.config import checksum
 from quadriga.core.intake.registration import read_configuration
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
-from quadriga.web.answers import JSON, YAML, Refusal, json_answer, text_answer
-from quadriga.web.guard import may_change, same_origin
+from quadriga.web.guard import authorize_change, same_origin
 from quadriga.web.resource import Body, Operation, Query, Resource, read_body
-from quadriga.web.rest.checking import Desk, verdict
+from quadriga.web.responses import JSON, YAML, Refusal, json_response, text_response
 from quadriga.web.rest.objects import ConfigurationObject, ReloadObject, ValidationObject
+from quadriga.web.rest.validation import ValidationQueue, verdict
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["LONGEST", "resources"]
+__all__ = ["MAX_BYTES", "resources"]
 
-#: bytes of a configuration; a ConfigMap, where YuniKorn's comes from, holds as much
-LONGEST: Final = 1 << 20
+#: maximum size of a configuration in bytes; the same as of a ConfigMap, which YuniKorn uses
+MAX_BYTES: Final = 1 << 20
 
 _RM: Final = Query(
     "rmID", {"type": "string"}, "The resource manager, by default the first by name."
@@ -33,7 +33,7 @@ _RM: Final = Query(
 _WHOSE: Final = Query(
     "rmID",
     {"type": "string"},
-    "Whose queues; absent: those of all that registered without a configuration of their own.",
+    "The resource manager to configure; absent: all that registered without a configuration of their own.",
 )
 _TEXT: Final = Body(
     (
@@ -43,13 +43,13 @@ _TEXT: Final = Body(
         "text/plain",
         "application/octet-stream",
     ),
-    LONGEST,
-    "The configuration, as in the file or as GET shows it.",
+    MAX_BYTES,
+    "The configuration, in the form of the file or of GET.",
 )
 
 
 def resources(site: Site) -> list[Resource]:
-    desk = Desk()
+    desk = ValidationQueue()
 
     async def running(rm_id: str | None) -> dict[str, Any]:
         def look(scheduler: Scheduler) -> dict[str, Any]:
@@ -64,22 +64,22 @@ def resources(site: Site) -> list[Resource]:
         wants_json = "application/json" in request.headers.get("accept", "").lower()
         found = await running(request.query_params.get("rmID"))
         if wants_json:
-            return json_answer(found)
-        return text_answer(await asyncio.to_thread(as_yaml, found), YAML)
+            return json_response(found)
+        return text_response(await asyncio.to_thread(as_yaml, found), YAML)
 
     async def checked(request: Request) -> Response:
         same_origin(request.scope, "have anything checked")
-        text = _decoded(await read_body(request, LONGEST))
+        text = _decoded(await read_body(request, MAX_BYTES))
         if text is None:
-            return json_answer({"allowed": False, "reason": "the configuration is not UTF-8"})
-        return json_answer(await desk.call(verdict, text))
+            return json_response({"allowed": False, "reason": "the configuration is not UTF-8"})
+        return json_response(await desk.call(verdict, text))
 
     async def changed(request: Request) -> Response:
         rm_id = request.query_params.get("rmID", "")
-        who = may_change(site, request.scope, rm_id)
+        who = authorize_change(site, request.scope, rm_id)
         if not rm_id and not who.admin:
             raise Refusal(403, f"{who.name} may not change the queues of everybody: name an rmID")
-        text = _decoded(await read_body(request, LONGEST))
+        text = _decoded(await read_body(request, MAX_BYTES))
         if text is None:
             raise Refusal(400, "the configuration is not UTF-8")
         if not text.strip():
@@ -89,19 +89,19 @@ def resources(site: Site) -> list[Resource]:
             raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
         await desk.call(asyncio.to_thread, _change, site, rm_id, text, extra)
         answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}
-        return json_answer(answer)
+        return json_response(answer)
 
     config = {
         "GET": Operation(
             shown,
-            "The running configuration, as YAML or, if `Accept` says so, JSON.",
+            "The configuration in force, as YAML, or as JSON on request (`Accept`).",
             {YAML: ConfigurationObject, JSON: ConfigurationObject},
             (404,),
             (_RM,),
         ),
         "PUT": Operation(
             changed,
-            "Configure the queues anew, all or nothing (I39).",
+            "Replace the configuration of the queues, all or nothing (I39).",
             {JSON: ReloadObject},
             (400, 401, 403, 404, 408, 413, 503),
             (_WHOSE,),
@@ -111,7 +111,7 @@ def resources(site: Site) -> list[Resource]:
     }
     check = Operation(
         checked,
-        "Whether a configuration would be taken; changes nothing.",
+        "Validate a configuration without changing anything.",
         {JSON: ValidationObject},
         (403, 408, 413, 503),
         body=_TEXT,
@@ -130,18 +130,18 @@ def _decoded(body: bytes) -> str | None:
 
 
 async def _settings(text: str) -> dict[str, str]:
-    """The resource manager's settings in the text. Raises ``Refusal`` with the problems of it: here
-    first, where what is wrong costs the scheduler nothing."""
+    """The resource manager's settings from the text. Raises ``Refusal`` with its problems before
+    the scheduler spends time on it."""
     found = await verdict(text)
     if not found["allowed"]:
         raise Refusal(400, found["reason"])
-    # the service, which reads the same text next, finds it read
+    # caches the parsed text for the service, which parses the same text next
     configuration = await asyncio.to_thread(read_configuration, "PUT", text)
     return configuration.extra
 
 
 def _change(site: Site, rm_id: str, text: str, extra: dict[str, str]) -> None:
-    """Raises ``RequestError`` with every problem; then nothing has changed."""
+    """Apply the change. Raises ``RequestError`` with all problems, and then changes nothing."""
     if not rm_id:
         site.service.configure(text)
         return

@@ -1,4 +1,4 @@
-"""Events over HTTP: what is remembered, in batches, and what happens, as it does (2.16)."""
+"""Events over HTTP: stored events in batches, and a stream of new ones (2.16)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from quadriga.core.events import EventBatch, EventsRefused, Ring, Stream, text_of
-from quadriga.web.answers import HEADERS, JSON, Refusal, spell, text_answer
 from quadriga.web.resource import Operation, Query, Resource
+from quadriga.web.responses import HEADERS, JSON, Refusal, encode, text_response
 from quadriga.web.rest.objects import EventBatchObject, EventObject
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["BUFFER", "EventStream", "event_object", "resources"]
 
-#: records that may wait for a reader. More than YuniKorn's 1000: a slice of the scheduler's work is up
-#: to 256 decisions, of several records each, and nobody can read in the middle of it.
+#: records that may wait for a reader. More than YuniKorn's 1000: one slice of the scheduler's work
+#: has up to 256 decisions with several records each, and no reader can run in between.
 BUFFER: Final = 10_000
 
-#: records that are spelled without a look at anything else
-_AT_ONCE: Final = 500
+#: records that are encoded at a time, before other tasks run
+_CHUNK: Final = 500
 
-#: s that a reader whose stream was closed has to take the rest
+#: s for a reader to read the rest after its stream was closed
 _GRACE: Final = 1.0
 
-#: the largest number that YuniKorn's parameters can have
+#: the largest number that YuniKorn's parameters allow
 _LARGEST: Final = 2**64 - 1
 
 _NUMBER: Final = {"type": "integer", "minimum": 0, "maximum": _LARGEST}
@@ -53,10 +53,10 @@ def resources(site: Site) -> list[Resource]:
                 raise Refusal(500, _OFF)
             return events.ring(), events.settings.response_size
 
-        # Whatever of them is asked for, the look is the same.
+        # The look is the same for every requested range.
         ring, most = await site.reader.read("events", look)
         text = await asyncio.to_thread(lambda: told(ring.batch(start, min(count, most))))
-        return text_answer(text, JSON)
+        return text_response(text, JSON)
 
     def told(found: EventBatch) -> bytes:
         answer: EventBatchObject = {
@@ -65,32 +65,34 @@ def resources(site: Site) -> list[Resource]:
             "HighestID": found.highest,
             "EventRecords": [event_object(record) for record in found.records],
         }
-        return spell(answer)
+        return encode(answer)
 
     async def stream(request: Request) -> Response:
         count = _number(request, "count", 0)
         if request.method == "HEAD":
-            return text_answer("", JSON)
+            return text_response("", JSON)
         host = request.client.host if request.client is not None else "unknown"
         return await EventStream.open(site, host, count)
 
     events_batch = Operation(
         batch,
-        "Events that are remembered, from the id `start` on; `event.RESTResponseSize` at most.",
+        "Stored events from the id `start` on; at most `event.RESTResponseSize`.",
         {JSON: EventBatchObject},
         (400, 500),
         (
             Query("start", _NUMBER, "The first id, 0 if absent."),
-            Query("count", {**_NUMBER, "minimum": 1}, "How many at most, 10000 if absent."),
+            Query(
+                "count", {**_NUMBER, "minimum": 1}, "The maximum number of events, 10000 if absent."
+            ),
         ),
     )
     events_stream = Operation(
         stream,
-        "Events as they happen, one JSON object a line; the first line names the run of the "
-        "scheduler. Ends when its reader is too slow.",
+        "New events, one JSON object per line; the first line identifies the run of the "
+        "scheduler. The stream ends if its reader is too slow.",
         {JSON: None},
         (400, 500, 503),
-        (Query("count", _NUMBER, "How many of those before come first, 0 if absent."),),
+        (Query("count", _NUMBER, "The number of earlier events to send first, 0 if absent."),),
     )
     return [
         Resource("/ws/v1/events/batch", {"GET": events_batch}, "events"),
@@ -110,7 +112,7 @@ def _number(request: Request, name: str, absent: int) -> int:
 
 
 def event_object(record: Record) -> EventObject:
-    """The record as JSON has it: kinds are numbers, what is zero or empty is left out."""
+    """The record as JSON: kinds are numbers, zero and empty values are left out."""
     time, kind, change, detail, subject, reference, registry, quantities, _ = record
     found: EventObject = {}
     if kind:
@@ -136,11 +138,12 @@ def event_object(record: Record) -> EventObject:
 
 
 class EventStream(Response):
-    """Lines of events to one reader, until he leaves, is too slow, or the server stops."""
+    """A stream of events to one reader. It ends when the reader leaves or is too slow, or the
+    server stops."""
 
     def __init__(self, site: Site) -> None:
         super().__init__(headers={**HEADERS, "Content-Type": JSON})
-        del self.headers["content-length"]  # nobody knows it
+        del self.headers["content-length"]  # the length is unknown
         self._site = site
         self._stream: Stream | None = None
         self._more = asyncio.Event()
@@ -149,7 +152,8 @@ class EventStream(Response):
 
     @classmethod
     async def open(cls, site: Site, host: str, count: int) -> EventStream:
-        """Raises ``Refusal`` where events are not tracked (500) or too many streams are open (503)."""
+        """Open a stream. Raises ``Refusal`` if events are not tracked (500) or too many streams are
+        open (503)."""
         made = cls(site)
 
         def look(scheduler: Scheduler) -> None:
@@ -161,7 +165,7 @@ class EventStream(Response):
             await site.reader.once("stream", look)
         except EventsRefused as refused:
             raise Refusal(503 if refused.too_many else 500, refused.reason) from None
-        except asyncio.CancelledError:  # he has left, and the stream may be opened yet
+        except asyncio.CancelledError:  # the client has gone, but the stream may still be opened
             made._free()
             raise
         return made
@@ -174,7 +178,7 @@ class EventStream(Response):
         tasks = (writer, gone, ending, leaving)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if not gone.done():  # he may have the rest, if he takes it
+            if not gone.done():  # the client may read the rest
                 self._ending.set()
                 self._more.set()
                 await asyncio.wait((writer, gone), timeout=_GRACE)
@@ -187,14 +191,14 @@ class EventStream(Response):
     async def _write(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        await _say(send, spell({"InstanceUUID": self._site.instance}) + b"\n")
+        await _say(send, encode({"InstanceUUID": self._site.instance}) + b"\n")
         over = False
         while not over:
             over = self._ending.is_set()
             self._more.clear()
             records = await self._poll()
-            for at in range(0, len(records), _AT_ONCE):
-                lines = [spell(event_object(each)) for each in records[at : at + _AT_ONCE]]
+            for at in range(0, len(records), _CHUNK):
+                lines = [encode(event_object(each)) for each in records[at : at + _CHUNK]]
                 await _say(send, b"\n".join(lines) + b"\n")
             if not over:
                 await self._more.wait()
@@ -208,8 +212,8 @@ class EventStream(Response):
     # -- the other side --------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """Called by the scheduler's owner, in the middle of its work."""
-        with suppress(RuntimeError):  # the loop is closed: nobody reads, and the stream will end
+        """Called in the owner thread, in the middle of its work."""
+        with suppress(RuntimeError):  # the loop is closed, so the stream ends anyway
             self._loop.call_soon_threadsafe(self._woken)
 
     def _woken(self) -> None:
@@ -218,7 +222,7 @@ class EventStream(Response):
             self._ending.set()
 
     def _free(self) -> None:
-        """Give the place back to others."""
+        """Close the stream, so that its slot is free."""
 
         def look(scheduler: Scheduler) -> None:
             if self._stream is not None:

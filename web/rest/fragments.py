@@ -1,7 +1,7 @@
-"""Long lists as JSON: put together from the texts of their members, which are kept while they hold.
+"""JSON of long lists, assembled from cached texts of their members.
 
-Of thousands of allocations and nodes only a few change between two looks. What was seen of each is
-compared with what its text was made from, and only where they differ it is made again.
+Between two looks only a few of thousands of allocations and nodes change. Each member is compared
+with the state that its text was made from, and encoded again only if it differs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from quadriga.core.views.allocations import AllocationSnapshot, allocation_object, in_order
 from quadriga.core.views.applications import ApplicationSnapshot, EndedSnapshot, application_object
 from quadriga.core.views.nodes import NodeSnapshot, node_object
-from quadriga.web.answers import spell
+from quadriga.web.responses import encode
 
 __all__ = ["Fragments"]
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: s of spelling, then others may have the interpreter: above all the scheduler
+#: s of encoding after which other threads, above all the scheduler, may run
 _BREATH: Final = 0.002
 
-#: texts that are kept beyond those that were needed last
+#: cached texts beyond those that the last list needed
 _SPARE: Final = 10_000
 
 
 class Fragments:
-    """For one thread at a time."""
+    """A cache of texts; not safe for threads."""
 
     def __init__(self) -> None:
         self._allocations: dict[Allocation, tuple[AllocationSnapshot, bytes]] = {}
@@ -52,7 +52,7 @@ class Fragments:
         return text
 
     def state(self, seen: Mapping[str, Any]) -> bytes:
-        """A state dump, one line for each thing of which there are many."""
+        """A state dump; long lists have one line for each member."""
         parts = []
         for key, value in seen.items():
             if key == "applications":
@@ -60,10 +60,10 @@ class Fragments:
             elif key == "nodes":
                 text = _array(map(self._nodes_of, value), b",\n  ")
             elif isinstance(value, list):
-                text = _array(map(spell, value), b",\n  ")
+                text = _array(map(encode, value), b",\n  ")
             else:
-                text = spell(value)
-            parts.append(b"\n " + spell(key) + b": " + text)
+                text = encode(value)
+            parts.append(b"\n " + encode(key) + b": " + text)
         return b"{" + b",".join(parts) + b"\n}\n"
 
     def _nodes_of(self, one: Mapping[str, Any]) -> bytes:
@@ -85,7 +85,7 @@ class Fragments:
         return text
 
     def _whole(self, told: Mapping[str, Any], seen: Sequence[AllocationSnapshot]) -> bytes:
-        """The object, with its allocations at the end."""
+        """The object, with its allocations as the last field."""
         others = {name: value for name, value in told.items() if name != "allocations"}
         held = _array(map(self._allocation, _gently(in_order(seen))), b",") if seen else b"[]"
         return _with(others, b"allocations", held)
@@ -94,12 +94,12 @@ class Fragments:
         known = self._allocations.get(seen[0])
         if known is not None and known[0] == seen:
             return known[1]
-        text = spell(allocation_object(seen))
+        text = encode(allocation_object(seen))
         self._allocations[seen[0]] = seen, text
         return text
 
     def _tidy(self, allocations: int, nodes: int) -> None:
-        """Forget everything when most of it is about what is no more; it is soon made again."""
+        """Clear the cache when most of it is unused; it is quickly rebuilt."""
         if len(self._allocations) > 2 * allocations + _SPARE:
             self._allocations = {}
         if len(self._nodes) > 2 * nodes + _SPARE:
@@ -111,12 +111,12 @@ def _array(texts: Iterable[bytes], between: bytes) -> bytes:
 
 
 def _with(told: Mapping[str, Any], name: bytes, text: bytes) -> bytes:
-    """The object, and one more field at its end."""
-    return spell(told)[:-1] + b',"' + name + b'":' + text + b"}"
+    """The object, with one more field at its end."""
+    return encode(told)[:-1] + b',"' + name + b'":' + text + b"}"
 
 
 def _gently(items: Iterable[T], clock: Callable[[], float] = time.perf_counter) -> Iterator[T]:
-    """The items, with a chance for other threads now and then."""
+    """The items, with pauses in which other threads may run."""
     breath = clock() + _BREATH
     for item in items:
         yield item

@@ -1,4 +1,4 @@
-"""Objects that only REST has; the others are those of ``quadriga.core.views.objects``."""
+"""Objects that exist only in REST; all others are in ``quadriga.core.views.objects``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ConfigurationObject(TypedDict):
-    """``partitions`` in the form of the file, ``checksum`` of the text that was loaded, ``extra``:
+    """``partitions`` in the form of the file, the ``checksum`` of the loaded text, and ``extra``:
     the extraConfig of the resource manager."""
 
     partitions: list[dict[str, Any]]
@@ -39,15 +39,16 @@ class ConfigurationObject(TypedDict):
 
 
 class ValidationObject(TypedDict):
-    """``reason`` is empty if it is allowed, else every problem with its path and line."""
+    """``reason`` is empty if the configuration is allowed, else every problem with its path and
+    line."""
 
     allowed: bool
     reason: str
 
 
 class ReloadObject(TypedDict):
-    """Whose queues were configured (empty: of all that brought no configuration of their own), and
-    the checksum of what is configured now."""
+    """The resource manager whose queues were configured (empty: all that brought no configuration
+    of their own), and the checksum of the new configuration."""
 
     rmID: str
     checksum: str
@@ -66,7 +67,8 @@ class EventResource(TypedDict):
 
 
 class EventObject(TypedDict):
-    """An event record. Kinds are the protocol's numbers (I41); what is zero or empty is left out."""
+    """An event record. Kinds are the protocol's numbers (I41); zero and empty values are left
+    out."""
 
     type: NotRequired[int]
     objectID: NotRequired[str]
@@ -79,8 +81,8 @@ class EventObject(TypedDict):
 
 
 class EventBatchObject(TypedDict):
-    """A stretch of the events that are remembered, which have the ids from ``LowestID`` to
-    ``HighestID``; the first one has the id that was asked for."""
+    """A range of the stored events, which have the ids from ``LowestID`` to ``HighestID``; it
+    begins with the requested id."""
 
     InstanceUUID: str
     LowestID: int
@@ -89,14 +91,14 @@ class EventBatchObject(TypedDict):
 
 
 class StreamObject(TypedDict):
-    """Somebody who follows the events."""
+    """A client that follows the events."""
 
     name: str
     createdAt: int
 
 
 class StateDumpObject(TypedDict):
-    """Everything at one moment (2.13)."""
+    """The state of everything at one moment (2.13)."""
 
     timestamp: int
     partitions: list[PartitionObject]
@@ -114,6 +116,6 @@ class StateDumpObject(TypedDict):
 
 
 class StatusObject(TypedDict):
-    """All is well; else there is an error, which says why not."""
+    """The result of a probe; an error gives the reason of a failure."""
 
     status: str

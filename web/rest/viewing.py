@@ -1,4 +1,4 @@
-"""What can be seen: one row for each path, with the view that answers it (2.14)."""
+"""The table of views: one row for each path, with the function that answers it (2.14)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from quadriga.core.views.objects import (
     UserObject,
 )
 from quadriga.core.views.state import APPLICATION_STATES, STATUSES
-from quadriga.web.answers import JSON, Refusal, spell, text_answer
 from quadriga.web.resource import Operation, Query, Resource
+from quadriga.web.responses import JSON, Refusal, encode, text_response
 from quadriga.web.rest.fragments import Fragments
 
 if TYPE_CHECKING:
@@ -41,24 +41,24 @@ __all__ = ["VIEWS", "View", "resources"]
 Given = Mapping[str, str]
 
 _SUBTREE: Final = Query(
-    "subtree", {"type": "string"}, "If it is there, with or without a value: with all queues below."
+    "subtree", {"type": "string"}, "If present, with or without a value: include all queues below."
 )
 _STATUS: Final = Query(
     "status",
     {"enum": ["", *STATUSES]},
-    "Only applications in this state, in YuniKorn's or our name and in any case; empty: all.",
+    "Only applications in this state, by YuniKorn's or Quadriga's name, in any case; empty: all.",
 )
 _ONE_PARTITION: Final = Query(
     "partition", {"type": "string", "minLength": 1}, "The partition, `default` if absent."
 )
 
-#: a percent sign that begins nothing
+#: a percent sign that does not begin an escape
 _STRAY: Final = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}")
 
 
 class View(NamedTuple):
-    """``look`` gets the parameters of path and query by name. ``errors``: 400 where a parameter can be
-    missing or wrong, 404 where something can be unknown."""
+    """``look`` gets the path and query parameters by name. ``errors``: 400 if a parameter can be
+    missing or invalid, 404 if something can be unknown."""
 
     path: str
     tag: str
@@ -69,8 +69,8 @@ class View(NamedTuple):
     query: tuple[Query, ...] = ()
     #: the values of ``{state}``, in any case
     states: tuple[str, ...] = ()
-    #: how to spell what ``look`` gives, if there may be much of it
-    spelled: Callable[[Fragments, Any], bytes] | None = None
+    #: how to encode what ``look`` gives, if there may be much of it
+    encode: Callable[[Fragments, Any], bytes] | None = None
 
 
 #: a queue's name has no percent sign, however often it was escaped
@@ -85,57 +85,57 @@ VIEWS: Final = (
          list[ClusterObject], lambda v, p: v.clusters(), ()),
     View("/ws/v1/partitions", "cluster", "All partitions.",
          list[PartitionObject], lambda v, p: v.partitions(), ()),
-    View(_P + "/queues", "queues", "Root, with the whole tree.",
+    View(_P + "/queues", "queues", "The queue tree, from root down.",
          QueueObject, lambda v, p: v.queues(p["partition"])),
     View(_Q, "queues", "One queue.",
          QueueObject, lambda v, p: v.queue(p["partition"], p["queue"], subtree="subtree" in p),
          query=(_SUBTREE,)),
-    View(_Q + "/applications", "applications", "The living applications of a queue.",
+    View(_Q + "/applications", "applications", "The active applications of a queue.",
          list[ApplicationObject], lambda v, p: v.snapshot_queue_applications(p["partition"], p["queue"]),
-         spelled=Fragments.applications),
+         encode=Fragments.applications),
     View(_Q + "/applications/{state}", "applications",
-         "The same; `active` is the only state that can be asked for.",
+         "The same; `active` is the only valid state.",
          list[ApplicationObject],
          lambda v, p: v.snapshot_queue_applications(
              p["partition"], p["queue"], p["state"], p.get("status", "")),
-         query=(_STATUS,), states=("active",), spelled=Fragments.applications),
+         query=(_STATUS,), states=("active",), encode=Fragments.applications),
     View(_Q + "/application/{application}", "applications", "One application of a queue.",
          ApplicationObject,
          lambda v, p: v.application(p["partition"], p["application"], p["queue"])),
     View(_P + "/application/{application}", "applications",
-         "One application, living or ended.",
+         "One application, active or ended.",
          ApplicationObject, lambda v, p: v.application(p["partition"], p["application"])),
     View(_P + "/applications/{state}", "applications",
-         "Applications that are `active`, `completed` (also those that were killed) or `rejected`.",
+         "Applications that are `active`, `completed` (including killed ones) or `rejected`.",
          list[ApplicationObject],
          lambda v, p: v.snapshot_applications(p["partition"], p["state"], p.get("status", "")),
          query=(_STATUS,), states=tuple(sorted(APPLICATION_STATES)),
-         spelled=Fragments.applications),
+         encode=Fragments.applications),
     View(_P + "/nodes", "nodes", "All nodes.",
-         list[NodeObject], lambda v, p: v.snapshot_nodes(p["partition"]), spelled=Fragments.nodes),
+         list[NodeObject], lambda v, p: v.snapshot_nodes(p["partition"]), encode=Fragments.nodes),
     View(_P + "/node/{node}", "nodes", "One node.",
          NodeObject, lambda v, p: v.node(p["partition"], p["node"])),
-    View(_P + "/usage/users", "usage", "What all users hold, and may hold.",
+    View(_P + "/usage/users", "usage", "Usage and limits of all users.",
          list[UserObject], lambda v, p: v.users(p["partition"])),
     View(_P + "/usage/user/{user}", "usage", "One user.",
          UserObject, lambda v, p: v.user(p["partition"], p["user"])),
-    View(_P + "/usage/groups", "usage", "What all groups hold, and may hold.",
+    View(_P + "/usage/groups", "usage", "Usage and limits of all groups.",
          list[GroupObject], lambda v, p: v.groups(p["partition"])),
     View(_P + "/usage/group/{group}", "usage", "One group.",
          GroupObject, lambda v, p: v.group(p["partition"], p["group"])),
-    View(_P + "/placementrules", "queues", "How applications find their queues.",
+    View(_P + "/placementrules", "queues", "The placement rules.",
          PlacementObject, lambda v, p: v.placement_rules(p["partition"])),
-    View("/ws/v1/history/apps", "history", "How many applications ran, minute by minute.",
+    View("/ws/v1/history/apps", "history", "The number of running applications, minute by minute.",
          list[ApplicationSample], lambda v, p: v.history.applications(), ()),
-    View("/ws/v1/history/containers", "history", "How many allocations there were, minute by minute.",
+    View("/ws/v1/history/containers", "history", "The number of allocations, minute by minute.",
          list[ContainerSample], lambda v, p: v.history.containers(), ()),
     View("/ws/v1/scheduler/healthcheck", "scheduler", "The result of the last health check.",
          HealthObject, lambda v, p: v.health(), (404,)),
     View("/ws/v1/scheduler/node-utilizations", "scheduler",
-         "How full the nodes are, of every resource type.",
+         "Node utilization, by resource type.",
          list[PartitionUtilisation], lambda v, p: v.node_utilisations(), ()),
     View("/ws/v1/scheduler/node-utilization", "scheduler",
-         "How full the nodes of a partition are of the type of which most is used (deprecated).",
+         "Node utilization of a partition, for the resource type that is used most (deprecated).",
          TypeUtilisation, lambda v, p: v.node_utilisation(p.get("partition", "default")),
          query=(_ONE_PARTITION,)),
 )
@@ -148,7 +148,7 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
 
 
 def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
-    long = partial(view.spelled, fragments) if view.spelled is not None else None
+    long = partial(view.encode, fragments) if view.encode is not None else None
 
     async def answer(request: Request) -> Response:
         given = parameters(request, view.query)
@@ -157,8 +157,8 @@ def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
             return view.look(site.views, given)
 
         name = (view.path, *given.items())
-        text = await site.reader.text(name, look, long or spell, long=long is not None)
-        return text_answer(text, JSON)
+        text = await site.reader.text(name, look, long or encode, long=long is not None)
+        return text_response(text, JSON)
 
     operation = Operation(answer, view.about, {JSON: view.returns}, view.errors, view.query)
     schemas: dict[str, dict[str, Any]] = {
@@ -169,10 +169,10 @@ def _resource(site: Site, view: View, fragments: Fragments) -> Resource:
 
 
 def parameters(request: Request, query: tuple[Query, ...]) -> dict[str, str]:
-    """Those of the path, and of the query those that have a meaning (the first, if repeated).
+    """The path parameters, and the query parameters that have a meaning (the first value of each).
 
-    Names of queues are decoded once more: YuniKorn does, so its clients escape them twice. No queue
-    has a percent sign in its name.
+    Names of queues are decoded twice: YuniKorn does so, and its clients escape them twice. No queue
+    name contains a percent sign.
     """
     given = dict(request.path_params)
     if "queue" in given:

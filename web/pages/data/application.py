@@ -13,7 +13,7 @@ from quadriga.core.views import NotFound
 from quadriga.core.views.quantities import amounts
 from quadriga.web.pages.data.applications import row
 from quadriga.web.pages.data.ended import ended_application
-from quadriga.web.pages.data.finding import application_of
+from quadriga.web.pages.data.lookup import application_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def allocation_rows(
     """The newest ``most`` allocations, or the first of a ``sort``."""
     newest = sorted(allocations, key=lambda each: (-each.created, each.key))
     if sort:
-        whole = {place: size for place, size in enumerate(partition.capacity) if size}
+        whole = {index: size for index, size in enumerate(partition.capacity) if size}
         newest = in_order(newest, sort, lambda key, each: _KEYS[key](each, whole))
     return [
         {

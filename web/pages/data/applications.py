@@ -13,7 +13,7 @@ from quadriga.core.views.quantities import amounts
 from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as application_fsm
 from quadriga.web.pages.data.ended import ended_queue, ended_row, in_words
-from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _held(app: Known) -> int:
 
 
 #: States in the order of the lifecycle.
-_RANK: Final[dict[str, int]] = {state: place for place, state in enumerate(APPLICATION.states)}
+_RANK: Final[dict[str, int]] = {state: index for index, state in enumerate(APPLICATION.states)}
 
 #: The columns that the list can be sorted by; of equal ones the newest comes first.
 _KEYS: Final[dict[str, Key]] = {
@@ -87,7 +87,7 @@ def application_rows(
     for fits in _filters(found, queue, user, state, text):
         chosen = filter(fits, chosen)
     if sort:
-        whole = {place: size for place, size in enumerate(found.capacity) if size}
+        whole = {index: size for index, size in enumerate(found.capacity) if size}
         every = in_order(chosen, sort, lambda key, app: _KEYS[key](app, scheduler.now, whole))
         total, page = len(every), every[offset : offset + limit]
     elif queue or user or text or state not in ("", "living", "ended"):

@@ -9,7 +9,7 @@ from quadriga.core.views import NotFound, Views
 from quadriga.core.views.partitions import applications_of, containers_of
 from quadriga.core.views.quantities import amounts, provided
 from quadriga.web.pages.data.applications import is_pending
-from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.nodes import is_unhealthy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.core.events import Record
 
-__all__ = ["LOOKED_AT", "TYPES", "TakenEvents", "events", "spelled_events"]
+__all__ = ["LOOKED_AT", "TYPES", "EventSnapshot", "events", "finish_events"]
 
 #: At most this many of the latest records are searched.
 LOOKED_AT: Final = 3000
@@ -19,7 +19,7 @@ LOOKED_AT: Final = 3000
 TYPES: Final = ("", "REQUEST", "APP", "NODE", "QUEUE", "USERGROUP")
 
 
-class TakenEvents(NamedTuple):
+class EventSnapshot(NamedTuple):
     """A copy of the kept records; the first one has the id ``first``."""
 
     tracking: bool
@@ -28,18 +28,18 @@ class TakenEvents(NamedTuple):
     records: tuple[Record, ...]
 
 
-def events(scheduler: Scheduler, *, filtered: bool, limit: int) -> TakenEvents:
+def events(scheduler: Scheduler, *, filtered: bool, limit: int) -> EventSnapshot:
     """The latest records: as many as the caller asks for, or, with a filter, as many as are searched."""
     source = scheduler.events
     number = LOOKED_AT if filtered else limit
     remembered = source.entries.maxlen or 0
     first = max(0, source.created - min(number, remembered))
     records = source.batch(first, number).records
-    return TakenEvents(source.tracking, source.created, first, records)
+    return EventSnapshot(source.tracking, source.created, first, records)
 
 
-def spelled_events(
-    taken: TakenEvents, *, type: str, text: str, about: str, limit: int
+def finish_events(
+    taken: EventSnapshot, *, type: str, text: str, about: str, limit: int
 ) -> dict[str, Any]:
     """The records that match, newest first. ``about`` is an id, which is the record's object or reference;
     ``text`` is a part of any of its texts. ``lookedAt`` is the number of records searched."""

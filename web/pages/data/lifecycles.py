@@ -12,10 +12,10 @@ from quadriga.web.pages.pictures import picture
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["TakenLives", "lifecycles", "pictures", "spelled_lifecycles"]
+__all__ = ["LifecycleSnapshot", "lifecycles", "pictures", "finish_lifecycles"]
 
 
-class TakenLives(NamedTuple):
+class LifecycleSnapshot(NamedTuple):
     """The number of entities by state, for each lifecycle, and a copy of the journal."""
 
     states: dict[str, Counter[str]]
@@ -27,7 +27,7 @@ def pictures() -> dict[str, Any]:
     return {name: picture(lifecycle) for name, lifecycle in LIFECYCLES.items()}
 
 
-def lifecycles(scheduler: Scheduler) -> TakenLives:
+def lifecycles(scheduler: Scheduler) -> LifecycleSnapshot:
     """The entities of all partitions. An entity that is forgotten (an allocated ask, a removed node) is
     not counted in any state."""
     partitions = list(scheduler.partitions())
@@ -46,10 +46,10 @@ def lifecycles(scheduler: Scheduler) -> TakenLives:
     held.update(each.state for app in apps for each in app.placeholders.values())
     held.update(ask.planned.state for ask in asks if ask.planned is not None)
     states[RESOURCE_MANAGER.name].update(rm.state for rm in scheduler.resource_managers())
-    return TakenLives(states, scheduler.journal.copy())
+    return LifecycleSnapshot(states, scheduler.journal.copy())
 
 
-def spelled_lifecycles(taken: TakenLives) -> dict[str, Any]:
+def finish_lifecycles(taken: LifecycleSnapshot) -> dict[str, Any]:
     """``taken`` counts the ``remembered`` latest transitions by their states and trigger. A row that does
     not change the state has the same state at both ends."""
     edges: dict[str, list[dict[str, Any]]] = {name: [] for name in LIFECYCLES}

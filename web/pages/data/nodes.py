@@ -11,7 +11,7 @@ from quadriga.core.views.quantities import amounts, percent, percentages, provid
 from quadriga.fsm import NODE
 from quadriga.si.constants import HOST_NAME, NODE_READY_ATTRIBUTE, RACK_NAME
 from quadriga.web.pages.data.application import allocation_rows
-from quadriga.web.pages.data.finding import node_of, partition_of
+from quadriga.web.pages.data.lookup import node_of, partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def node_rows(
     about = type or max(sorted(capacity), key=lambda name: shares[name], default="")
     if about and about not in found.registry.index:
         raise BadRequest(f"type: no node has {about!r}")
-    place = found.registry.index.get(about, 0)
+    index = found.registry.index.get(about, 0)
 
     def fullness(node: Node) -> int:
-        return percent(node.allocated[place], node.total[place]) if node.total[place] else 0
+        return percent(node.allocated[index], node.total[index]) if node.total[index] else 0
 
     every = [found.nodes[name] for name in sorted(found.nodes)]
     piece = text.casefold()
@@ -88,7 +88,7 @@ def node_rows(
         "offset": offset,
         "limit": limit,
         "rows": [_row(node) for node in chosen[offset : offset + limit]],
-        "cells": _cells(every, place, fullness) if every else [],
+        "cells": _cells(every, index, fullness) if every else [],
     }
 
 
@@ -109,17 +109,17 @@ def is_unhealthy(node: Node) -> bool:
     return node.attributes.get(NODE_READY_ATTRIBUTE, "").lower() == "false"
 
 
-def _cells(every: list[Node], place: int, fullness: Callable[[Node], int]) -> list[dict[str, Any]]:
+def _cells(every: list[Node], index: int, fullness: Callable[[Node], int]) -> list[dict[str, Any]]:
     width = -(-len(every) // _CELLS)
     found = []
     for start in range(0, len(every), width):
         nodes = every[start : start + width]
-        used = sum(node.allocated[place] for node in nodes)
+        used = sum(node.allocated[index] for node in nodes)
         cell: dict[str, Any] = {
             "node": nodes[0].node_id,
             "at": start,
             "nodes": len(nodes),
-            "full": percent(used, sum(node.total[place] for node in nodes)) if used else 0,
+            "full": percent(used, sum(node.total[index] for node in nodes)) if used else 0,
             "most": max(map(fullness, nodes)),
         }
         if closed := sum(not node.open for node in nodes):

@@ -10,7 +10,7 @@ from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.views.quantities import amounts, provided, sorted_amounts
 from quadriga.core.views.queues import queue_object
 from quadriga.web.pages.data.applications import is_pending
-from quadriga.web.pages.data.finding import queue_of
+from quadriga.web.pages.data.lookup import queue_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from quadriga.core.views import as_yaml
 from quadriga.core.views.configuration import configuration_object
 from quadriga.core.views.placement import placement_object
-from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.lookup import partition_of
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
 
-__all__ = ["configuration", "spelled_configuration"]
+__all__ = ["configuration", "finish_configuration"]
 
 
 def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def configuration(scheduler: Scheduler, partition: str) -> dict[str, Any]:
     }
 
 
-def spelled_configuration(taken: dict[str, Any]) -> dict[str, Any]:
+def finish_configuration(taken: dict[str, Any]) -> dict[str, Any]:
     """The same with ``yaml`` in place of the data. This takes long if there are many queues."""
     found = dict(taken)
     data = found.pop("configuration")

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quadriga.core.runtime.journal import Journal
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE
 from quadriga.fsm import allocation as allocation_fsm
-from quadriga.web.pages.data.finding import application_of, node_of
+from quadriga.web.pages.data.lookup import application_of, node_of
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.fsm import Entity
     from quadriga.fsm.table import Edge
 
-__all__ = ["TakenStory", "application_story", "node_story", "spelled_story"]
+__all__ = ["StorySnapshot", "application_story", "node_story", "finish_story"]
 
 #: The most records in one answer.
 _MOST: Final = 200
@@ -24,14 +24,14 @@ _MOST: Final = 200
 Chosen = Callable[[str, Any], bool]
 
 
-class TakenStory(NamedTuple):
+class StorySnapshot(NamedTuple):
     """A copy of the journal, and a predicate that selects the entities of the story."""
 
     journal: Journal
     chosen: Chosen
 
 
-def application_story(scheduler: Scheduler, partition: str, app_id: str) -> TakenStory:
+def application_story(scheduler: Scheduler, partition: str, app_id: str) -> StorySnapshot:
     """The story of the application, its asks and its allocations."""
     found = application_of(scheduler, partition, app_id)
     home, seq = found.partition, found.seq
@@ -48,20 +48,20 @@ def application_story(scheduler: Scheduler, partition: str, app_id: str) -> Take
         # an ended application is represented by its summary
         return app.seq == seq and app.partition is home
 
-    return TakenStory(scheduler.journal.copy(), chosen)
+    return StorySnapshot(scheduler.journal.copy(), chosen)
 
 
-def node_story(scheduler: Scheduler, partition: str, node_id: str) -> TakenStory:
+def node_story(scheduler: Scheduler, partition: str, node_id: str) -> StorySnapshot:
     """The story of the node alone."""
     node = node_of(scheduler, partition, node_id)
 
     def chosen(lifecycle: str, entity: Entity) -> bool:
         return lifecycle == NODE.name and entity is node
 
-    return TakenStory(scheduler.journal.copy(), chosen)
+    return StorySnapshot(scheduler.journal.copy(), chosen)
 
 
-def spelled_story(taken: TakenStory) -> dict[str, Any]:
+def finish_story(taken: StorySnapshot) -> dict[str, Any]:
     """The latest records, newest first. ``since`` is the time of the oldest record in the journal, of any
     entity: the story does not have earlier transitions."""
     journal, chosen = taken

@@ -1,4 +1,4 @@
-"""Answers packed with gzip: for whom, which, and that nothing else about them changes."""
+"""Answers compressed with gzip: for whom, which, and that nothing else about them changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from quadriga.web import packing
-from quadriga.web.packing import LEAST, Shared, wants_gzip
-from quadriga.web.reading import Reader
+from quadriga.web import compression
+from quadriga.web.compression import MIN_BYTES, Shared, wants_gzip
+from quadriga.web.reader import Reader
 
 pytestmark = pytest.mark.asyncio
 
@@ -67,16 +67,16 @@ async def test_2_21_a_long_answer_is_packed_and_says_the_same() -> None:
         async with on_a_port(cluster) as client:
             for path in (LONG, "/ws/v1/metrics", "/debug/stack", "/ui/", "/ui/static/style.css"):
                 plain, told = await raw(client, path, **PLAIN)
-                packed, sent = await raw(client, path, **GZIP)
-                assert len(told) >= LEAST, path
+                compressed, sent = await raw(client, path, **GZIP)
+                assert len(told) >= MIN_BYTES, path
                 assert "content-encoding" not in plain.headers
-                assert packed.headers["content-encoding"] == "gzip"
-                assert int(packed.headers["content-length"]) == len(sent) < len(told)
-                said = gzip.decompress(sent)  # once: what comes out is not packed again
+                assert compressed.headers["content-encoding"] == "gzip"
+                assert int(compressed.headers["content-length"]) == len(sent) < len(told)
+                said = gzip.decompress(sent)  # once: what comes out is not compressed again
                 assert said[:2] != b"\x1f\x8b"
                 if path in (LONG, "/ui/"):
                     assert said == told
-                for answer in (plain, packed):
+                for answer in (plain, compressed):
                     assert "Accept-Encoding" in answer.headers["vary"]
                     assert answer.headers["content-type"] == plain.headers["content-type"]
 
@@ -95,8 +95,8 @@ async def test_2_21_a_short_answer_and_a_stream_stay_as_they_are() -> None:
     with LiveCluster(busy=False) as cluster:
         async with on_a_port(cluster, extra_routes=routes) as client:
             for path, encoding in (
-                (f"/exactly?of={LEAST - 1}", None),
-                (f"/exactly?of={LEAST}", "gzip"),
+                (f"/exactly?of={MIN_BYTES - 1}", None),
+                (f"/exactly?of={MIN_BYTES}", "gzip"),
                 ("/exactly?of=1000000", "gzip"),
                 ("/stream", None),
                 ("/picture", None),
@@ -146,13 +146,13 @@ async def test_2_21_an_etag_holds_packed_and_plain() -> None:
 
 
 async def test_2_21_what_many_readers_share_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    packed: list[int] = []
+    compressed: list[int] = []
 
     def counted(body: bytes) -> bytes:
-        packed.append(len(body))
+        compressed.append(len(body))
         return gzip.compress(body)
 
-    monkeypatch.setattr(packing, "_pack", counted)
+    monkeypatch.setattr(compression, "_compress", counted)
     text = Shared(b"x" * 100_000)
 
     async def shared(request: Request) -> Response:
@@ -162,7 +162,7 @@ async def test_2_21_what_many_readers_share_is_packed_once(monkeypatch: pytest.M
         async with client_of(cluster, extra_routes=[Route("/shared", shared)]) as client:
             for _ in range(5):
                 assert (await client.get("/shared", headers=GZIP)).content == text
-            assert packed == [100_000]
+            assert compressed == [100_000]
 
 
 async def test_2_21_what_was_spelled_for_many_readers_is_one_text() -> None:
@@ -178,10 +178,10 @@ async def test_2_21_the_files_of_a_web_ui_are_packed_too(tmp_path: Path) -> None
     (tmp_path / "main.js").write_text("let x = 1;\n" * 30_000)
     with LiveCluster(busy=False) as cluster:
         async with on_a_port(cluster, ui=tmp_path) as client:
-            packed, sent = await raw(client, "/main.js", **GZIP)
+            compressed, sent = await raw(client, "/main.js", **GZIP)
             assert gzip.decompress(sent) == (tmp_path / "main.js").read_bytes()
-            assert int(packed.headers["content-length"]) == len(sent)
-            tag = packed.headers["etag"]
+            assert int(compressed.headers["content-length"]) == len(sent)
+            tag = compressed.headers["etag"]
             assert (await raw(client, "/main.js", If_None_Match=tag, **GZIP))[0].status_code == 304
             part, some = await raw(client, "/main.js", Range="bytes=0-4999", **GZIP)
             assert (part.status_code, len(some)) == (206, 5_000)

@@ -54,7 +54,7 @@ Parameters = Mapping[str, Text | Number]
 
 def read_parameters(given: Iterable[tuple[str, str]], known: Parameters) -> dict[str, Any]:
     """The value of each parameter, with defaults. Raises ``BadRequest`` naming the parameter that is
-    unknown, given twice, too long or out of its range."""
+    unauthorized, given twice, too long or out of its range."""
     texts: dict[str, str] = {}
     for name, text in given:
         if name not in known:

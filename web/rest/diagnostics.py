@@ -1,4 +1,4 @@
-"""Is it well, and what is it doing: probes, the state dump, threads, /debug (2.13, 2.14)."""
+"""Diagnostics: probes, the state dump, threads, /debug (2.13, 2.14)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quadriga.web.answers import JSON, TEXT, Refusal, json_answer, text_answer
 from quadriga.web.resource import Operation, Resource
+from quadriga.web.responses import JSON, TEXT, Refusal, json_response, text_response
 from quadriga.web.rest.fragments import Fragments
 from quadriga.web.rest.objects import StateDumpObject, StatusObject
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["resources", "stacks"]
 
-#: s within which a scheduler that is ready looks up from its work
+#: s; a scheduler that does not respond within this time is not ready
 _READY_WITHIN: Final = 5.0
 
 _OK: Final[StatusObject] = {"status": "ok"}
@@ -48,12 +48,12 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
     async def dump(request: Request) -> Response:
         async with one_at_a_time:
             text = await _dump(site, fragments)
-        return text_answer(text, JSON)
+        return text_response(text, JSON)
 
     async def lives(request: Request) -> Response:
         if not site.service.alive:
             raise Refusal(503, "The scheduler has stopped")
-        return json_answer(_OK)
+        return json_response(_OK)
 
     async def ready(request: Request) -> Response:
         try:
@@ -61,10 +61,10 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
                 await site.reader.read("ready", lambda scheduler: None)
         except TimeoutError:
             raise Refusal(503, f"The scheduler is busy for {_READY_WITHIN:g} s already") from None
-        return json_answer(_OK)
+        return json_response(_OK)
 
     dumped = Operation(
-        dump, "Everything at one moment (one dump at a time).", {JSON: StateDumpObject}
+        dump, "The whole state at one moment (one dump at a time).", {JSON: StateDumpObject}
     )
     stack = Operation(_text(stacks), "The stacks of all threads.", {TEXT: None})
     status = {JSON: StatusObject}
@@ -74,11 +74,17 @@ def resources(site: Site, fragments: Fragments) -> list[Resource]:
         ("/ws/v1/stack", stack),
         ("/debug/stack", stack),
         ("/debug/pprof/goroutine", stack),
-        ("/debug/pprof/", Operation(_text(lambda: _INDEX), "What can be asked.", {TEXT: None})),
+        (
+            "/debug/pprof/",
+            Operation(_text(lambda: _INDEX), "The profiles that are available.", {TEXT: None}),
+        ),
         ("/debug/pprof/threadcreate", Operation(_text(_threads), "All threads.", {TEXT: None})),
         ("/debug/pprof/heap", Operation(_text(_heap), "Objects in memory.", {TEXT: None})),
         ("/livez", Operation(lives, "Whether the scheduler runs.", status, (503,))),
-        ("/readyz", Operation(ready, "Whether it has time for requests.", status, (503,))),
+        (
+            "/readyz",
+            Operation(ready, "Whether the scheduler responds to requests.", status, (503,)),
+        ),
     ]
     return [Resource(path, {"GET": operation}, "diagnosis") for path, operation in rows]
 
@@ -94,16 +100,16 @@ async def _dump(site: Site, fragments: Fragments) -> bytes:
 
 
 def _text(make: Callable[[], str]) -> Callable[[Request], Awaitable[Response]]:
-    """Answers with what is made each time."""
+    """A handler whose text is made for each request."""
 
     async def answer(request: Request) -> Response:
-        return text_answer(make(), TEXT)
+        return text_response(make(), TEXT)
 
     return answer
 
 
 def stacks() -> str:
-    """Where every thread is: its name, then its calls, the latest last. No values are shown."""
+    """The stack of every thread: its name, then its calls, latest last. Values are not shown."""
     names = {each.ident: each.name for each in threading.enumerate()}
     found = []
     for ident, frame in sorted(sys._current_frames().items()):

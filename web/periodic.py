@@ -1,4 +1,5 @@
-"""What is done from time to time while the application runs: health checks, samples (2.10, 2.12)."""
+"""Periodic tasks of the running application: health checks and samples of the history (2.10,
+2.12)."""
 
 from __future__ import annotations
 
@@ -11,23 +12,23 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.checks.health import CHECK_EVERY, check_interval
 from quadriga.core.views.history import INTERVAL
 from quadriga.fsm.table import SECOND
-from quadriga.web.answers import Refusal
+from quadriga.web.responses import Refusal
 
 if TYPE_CHECKING:
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["check", "rounds", "sample"]
+__all__ = ["check", "periodic_tasks", "sample"]
 
 _log = logging.getLogger("quadriga.web")
 
-#: ns; no extraConfig makes the checks more frequent
+#: ns; the shortest interval of checks, whatever extraConfig asks for
 _LEAST: Final = SECOND
 
 
 async def check(site: Site) -> int:
-    """Check now, unless no resource manager wants that (``health.checkInterval`` 0). Returns after
-    how many ns to check again: the shortest that one of them wants."""
+    """Run a health check, unless every resource manager disables it (``health.checkInterval`` 0).
+    Return the time to the next one in ns: the shortest configured interval."""
 
     def look(scheduler: Scheduler) -> int:
         wanted = [check_interval(rm.extra) for rm in scheduler.resource_managers()]
@@ -39,15 +40,16 @@ async def check(site: Site) -> int:
 
 
 async def sample(site: Site) -> int:
-    """Remember how much runs. Returns after how many ns to do so again."""
+    """Sample the number of running applications and containers. Return the time to the next sample
+    in ns."""
     await site.reader.once("sample", lambda scheduler: site.views.sample())
     return INTERVAL
 
 
 @asynccontextmanager
-async def rounds(site: Site) -> AsyncIterator[None]:
-    """Both, at once and then again and again, until the end of the block."""
-    tasks = [asyncio.create_task(_again_and_again(site, each)) for each in (check, sample)]
+async def periodic_tasks(site: Site) -> AsyncIterator[None]:
+    """Run both tasks at once, and then periodically until the end of the block."""
+    tasks = [asyncio.create_task(_repeat(site, each)) for each in (check, sample)]
     try:
         yield
     finally:
@@ -56,11 +58,11 @@ async def rounds(site: Site) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _again_and_again(site: Site, what: Callable[[Site], Awaitable[int]]) -> None:
+async def _repeat(site: Site, what: Callable[[Site], Awaitable[int]]) -> None:
     while True:
         try:
             pause = await what(site)
-        except Refusal as refusal:  # it has no time, or has been stopped
+        except Refusal as refusal:  # the scheduler is busy or has been stopped
             _log.warning("%s: %s", what.__name__, refusal)
             pause = CHECK_EVERY
         except Exception:

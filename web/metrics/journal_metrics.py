@@ -1,9 +1,9 @@
-"""What the journal tells of lives: which edges were taken, how long states lasted, how long pods
-waited, what became of placeholders.
+"""Metrics from the journal: transitions taken, durations of states, waiting times of pods, and
+outcomes of placeholders.
 
-The journal is a ring that keeps going round, so it is followed: every record is looked at once, in
-batches, on the thread of whoever owns the scheduler. Time is the scheduler's own; the same history
-gives the same numbers. A decision writes two or three records, so what is done for each counts.
+The journal is a ring buffer, so every record is processed once, in batches, in the owner thread of
+the scheduler, before it is overwritten. Times are the scheduler's own: the same history gives the
+same numbers. A decision writes two or three records, so the cost of each record matters.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.runtime.journal import Journal
 
-__all__ = ["STATE_BOUNDS", "WAIT_BOUNDS", "Lives"]
+__all__ = ["STATE_BOUNDS", "WAIT_BOUNDS", "JournalMetrics"]
 
 
 def _bounds(*seconds: float) -> tuple[int, ...]:
     return tuple(round(each * SECOND) for each in seconds)
 
 
-#: ns; from one round of scheduling to the three days for which ended applications are remembered
+#: ns; from one scheduling cycle to the three days for which ended applications are kept
 STATE_BOUNDS: Final = _bounds(0.01, 0.1, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400, 259200)
 WAIT_BOUNDS: Final = _bounds(0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 14400, 86400)
 
-#: states in which everybody arrives at an instant that is written down with them
+#: initial states, whose entry time the entity records itself
 _BEGAN: Final[dict[tuple[str, str], str]] = {
     ("ask", ask_fsm.PENDING): "created",
     ("allocation", allocation_fsm.ALLOCATED): "created",
@@ -43,26 +43,26 @@ _BEGAN: Final[dict[tuple[str, str], str]] = {
     **{("application", state): "finished" for state in application_fsm.ENDED},
 }
 
-#: causes that do not place anything here: an allocation is made by a decision, or when the
-#: placeholder before it is confirmed to be gone; what a restart brings back has not waited here
+#: causes that restore rather than place an allocation; allocations with these causes have not
+#: waited here
 _BROUGHT: Final = frozenset({"AllocationRequest.allocations", "NodeRequest.nodes"})
 
-#: what there is to do for an edge, beside counting it
+#: actions for a transition, in addition to counting it
 _NOTHING, _PLACED, _TIMED, _MOVED = 0, 1, 2, 3
 
 
 class _Edge:
-    """One edge of a lifecycle: how often it was taken, and what is to be done when it is."""
+    """One transition of a lifecycle: its count, and the actions for it."""
 
     __slots__ = ("began", "count", "enters", "kind", "lasted")
 
     def __init__(self, lifecycle: str, source: str, target: str) -> None:
         table = LIFECYCLES[lifecycle]
         self.count = 0
-        #: how long those who took it had been in the state that they left (ns), of this batch
+        #: durations of the state that was left, of this batch (ns)
         self.lasted: list[int] = []
         self.began = _BEGAN.get((lifecycle, source))
-        #: when it was entered has to be remembered until the state is left
+        #: whether the entry time must be kept until the state is left
         ended = lifecycle == "application" and target in application_fsm.ENDED
         self.enters = not (ended or target in table.final) and (
             source != table.initial or (lifecycle, target) not in _BEGAN
@@ -79,8 +79,8 @@ class _Edge:
             self.kind = _TIMED
 
 
-class Lives:
-    """Follows one scheduler's journal, from its first record on as far as that is still there."""
+class JournalMetrics:
+    """Follows the journal of one scheduler, from the oldest record that is still there."""
 
     __slots__ = (
         "_edges",
@@ -94,22 +94,23 @@ class Lives:
     )
 
     def __init__(self) -> None:
-        #: the number of the next record to look at, and how many had gone before anybody looked
+        #: number of the next record, and number of records that were overwritten unread
         self.cursor = 0
         self.missed = 0
         self._edges: dict[Edge, _Edge] = {}
-        #: how long those who have left a state had been in it, by (lifecycle, state)
+        #: (lifecycle, state) -> durations of the state
         self.lasted: dict[tuple[str, str], Histogram] = {}
-        #: how long it took until something was allocated, by leaf and whether to a placeholder
+        #: (leaf queue, for a placeholder) -> waiting times until an allocation
         self.waits: dict[tuple[Queue, bool], Histogram] = {}
-        #: releases that the scheduler asked for, by reason; states that placeholders have entered
+        #: releases demanded by the scheduler, by reason; and states that placeholders have entered
         self.releases: Counter[str] = Counter()
         self.placeholders: Counter[str] = Counter()
-        #: when they entered the state they are in (ns), for those who do not know it themselves
+        #: entity -> entry time of its current state (ns), for entities that do not record it
+        #: themselves
         self._since: dict[Any, int] = {}
 
     def follow(self, journal: Journal, most: int | None = None) -> None:
-        """Look at what has come since the last time, at ``most`` so many records."""
+        """Process new records, at most ``most`` of them."""
         entries = journal.entries(self.cursor)
         gone = journal.count - self.cursor - len(entries)
         if most is not None and most < len(entries):
@@ -161,7 +162,7 @@ class Lives:
             self._forget()
 
     def _settle(self, waited: tuple[dict[Application, list[int]], ...]) -> None:
-        """Enter the durations of a batch into their histograms."""
+        """Add the durations of a batch to their histograms."""
         for way, edge in self._edges.items():
             if edge.lasted:
                 state = way.lifecycle, way.source
@@ -177,31 +178,31 @@ class Lives:
                 self.waits[leaf].observe_all(durations)
 
     def skip(self, journal: Journal) -> None:
-        """Go on behind what there is now; it counts as missed."""
+        """Skip all records that are waiting; they count as missed."""
         self.missed += journal.count - self.cursor
         self.cursor = journal.count
 
     def _forget(self) -> None:
-        """A resource manager came or left, or a partition: what was there has no end that is written
-        down."""
+        """Forget entities of a resource manager or a partition that was added or removed: the
+        journal has no end of their states."""
         for entity in [entity for entity in self._since if _dropped(entity)]:
             del self._since[entity]
         self.prune()
 
     def prune(self) -> None:
-        """Queues that are gone take their waits along (2.15)."""
+        """Drop the waiting times of removed queues (2.15)."""
         for key in [key for key in self.waits if not _exists(key[0])]:
             del self.waits[key]
 
     @property
     def edges(self) -> dict[tuple[str, str, str, str], int]:
-        """How often each (lifecycle, trigger, from, to) was taken, in order."""
+        """The number of times each (lifecycle, trigger, from, to) was taken, sorted."""
         known = {(w.lifecycle, w.trigger, w.source, w.target): w for w in self._edges}
         return {edge: self._edges[known[edge]].count for edge in sorted(known)}
 
     @property
     def remembered(self) -> int:
-        """Of how many entities it remembers since when they are in their state."""
+        """The number of entities whose entry time is kept."""
         return len(self._since)
 
 
@@ -210,9 +211,9 @@ def _exists(queue: Queue) -> bool:
 
 
 def _dropped(entity: Any) -> bool:
-    """Whether its partition is no longer anybody's."""
-    entity = getattr(entity, "ask", entity)  # of an allocation
-    entity = getattr(entity, "app", entity)  # of an ask
+    """Whether the entity's partition has been removed."""
+    entity = getattr(entity, "ask", entity)  # the ask of an allocation
+    entity = getattr(entity, "app", entity)  # the application of an ask
     home = getattr(entity, "partition", entity)
     return isinstance(home, Partition) and not _is_there(home)
 

@@ -16,10 +16,10 @@ from quadriga.core.runtime.journal import Journal
 from quadriga.si import Allocation, RegisterResourceManagerRequest
 from quadriga.sim.script import ONE_QUEUE, Script, resource
 from quadriga.web.metrics import Measurer
-from quadriga.web.metrics.lives import STATE_BOUNDS, WAIT_BOUNDS, Lives
+from quadriga.web.metrics.journal_metrics import STATE_BOUNDS, WAIT_BOUNDS, JournalMetrics
 
 
-def told(lives: Lives) -> dict[str, Any]:
+def told(lives: JournalMetrics) -> dict[str, Any]:
     """Everything that lives tell, comparable."""
     return {
         "edges": lives.edges,
@@ -35,7 +35,7 @@ def told(lives: Lives) -> dict[str, Any]:
 def test_every_edge_is_counted_once() -> None:
     service = service_of()
     script = played(service)
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     wanted = Counter(
         (r.key.partition("/")[0], r.trigger, r.source, r.target) for r in script.scheduler.journal
@@ -51,7 +51,7 @@ def test_portions_tell_the_same_as_all_at_once(portion: int) -> None:
     service = service_of()
     script = played(service)
     journal = script.scheduler.journal
-    whole, parts = Lives(), Lives()
+    whole, parts = JournalMetrics(), JournalMetrics()
     whole.follow(journal)
     while parts.cursor < journal.count:
         parts.follow(journal, portion)
@@ -61,7 +61,7 @@ def test_portions_tell_the_same_as_all_at_once(portion: int) -> None:
 def test_whoever_follows_all_along_is_told_the_same() -> None:
     """Also while entities change further after their record was written."""
     life = Life(random.Random(7))
-    lives, late = Lives(), Lives()
+    lives, late = JournalMetrics(), JournalMetrics()
     for _ in range(150):
         life.step()
         lives.follow(life.scheduler.journal)
@@ -91,7 +91,7 @@ def test_the_same_history_gives_the_same_bytes() -> None:
 # -- time in states --------------------------------------------------------------------------------
 
 
-def seconds(lives: Lives, lifecycle: str, state: str) -> tuple[int, float]:
+def seconds(lives: JournalMetrics, lifecycle: str, state: str) -> tuple[int, float]:
     found = lives.lasted[lifecycle, state].read()
     return sum(found.counts), found.total
 
@@ -107,7 +107,7 @@ def test_how_long_states_last() -> None:
     script.advance(11)  # Running, Allocated
     script.release("app")
     script.advance(31)  # Waiting
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     assert seconds(lives, "application", "New") == (1, 5)
     assert seconds(lives, "application", "Accepted") == (1, 7)
@@ -133,7 +133,7 @@ def test_parked_asks_and_releases_that_nobody_confirms_yet() -> None:
     script.schedule()  # the placeholder is asked back, the ask is parked
     script.advance(6)
     script.confirm()
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     assert seconds(lives, "ask", "Pending") == (2, 2 + 4)
     assert seconds(lives, "ask", "Parked") == (1, 6)
@@ -157,7 +157,7 @@ def test_each_repeat_of_an_ask_has_waited() -> None:
     script.advance(20)
     script.node("more", vcore=2)
     script.schedule()
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     ((_, waited),) = lives.waits.items()
     assert sum(waited.counts) == 3
@@ -177,7 +177,7 @@ def test_what_a_restart_brings_back_has_not_waited() -> None:
         allocationTags={"creationTime": "1"},
     )
     script.node("n", vcore=10, existing=[pod])
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     assert lives.edges["allocation", "allocate", "Planned", "Allocated"] == 1
     assert not lives.waits
@@ -249,7 +249,7 @@ def test_what_was_dropped_is_not_remembered() -> None:
     script.app("app")
     script.ask("app", "pod", vcore=1)
     script.schedule()
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     assert lives.remembered > 1
     assert lives.waits
@@ -263,7 +263,7 @@ def test_what_has_ended_or_is_removed_is_not_remembered() -> None:
     two = "partitions: [{name: default, queues: [{name: root}]}, {name: other, queues: [{name: root}]}]"
     script = Script(two, check=False)
     script.app("app", "root.default", partition="other")  # rejected: the record knows since when
-    lives = Lives()
+    lives = JournalMetrics()
     lives.follow(script.scheduler.journal)
     assert lives.remembered == 1  # the resource manager
     script.configure("partitions: [{name: default, queues: [{name: root}]}]")
@@ -277,7 +277,7 @@ def test_what_has_ended_or_is_removed_is_not_remembered() -> None:
 
 
 def test_numbers_that_go_wrong_do_not_stop_the_scheduler(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(Lives):
+    class Broken(JournalMetrics):
         def follow(self, journal: Journal, most: int | None = None) -> None:
             raise ZeroDivisionError
 

@@ -1,4 +1,4 @@
-"""The page that Prometheus scrapes."""
+"""The endpoint that Prometheus scrapes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from starlette.responses import Response
 from quadriga.si.constants import CPU, MEMORY
 from quadriga.web.metrics import exposition
 from quadriga.web.metrics.meter import Measurer
-from quadriga.web.metrics.ours import (
+from quadriga.web.metrics.own_families import (
     extra_families,
     gang_families,
-    life_families,
+    lifecycle_families,
     queue_waits,
     service_families,
 )
@@ -38,18 +38,19 @@ __all__ = ["QUEUE_LIMIT", "Metrics", "routes"]
 
 _log = logging.getLogger("quadriga.metrics")
 
-#: so many resource types have series
+#: at most this many resource types have series
 RESOURCE_LIMIT: Final = 64
 
-#: so many queues have series of their own: the highest in the tree, by name among equals
+#: at most this many queues have series: the highest ones in the tree, sorted by name within a level
 QUEUE_LIMIT: Final = 1000
 
 
 class Metrics:
-    """All metrics of one service. Attaches a meter to it, unless it has one of ours already.
+    """All metrics of one service. Attaches a meter to the service unless it has one of ours
+    already.
 
-    ``queue_limit`` bounds the number of series; ``old_names`` adds the metrics that YuniKorn up to 1.7
-    named after each queue. ``extra`` is what others measure.
+    ``queue_limit`` bounds the number of series. ``old_names`` adds the metrics that YuniKorn up to
+    1.7 named after each queue. ``extra`` are metrics of other parts of the process.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Metrics:
         self._extra = tuple(extra)
         self._queue_limit = queue_limit
         self._old_names = old_names
-        #: names that are ours
+        #: names of our own metrics
         self._taken: set[str] = set()
         if isinstance(service.meter, Measurer):
             self.meter = service.meter
@@ -73,16 +74,16 @@ class Metrics:
             service.attach(self.meter)
 
     def look(self, scheduler: Scheduler) -> Snapshot:
-        """The numbers of now; on the thread that owns the scheduler."""
+        """Take a snapshot; called in the owner thread."""
         return take(scheduler, self._service, self.meter)
 
     def families(self, seen: Snapshot) -> Iterator[Family]:
-        """Everything, made of these numbers; no two families have the same name."""
+        """All families for a snapshot; their names are unique."""
         yield from self.of_scheduler(seen)
         yield from self.of_process()
 
     def of_scheduler(self, seen: Snapshot) -> Iterator[Family]:
-        """What these numbers tell. There may be much of it."""
+        """The families of a snapshot; there may be many."""
         queues = _merged(seen)
         shown = queues[: self._queue_limit]
         paths = {queue["queue"] for queue in shown}
@@ -91,18 +92,18 @@ class Metrics:
         for family in chain(
             scheduler_families(seen, resources),
             queue_families(shown, resources, old_names=self._old_names),
-            life_families(seen),
+            lifecycle_families(seen),
             gang_families(seen),
             queue_waits(seen.partitions, paths),
             service_families(seen, len(queues) - len(shown)),
         ):
-            if family.name not in taken:  # a queue may be called so that its old names are others'
+            if family.name not in taken:  # the old names of one queue may equal those of another
                 taken.add(family.name)
                 yield family
         self._taken = taken
 
     def of_process(self) -> Iterator[Family]:
-        """What is to be had at once: the process, and what others measure."""
+        """The families that need no snapshot: the process, and metrics of other parts of it."""
         yield from process_families()
         try:
             yield from extra_families(self._extra, self._taken)
@@ -110,11 +111,11 @@ class Metrics:
             _log.exception("what others measure is left out")
 
     def plain(self, seen: Snapshot) -> bytes:
-        """Everything in the Prometheus text format."""
+        """All families in the Prometheus text format."""
         return exposition.plain(self.families(seen))
 
     def openmetrics(self, seen: Snapshot) -> bytes:
-        """Everything in OpenMetrics."""
+        """All families in OpenMetrics."""
         return exposition.openmetrics(self.families(seen))
 
     def plain_of_scheduler(self, seen: Snapshot) -> bytes:
@@ -125,7 +126,7 @@ class Metrics:
 
 
 def _resources(seen: Snapshot) -> frozenset[str]:
-    """Resource types that have series, the two that every pod asks for before all others."""
+    """The resource types with series; CPU and memory come first."""
     names = set(seen.counters["node_usage"])
     for partition in seen.partitions:
         for queue in partition.queues:
@@ -141,7 +142,7 @@ def _resources(seen: Snapshot) -> frozenset[str]:
 
 
 def _merged(seen: Snapshot) -> list[QueueCounters]:
-    """Queues of all partitions, highest first; those of the same path added up."""
+    """The queues of all partitions, highest first. Queues of the same path are added up."""
     found: dict[str, QueueCounters] = {}
     for partition in seen.partitions:
         for queue in partition.queues:
@@ -169,17 +170,18 @@ def _sum(one: QueueCounters, other: QueueCounters) -> QueueCounters:
 
 
 def routes(site: Site) -> list[Resource]:
-    """GET /ws/v1/metrics. A reader may ask for OpenMetrics; the default is the Prometheus text."""
+    """GET /ws/v1/metrics. The default is the Prometheus text format; the Accept header may ask for
+    OpenMetrics."""
     metrics = Metrics(site.service, extra=site.extra_metrics)
 
     async def answer(request: Request) -> Response:
-        """What the scheduler tells may be read by many at a time, and is spelled in a thread; the
-        rest is of now, and of this one."""
+        """The scheduler's part may be shared by several readers and is encoded in a thread. The
+        process' part is current and made for each of them."""
         if exposition.accepts_openmetrics(request.headers.get("accept", "")):
-            spell, kind = metrics.openmetrics_of_scheduler, exposition.OPENMETRICS
+            encode, kind = metrics.openmetrics_of_scheduler, exposition.OPENMETRICS
         else:
-            spell, kind = metrics.plain_of_scheduler, exposition.PLAIN
-        text = await site.reader.text("metrics", metrics.look, spell)
+            encode, kind = metrics.plain_of_scheduler, exposition.PLAIN
+        text = await site.reader.text("metrics", metrics.look, encode)
         rest = exposition.openmetrics if kind == exposition.OPENMETRICS else exposition.plain
         text += rest(metrics.of_process())
         return Response(text, headers={"Content-Type": kind, "Vary": "Accept"})

@@ -7,9 +7,9 @@ from live_cluster import LiveCluster
 from on_a_port import client_of, on_a_port
 
 from quadriga.core.config import MAX_PROBLEMS
-from quadriga.web.answers import Refusal
-from quadriga.web.rest import checking
-from quadriga.web.rest.configuration import LONGEST
+from quadriga.web.responses import Refusal
+from quadriga.web.rest import validation
+from quadriga.web.rest.configuration import MAX_BYTES
 
 pytestmark = pytest.mark.asyncio
 
@@ -21,7 +21,10 @@ async def test_2_14_of_many_problems_a_hundred_are_told_and_the_others_counted()
     wrong = "".join(f"k{number}: 1\n" for number in range(1_000))
     with LiveCluster(busy=False) as cluster:
         async with client_of(cluster) as client:
-            for text in (wrong, wrong + "#" * checking.SHORT):  # here, and in a process of its own
+            for text in (
+                wrong,
+                wrong + "#" * validation.SHORT,
+            ):  # here, and in a process of its own
                 found = (await client.post(CHECK, content=text)).json()
                 assert not found["allowed"]
                 lines = found["reason"].splitlines()
@@ -41,14 +44,14 @@ async def test_2_14_the_answer_is_short_however_long_what_is_wrong_is() -> None:
 
 
 async def test_2_14_a_long_configuration_is_read_in_a_process_of_its_own() -> None:
-    valid = VALID + "#" * checking.SHORT
-    assert await checking.verdict(valid) == {"allowed": True, "reason": ""}
-    assert (await checking.verdict(valid + "\n["))["allowed"] is False
+    valid = VALID + "#" * validation.SHORT
+    assert await validation.verdict(valid) == {"allowed": True, "reason": ""}
+    assert (await validation.verdict(valid + "\n["))["allowed"] is False
 
 
 async def test_2_14_a_check_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(Refusal, match="takes longer than 0 seconds") as refused:
-        await checking.verdict("a,\n" * (LONGEST // 3), patience=0)
+        await validation.verdict("a,\n" * (MAX_BYTES // 3), patience=0)
     assert refused.value.status == 503
 
 

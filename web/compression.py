@@ -1,8 +1,8 @@
-"""Answers packed with gzip for clients that ask for it (2.21, RFC 9110 8.4 and 12.5.3).
+"""gzip compression of responses, for clients that accept it (2.21, RFC 9110 8.4 and 12.5.3).
 
-Around the application, so every path has it. A stream is left alone: it has no length, and what it
-says must not wait in a buffer. An answer that several readers share is packed once; a long one in a
-thread, as zlib needs no interpreter for its work.
+This is a middleware, so it applies to every path. A stream is not compressed: it has no length, and
+its lines must not wait in a buffer. A response that several readers share is compressed once. A
+long one is compressed in a thread, as zlib runs without the interpreter lock.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["LEAST", "Packing", "Shared", "wants_gzip"]
+__all__ = ["MIN_BYTES", "Compression", "Shared", "wants_gzip"]
 
-#: bytes; a shorter answer stays as it is
-LEAST: Final = 1400
-#: bytes up to which an answer is packed at once, in a millisecond at most
-_AT_ONCE: Final = 64 * 1024
-#: the fastest one: ten times smaller for JSON, and a tenth of the time of the best one
+#: bytes; shorter responses are not compressed
+MIN_BYTES: Final = 1400
+#: bytes; responses up to this size are compressed in the event loop, within a millisecond
+_INLINE_BYTES: Final = 64 * 1024
+#: the fastest level: JSON shrinks to a tenth, in a tenth of the time of the best level
 _LEVEL: Final = 1
 
-#: what gets smaller; pictures and fonts are packed already
+#: media types worth compressing; images and fonts are compressed already
 _KINDS: Final = (
     "text/",
     "application/json",
@@ -34,19 +34,19 @@ _KINDS: Final = (
     "application/openmetrics-text",
     "image/svg+xml",
 )
-#: answers without a body, or with a part of one
+#: statuses without a body, or with a part of one
 _NEVER: Final = frozenset({204, 206, 304})
 
 
 class Shared(bytes):
-    """A text that more than one reader may get: it is packed once for all of them."""
+    """A response body for several readers; it is compressed once for all of them."""
 
-    packed: Future[bytes] | None = None
+    compressed: Future[bytes] | None = None
 
 
 def wants_gzip(accepted: Iterable[str]) -> bool:
-    """Whether these values of ``Accept-Encoding`` prefer gzip to the plain text. ``*`` stands for what
-    is not named; ``q=0``, in any spelling, and what is no number mean no."""
+    """Whether these ``Accept-Encoding`` values prefer gzip to no compression. ``*`` stands for
+    unnamed encodings. A weight of zero, or one that is not a number, excludes an encoding."""
     weights: dict[str, float] = {}
     for part in ",".join(accepted).split(","):
         name, *parameters = (each.strip().lower() for each in part.split(";"))
@@ -61,18 +61,18 @@ def wants_gzip(accepted: Iterable[str]) -> bool:
 
 
 def _weight(text: str) -> float:
-    """A weight of RFC 9110 12.4.2; 0 for what is none."""
+    """A weight of RFC 9110 12.4.2; 0 for an invalid one."""
     plain = text.isascii() and text.replace(".", "", 1).isdecimal()
     return float(text) if plain and len(text) <= 5 and float(text) <= 1 else 0.0
 
 
-class Packing:
-    """Around the application."""
+class Compression:
+    """The middleware."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        # One at a time: there is one processor beside the scheduler's to be counted on.
-        self._packers = ThreadPoolExecutor(1, "quadriga-packing")
+        # A single thread: only one processor besides the scheduler's can be expected to be free.
+        self._compressors = ThreadPoolExecutor(1, "quadriga-packing")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -88,8 +88,8 @@ class Packing:
                 headers = MutableHeaders(scope=message)
                 if "content-length" in headers or message["status"] == 304:
                     headers.add_vary_header("Accept-Encoding")
-                if wanted and _can_be_packed(message["status"], headers):
-                    start = message  # until its length is known
+                if wanted and _is_compressible(message["status"], headers):
+                    start = message  # held back until the length is known
                     return
             elif start is not None and message["type"] == "http.response.body":
                 chunks.append(message.get("body", b""))
@@ -106,32 +106,33 @@ class Packing:
 
     async def _packed(self, body: bytes) -> bytes:
         if isinstance(body, Shared):
-            if body.packed is None:
-                body.packed = self._packers.submit(_pack, body)
-            return await asyncio.shield(asyncio.wrap_future(body.packed))
-        if len(body) <= _AT_ONCE:
-            return _pack(body)
-        return await asyncio.wrap_future(self._packers.submit(_pack, body))
+            if body.compressed is None:
+                body.compressed = self._compressors.submit(_compress, body)
+            return await asyncio.shield(asyncio.wrap_future(body.compressed))
+        if len(body) <= _INLINE_BYTES:
+            return _compress(body)
+        return await asyncio.wrap_future(self._compressors.submit(_compress, body))
 
 
-def _can_be_packed(status: int, headers: Headers) -> bool:
+def _is_compressible(status: int, headers: Headers) -> bool:
     length = headers.get("content-length", "")
     return (
         status not in _NEVER
         and length.isdecimal()
-        and int(length) >= LEAST
+        and int(length) >= MIN_BYTES
         and "content-encoding" not in headers
         and headers.get("content-type", "").lower().startswith(_KINDS)
     )
 
 
 def _describe(start: Message, length: int) -> None:
-    """The headers of a packed answer. Its ETag is a weak one: the bytes differ, what they say does not."""
+    """Set the headers of a compressed response. Its ETag is weak: the bytes differ, the content
+    does not."""
     headers = MutableHeaders(scope=start)
     headers["Content-Encoding"] = "gzip"
     if length:
         headers["Content-Length"] = str(length)
-    else:  # to HEAD, for a file that was not read: nobody knows
+    else:  # a response to HEAD for a file that was not read has no known length
         del headers["content-length"]
     tag = headers.get("etag", "")
     if tag and not tag.startswith("W/"):
@@ -140,5 +141,5 @@ def _describe(start: Message, length: int) -> None:
         del headers["accept-ranges"]
 
 
-def _pack(body: bytes) -> bytes:
+def _compress(body: bytes) -> bytes:
     return gzip.compress(body, _LEVEL, mtime=0)

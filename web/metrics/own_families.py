@@ -1,5 +1,5 @@
-"""What YuniKorn does not tell: how long lives last, who waits and why it takes long, the watchdog, the
-service itself."""
+"""Metrics that YuniKorn does not have: durations of states, waiting times and their causes, the
+watchdog, and the service itself."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = [
     "extra_families",
     "gang_families",
-    "life_families",
+    "lifecycle_families",
     "queue_waits",
     "service_families",
 ]
 
 
-#: the edges of a release that is asked for again
+#: transitions of releases that are sent again
 _RESENDS: Final = tuple(
     (ALLOCATION.name, allocation_fsm.RELEASE, state, state)
     for state in ALLOCATION.states
@@ -34,8 +34,8 @@ _RESENDS: Final = tuple(
 )
 
 
-def life_families(seen: Snapshot) -> Iterator[Family]:
-    """Lives, from the journal."""
+def lifecycle_families(seen: Snapshot) -> Iterator[Family]:
+    """Metrics of lifecycles, from the journal."""
     edges = Family("quadriga_transitions_total", "counter", "Changes of state, by edge.")
     for (lifecycle, trigger, source, target), count in seen.edges.items():
         edges.add(count, lifecycle=lifecycle, trigger=trigger, **{"from": source, "to": target})
@@ -113,7 +113,8 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
 
 
 def queue_waits(partitions: Iterable[PartitionNumbers], shown: Collection[str]) -> Iterator[Family]:
-    """How long pods waited, and since when the oldest one waits, by leaf; of ``shown`` queues."""
+    """Waiting times of pods, and the arrival of the oldest waiting ask, by leaf queue; for the
+    ``shown`` queues."""
     waits = Family(
         "quadriga_queue_wait_seconds", "histogram", "From an ask to each of its allocations."
     )
@@ -136,7 +137,7 @@ def queue_waits(partitions: Iterable[PartitionNumbers], shown: Collection[str]) 
 
 
 def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
-    """The driver, and what is said of the metrics themselves."""
+    """The driver, and the metrics themselves."""
     work = seen.latencies.work
     yield one(
         "quadriga_work_seconds",
@@ -178,7 +179,8 @@ def service_families(seen: Snapshot, left_out: int) -> Iterator[Family]:
 
 
 def extra_families(measured: Iterable[ExtraMetrics], taken: Collection[str]) -> Iterator[Family]:
-    """What others measure. Raises ``ValueError`` for a name that is not theirs to use."""
+    """Metrics of other parts of the process. Raises ``ValueError`` for a name that is reserved or
+    taken."""
     found: dict[str, Family] = {}
     for measure in measured:
         for name, kind, help, samples in measure():

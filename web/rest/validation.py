@@ -1,8 +1,8 @@
-"""Whether a configuration would be taken: found out beside the scheduler, in bounded time.
+"""Validation of a configuration outside the scheduler, in bounded time.
 
-A short text is read in a thread of this process, which takes a fraction of a second. A long one
-would take the processor from the scheduler for many seconds, so it is read in a process of its
-own, which is ended when it takes too long.
+A short text is parsed in a thread of this process, within a fraction of a second. A long text would
+take processor time from the scheduler for many seconds. It is therefore parsed in a process of its
+own, which is killed after a timeout.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any, Final, TypeVar
 
 from quadriga.core.config import ConfigError, Problem
 from quadriga.core.views import Views
-from quadriga.web.answers import Refusal
+from quadriga.web.responses import Refusal
 
-__all__ = ["SHORT", "Desk", "verdict"]
+__all__ = ["SHORT", "ValidationQueue", "verdict"]
 
 T = TypeVar("T")
 
-#: characters up to which a text is read here
+#: characters; longer texts are parsed in a process of their own
 SHORT: Final = 16 * 1024
-#: s that the process may take; 1 MiB takes about nine on a quiet machine
+#: s; timeout of that process. 1 MiB takes about nine seconds on an idle machine
 _PATIENCE: Final = 20.0
 
-#: configurations that are looked at together, and that may wait for their turn
+#: number of configurations that are validated at a time, and number that may wait
 _AT_A_TIME, _MAY_WAIT = 1, 8
 
 _COMMAND: Final = (sys.executable, "-m", "quadriga.cli", "config", "check", "--json", "-")
 
 
-class Desk:
-    """Where configurations are looked at, one after the other."""
+class ValidationQueue:
+    """Limits the number of validations that run and wait."""
 
     def __init__(self) -> None:
         self._room = asyncio.Semaphore(_AT_A_TIME)
         self._waiting = 0
 
     async def call(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Do it when it has its turn. Raises ``Refusal`` (503) where too many wait."""
+        """Run the function when its turn comes. Raises ``Refusal`` (503) if too many wait."""
         if self._waiting >= _MAY_WAIT:
             raise Refusal(503, "Too many configurations are being checked", {"Retry-After": "5"})
         self._waiting += 1
@@ -52,7 +52,7 @@ class Desk:
 
 
 async def verdict(text: str, patience: float = _PATIENCE) -> dict[str, Any]:
-    """``allowed``, and the ``reason`` against it. Raises ``Refusal`` (503) where it takes too long."""
+    """``allowed``, and the ``reason`` against it. Raises ``Refusal`` (503) after the timeout."""
     if len(text) <= SHORT:
         return await asyncio.to_thread(Views.validate_configuration, text)
     try:
@@ -69,7 +69,7 @@ async def verdict(text: str, patience: float = _PATIENCE) -> dict[str, Any]:
 
 
 async def _read_apart(text: str) -> bytes:
-    """What the command says of the text. However this ends, the process ends with it."""
+    """Validate the text with the command in a process. The process always ends with this call."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*_COMMAND, stdin=pipe, stdout=pipe)
     try:

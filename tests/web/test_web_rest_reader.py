@@ -16,8 +16,8 @@ from on_a_port import PATIENCE, client_of
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
 from quadriga.core.views import NotFound
-from quadriga.web.answers import Refusal, spell
-from quadriga.web.reading import Reader
+from quadriga.web.reader import Reader
+from quadriga.web.responses import Refusal, encode
 from quadriga.web.rest.fragments import Fragments
 
 pytestmark = pytest.mark.asyncio
@@ -166,7 +166,7 @@ async def test_what_was_spelled_is_not_spelled_again(reader: Reader, clock: Cloc
 
     def slowly(value: int) -> bytes:
         spelled.append(threading.current_thread().name)
-        return spell(value)
+        return encode(value)
 
     answers = await asyncio.gather(*(reader.text("dear", look, slowly) for _ in range(5)))
     answers.append(await reader.text("dear", look, slowly))

@@ -1,4 +1,4 @@
-"""What every answer over HTTP looks like: headers, JSON, and the body of an error (2.14)."""
+"""HTTP responses: their headers, their JSON, and the body of an error (2.14)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ __all__ = [
     "ErrorObject",
     "Headers",
     "Refusal",
-    "json_answer",
-    "problem",
-    "spell",
-    "text_answer",
+    "json_response",
+    "error_response",
+    "encode",
+    "text_response",
 ]
 
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=UTF-8"
 
-#: below these everything is the API
+#: path prefixes that belong to the API
 API: Final = ("/ws/", "/debug/", "/livez", "/readyz")
 
-#: on every answer of the API, errors included. No method that changes anything is among those that a
-#: page of somebody else may use, so a browser never sends one for it.
+#: Headers of every response of the API, errors included. The allowed methods do not include any
+#: that changes something, so a browser never sends such a request for a page of another origin.
 HEADERS: Final[Mapping[str, str]] = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Credentials": "true",
@@ -45,7 +45,7 @@ HEADERS: Final[Mapping[str, str]] = {
 
 
 class ErrorObject(TypedDict):
-    """What went wrong. ``description`` says the same unless there is more to say."""
+    """An error. ``description`` repeats ``message`` unless there is more to say."""
 
     status_code: int
     message: str
@@ -53,7 +53,7 @@ class ErrorObject(TypedDict):
 
 
 class Refusal(Exception):
-    """The request gets an error instead of an answer."""
+    """Raised to answer a request with an error."""
 
     def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
@@ -62,31 +62,31 @@ class Refusal(Exception):
         self.headers = dict(headers or {})
 
 
-def spell(value: Any) -> bytes:
-    """JSON without needless spaces, in ASCII, so that no text can break it."""
+def encode(value: Any) -> bytes:
+    """Compact JSON in ASCII."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
-def text_answer(text: str | bytes, media: str) -> Response:
-    """The text, as what it is."""
+def text_response(text: str | bytes, media: str) -> Response:
+    """A response with this text and media type."""
     return Response(text, headers={**HEADERS, "Content-Type": media})
 
 
-def json_answer(
+def json_response(
     value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    return Response(spell(value), status, {**HEADERS, **(headers or {}), "Content-Type": JSON})
+    return Response(encode(value), status, {**HEADERS, **(headers or {}), "Content-Type": JSON})
 
 
-def problem(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-    """The body of an error, in YuniKorn's form."""
+def error_response(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    """An error response in YuniKorn's form."""
     body: ErrorObject = {"status_code": status, "message": text, "description": text}
-    return json_answer(body, status, headers)
+    return json_response(body, status, headers)
 
 
 class Headers:
-    """Around the application: adds ``HEADERS`` to what answers for the `API`, keeps the bodies of
-    answers to HEAD back, and leaves the rest alone."""
+    """Middleware: adds ``HEADERS`` to the responses of the `API` and removes the bodies of
+    responses to HEAD."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.scheduling import limits
 from quadriga.core.views.quantities import amounts, sorted_amounts
-from quadriga.web.pages.data.finding import partition_of
+from quadriga.web.pages.data.lookup import partition_of
 from quadriga.web.pages.data.sorting import both_ways, in_order, share
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Holding
     from quadriga.core.model.partition import Partition
 
-__all__ = ["KINDS", "SORTS", "people"]
+__all__ = ["KINDS", "SORTS", "user_rows"]
 
 KINDS: Final = ("users", "groups")
 #: The columns that the list can be sorted by; equal ones are sorted by name.
@@ -28,7 +28,7 @@ _LIMITS: Final = 50
 _APPLICATIONS: Final = 20
 
 
-def people(
+def user_rows(
     scheduler: Scheduler,
     *,
     partition: str,
@@ -50,7 +50,7 @@ def people(
         name for name in limits.names(found, groups=groups) if not piece or piece in name.casefold()
     ]
     accounts = found.groups if groups else found.users
-    whole = {place: size for place, size in enumerate(found.capacity) if size}
+    whole = {index: size for index, size in enumerate(found.capacity) if size}
     if sort == "-name":
         names.reverse()
     elif sort != "name":

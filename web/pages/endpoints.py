@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from quadriga.web.pages.asking import Number, Parameters, Text
 from quadriga.web.pages.data import (
     application,
     applications,
@@ -19,23 +18,24 @@ from quadriga.web.pages.data import (
     events,
     lifecycles,
     nodes,
-    people,
     queues,
     settings,
     stories,
+    users,
 )
+from quadriga.web.pages.parameters import Number, Parameters, Text
 
 if TYPE_CHECKING:
     from quadriga.core import Scheduler
     from quadriga.web.site import Site
 
-__all__ = ["SOURCES", "Source"]
+__all__ = ["ENDPOINTS", "Endpoint"]
 
 Asked = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Endpoint:
     """One endpoint: ``/ui/data/`` and its name."""
 
     name: str
@@ -54,8 +54,8 @@ def _is_filtered(asked: Asked) -> bool:
     return bool(asked["type"] or asked["text"] or asked["about"])
 
 
-SOURCES: Final = (
-    Source(
+ENDPOINTS: Final = (
+    Endpoint(
         "overview",
         "capacity and usage, nodes and applications by state, health",
         _PARTITION,
@@ -63,19 +63,19 @@ SOURCES: Final = (
             core, site.views, asked["partition"], site.service.failures
         ),
     ),
-    Source(
+    Endpoint(
         "queues",
         "the queue tree as rows, from one queue down",
         {**_PARTITION, "below": Text()},
         lambda site, core, asked: queues.queue_rows(core, asked["partition"], asked["below"]),
     ),
-    Source(
+    Endpoint(
         "queue",
         "one queue, its settings and limits",
         {**_PARTITION, "path": Text(required=True)},
         lambda site, core, asked: queues.queue(core, asked["partition"], asked["path"]),
     ),
-    Source(
+    Endpoint(
         "applications",
         "applications that fit the filters, newest first or by a column",
         {
@@ -89,7 +89,7 @@ SOURCES: Final = (
         },
         lambda site, core, asked: applications.application_rows(core, **asked),
     ),
-    Source(
+    Endpoint(
         "application",
         "one application: states, task groups, asks, allocations",
         {**_ID, "sort": Text(among=application.SORTS)},
@@ -97,7 +97,7 @@ SOURCES: Final = (
             core, asked["partition"], asked["id"], asked["sort"]
         ),
     ),
-    Source(
+    Endpoint(
         "waits",
         "why one ask of an application waits",
         {**_ID, "ask": Text()},
@@ -105,14 +105,14 @@ SOURCES: Final = (
             core, asked["partition"], asked["id"], asked["ask"]
         ),
     ),
-    Source(
+    Endpoint(
         "story",
         "what happened to an application, its asks and its allocations",
         _ID,
         lambda site, core, asked: stories.application_story(core, asked["partition"], asked["id"]),
-        lambda taken, asked: stories.spelled_story(taken),
+        lambda taken, asked: stories.finish_story(taken),
     ),
-    Source(
+    Endpoint(
         "nodes",
         "nodes that fit the filters, and how full all are",
         {
@@ -125,52 +125,52 @@ SOURCES: Final = (
         },
         lambda site, core, asked: nodes.node_rows(core, **asked),
     ),
-    Source(
+    Endpoint(
         "node",
         "one node and what runs there",
         {**_ID, "sort": Text(among=application.SORTS)},
         lambda site, core, asked: nodes.node(core, asked["partition"], asked["id"], asked["sort"]),
     ),
-    Source(
+    Endpoint(
         "node-story",
         "what happened to a node",
         _ID,
         lambda site, core, asked: stories.node_story(core, asked["partition"], asked["id"]),
-        lambda taken, asked: stories.spelled_story(taken),
+        lambda taken, asked: stories.finish_story(taken),
     ),
-    Source(
+    Endpoint(
         "lifecycles",
         "entities by state, and transitions by edge",
         {},
         lambda site, core, asked: lifecycles.lifecycles(core),
-        lambda taken, asked: lifecycles.spelled_lifecycles(taken),
+        lambda taken, asked: lifecycles.finish_lifecycles(taken),
     ),
-    Source(
+    Endpoint(
         "pictures",
         "where states and edges are drawn",
         {},
         lambda site, core, asked: lifecycles.pictures(),
     ),
-    Source(
+    Endpoint(
         "people",
         "users or groups with usage and limits",
         {
             **_PARTITION,
-            "kind": Text(among=people.KINDS, default="users"),
+            "kind": Text(among=users.KINDS, default="users"),
             "text": Text(),
-            "sort": Text(among=people.SORTS, default="name"),
+            "sort": Text(among=users.SORTS, default="name"),
             **_PAGE,
         },
-        lambda site, core, asked: people.people(core, **asked),
+        lambda site, core, asked: users.user_rows(core, **asked),
     ),
-    Source(
+    Endpoint(
         "configuration",
         "placement rules, queues as YAML, extra settings",
         _PARTITION,
         lambda site, core, asked: settings.configuration(core, asked["partition"]),
-        lambda taken, asked: settings.spelled_configuration(taken),
+        lambda taken, asked: settings.finish_configuration(taken),
     ),
-    Source(
+    Endpoint(
         "events",
         "the latest event records that fit",
         {
@@ -182,6 +182,6 @@ SOURCES: Final = (
         lambda site, core, asked: events.events(
             core, filtered=_is_filtered(asked), limit=asked["limit"]
         ),
-        lambda taken, asked: events.spelled_events(taken, **asked),
+        lambda taken, asked: events.finish_events(taken, **asked),
     ),
 )

@@ -1,16 +1,17 @@
-"""Looking at the scheduler without being in its way.
+"""Reads of the scheduler's state that do not slow the scheduler down.
 
-A look happens in the thread that owns the scheduler, between two of its steps, so what it sees is of
-one moment. Everything else, above all spelling JSON, happens outside. Three rules keep readers, however
-many, from holding the scheduler up:
+A look runs in the owner thread, between two steps of the scheduler, so it sees the state of one
+moment. Everything else, above all the encoding of JSON, runs elsewhere. Three rules limit the cost
+for the scheduler, for any number of readers:
 
-* Who asks for what somebody else has asked for and the owner has not looked at yet gets the same answer.
-* A look that took the owner, and the spelling after it, ``cost`` seconds serves for ``cost / share``
-  seconds. So all of one name together take at most the ``share`` of the time, and a cheap one is made
-  for everybody who asks: only answers that took long are ever a little old.
-* What was spelled once is not spelled again for the same look, nor packed again (``packing``).
+* Readers share a look: a request for the same name gets the same answer until the owner has run the
+  look.
+* An answer whose look and encoding took ``cost`` seconds stays valid for ``cost / share`` seconds.
+  All looks of one name together thus take at most ``share`` of the time. A cheap look is repeated
+  for every request, so only expensive answers are ever slightly old.
+* An answer is encoded once for all its readers, and compressed once (``compression``).
 
-What does more than look, as a stream that hands over its events, is done for each who asks (``once``).
+A look with an effect, such as opening a stream of events, is never shared (``once``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from quadriga.web.answers import Refusal
-from quadriga.web.packing import Shared
+from quadriga.web.compression import Shared
+from quadriga.web.responses import Refusal
 
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
@@ -34,77 +35,77 @@ __all__ = ["Answer", "Reader"]
 
 T = TypeVar("T")
 
-#: of the owner's time, for all looks of one name
-SHARE: Final = 0.05
+#: share of the owner's time for all looks of one name
+OWNER_SHARE: Final = 0.05
 
-#: s; a look that takes less is never kept
-CHEAP: Final = 0.001
+#: s; the answer of a faster look is never cached
+CACHE_ABOVE_S: Final = 0.001
 
-#: answers that are kept at most
-KEPT: Final = 64
+#: at most this many answers are cached
+MAX_CACHED: Final = 64
 
-#: questions that may wait for the owner
-MOST_WAITING: Final = 10_000
+#: at most this many looks wait for the owner
+MAX_PENDING: Final = 10_000
 
-#: s; a scheduler that does not get round to a look within this is said to be busy
-PATIENCE: Final = 30.0
+#: s; if a look waits longer, the scheduler is reported busy
+READ_TIMEOUT: Final = 30.0
 
 
 class Answer:
-    """What was seen at one moment. ``cost`` is how long it held the owner, ``spelling`` how long it
-    took to spell, in s."""
+    """The result of one look. ``cost`` is the time it took the owner, ``encoding`` the time to
+    encode it, in s."""
 
-    __slots__ = ("begun", "cost", "ended", "future", "spelling", "texts", "value")
+    __slots__ = ("begun", "cost", "ended", "future", "encoding", "texts", "value")
 
     def __init__(self) -> None:
         self.begun = False
         self.ended = 0.0
         self.cost = 0.0
-        self.spelling = 0.0
+        self.encoding = 0.0
         self.value: Any = None
         self.texts: dict[Any, Future[bytes]] = {}
         self.future: Future[Any] | None = None
 
 
 class Reader:
-    """Reads for one event loop. ``clock`` gives seconds and does not go back."""
+    """Reads for one event loop. ``clock`` gives seconds and is monotonic."""
 
     def __init__(
         self,
         service: SchedulerService,
         *,
-        share: float = SHARE,
+        share: float = OWNER_SHARE,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._service = service
         self._share = share
         self._clock = clock
-        # One at a time: each competes with the scheduler for the interpreter.
-        self._spellers = ThreadPoolExecutor(1, "quadriga-spelling")
+        # A single thread: it competes with the scheduler for the interpreter.
+        self._encoders = ThreadPoolExecutor(1, "quadriga-spelling")
         self._waiting: dict[Hashable, Answer] = {}
         self._kept: OrderedDict[Hashable, Answer] = OrderedDict()
-        #: of each name, the most and the latest that a look has cost the owner, in s
+        #: name -> longest and latest time that a look took the owner, in s
         self.costs: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     async def read(self, name: Hashable, look: Callable[[Scheduler], T]) -> T:
-        """What ``look`` sees; the same ``name`` must mean the same question. What is returned may be
-        shared with other readers: it is not to be changed.
+        """Return the result of ``look``. Equal names must mean equal looks. The result may be
+        shared with other readers and must not be changed.
 
-        Raises what ``look`` raises, and ``Refusal`` (503) where the scheduler has no time or has been
+        Raises what ``look`` raises, and ``Refusal`` (503) if the scheduler is busy or has been
         stopped.
         """
         found: T = (await self._answer(name, look)).value
         return found
 
     async def once(self, name: Hashable, look: Callable[[Scheduler], T]) -> T:
-        """What ``look`` does, or takes away, is for the caller alone: it is neither shared nor kept.
-        ``name`` is for the costs. Raises as ``read`` does."""
-        place = object()  # nobody else asks for it
-        answer = self._waiting[place] = self._ask(look)
+        """Run a look for this caller alone; the result is neither shared nor cached. ``name`` is
+        for the costs. Raises like ``read``."""
+        key = object()  # a key of its own, so the answer is not shared
+        answer = self._waiting[key] = self._ask(look)
         try:
-            await _told(answer)
+            await _wait_for(answer)
         finally:
-            del self._waiting[place]
+            del self._waiting[key]
         self._note(name, answer)
         found: T = answer.value
         return found
@@ -113,27 +114,28 @@ class Reader:
         self,
         name: Hashable,
         look: Callable[[Scheduler], T],
-        spell: Callable[[T], bytes],
+        encode: Callable[[T], bytes],
         *,
         long: bool = False,
     ) -> bytes:
-        """The same, spelled outside of the owner's thread and, unless it is short, of the loop's.
-        ``long``: it is never short, and ``spell`` is always the same and not called twice at a time."""
+        """Like ``read``, with the result encoded outside the owner's thread. Short results are
+        encoded in the event loop, long ones in a thread. ``long`` results always are long; their
+        ``encode`` is always the same function and never runs twice at a time."""
         answer = await self._answer(name, look)
-        if not long and answer.cost < CHEAP:
-            return spell(answer.value)
-        text = answer.texts.get(spell)
+        if not long and answer.cost < CACHE_ABOVE_S:
+            return encode(answer.value)
+        text = answer.texts.get(encode)
         if text is None:
-            text = answer.texts[spell] = self._spellers.submit(self._spell, answer, spell)
+            text = answer.texts[encode] = self._encoders.submit(self._encode, answer, encode)
             self._keep(name, answer)
         return await asyncio.shield(asyncio.wrap_future(text))
 
-    def _spell(self, answer: Answer, spell: Callable[[Any], bytes]) -> bytes:
+    def _encode(self, answer: Answer, encode: Callable[[Any], bytes]) -> bytes:
         begin = self._clock()
         try:
-            return Shared(spell(answer.value))
+            return Shared(encode(answer.value))
         finally:
-            answer.spelling += self._clock() - begin
+            answer.encoding += self._clock() - begin
 
     async def _answer(self, name: Hashable, look: Callable[[Scheduler], Any]) -> Answer:
         kept = self._kept.get(name)
@@ -146,17 +148,17 @@ class Reader:
             answer = self._waiting[name] = self._ask(look)
         assert answer.future is not None
         try:
-            await _told(answer)
+            await _wait_for(answer)
         finally:
             if self._waiting.get(name) is answer and (answer.begun or answer.future.done()):
                 del self._waiting[name]
         self._note(name, answer)
-        if answer.cost >= CHEAP:
+        if answer.cost >= CACHE_ABOVE_S:
             self._keep(name, answer)
         return answer
 
     def _ask(self, look: Callable[[Scheduler], Any]) -> Answer:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= MAX_PENDING:
             raise Refusal(503, "The scheduler is busy, and too many ask")
         answer = Answer()
         clock = self._clock
@@ -164,8 +166,8 @@ class Reader:
         def timed(scheduler: Scheduler) -> None:
             answer.begun = True
             begin = clock()
-            # What is seen of thousands of things is as many new tuples, among which a collection of
-            # garbage would find none, and take longer than the look.
+            # A look creates thousands of tuples. A garbage collection during the look would find
+            # nothing and take longer than the look itself.
             collects = gc.isenabled()
             gc.disable()
             try:
@@ -185,25 +187,25 @@ class Reader:
     def _note(self, name: Hashable, answer: Answer) -> None:
         most, _ = self.costs.pop(name, (0.0, 0.0))
         self.costs[name] = max(most, answer.cost), answer.cost
-        if len(self.costs) > KEPT:
+        if len(self.costs) > MAX_CACHED:
             self.costs.popitem(last=False)
 
     def _keep(self, name: Hashable, answer: Answer) -> None:
         if name in self._kept or self._left(answer) <= 0:
             return
         self._kept[name] = answer
-        if len(self._kept) > KEPT:
+        if len(self._kept) > MAX_CACHED:
             self._kept.popitem(last=False)
         self._drop(name, answer)
 
     def _left(self, answer: Answer) -> float:
-        """How much longer it serves, in s; while it is being spelled, it does."""
+        """How much longer the answer is valid, in s. It stays valid while it is being encoded."""
         if any(not text.done() for text in answer.texts.values()):
-            return CHEAP
-        return answer.ended + (answer.cost + answer.spelling) / self._share - self._clock()
+            return CACHE_ABOVE_S
+        return answer.ended + (answer.cost + answer.encoding) / self._share - self._clock()
 
     def _drop(self, name: Hashable, answer: Answer) -> None:
-        """It may be large: when it serves no more it goes, whether anybody asks or not."""
+        """Drop an answer when it is no longer valid, as it may be large."""
         if self._kept.get(name) is not answer:
             return
         left = self._left(answer)
@@ -213,20 +215,21 @@ class Reader:
             del self._kept[name]
 
 
-async def _told(answer: Answer) -> None:
-    """Wait for the owner's answer. Raises what the look raised, and ``Refusal`` when it takes too long."""
+async def _wait_for(answer: Answer) -> None:
+    """Wait for the owner's answer. Raises what the look raised, and ``Refusal`` after the
+    timeout."""
     assert answer.future is not None
     future = asyncio.wrap_future(answer.future)
-    future.add_done_callback(_heard)
+    future.add_done_callback(_mark_retrieved)
     try:
-        # Not `wait_for`: up to Python 3.11 it may take a cancellation for an answer.
-        async with asyncio.timeout(PATIENCE):
+        # Not `wait_for`: up to Python 3.11 it may swallow a cancellation.
+        async with asyncio.timeout(READ_TIMEOUT):
             await asyncio.shield(future)
     except TimeoutError:
         raise Refusal(503, "The scheduler has not answered in time") from None
 
 
-def _heard(future: asyncio.Future[Any]) -> None:
-    """An error that nobody waits for any more is not one that was lost."""
+def _mark_retrieved(future: asyncio.Future[Any]) -> None:
+    """Mark an error as retrieved if no reader waits for it any more."""
     if not future.cancelled():
         future.exception()
