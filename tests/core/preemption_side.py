@@ -1,4 +1,4 @@
-"""What the preemption tests share: a cluster of two queues, one above its guarantee."""
+"""Shared by the preemption tests: a cluster of two queues, one above its guarantee."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def filled(config: str = TWO_QUEUES, nodes: int = 1, size: int = 4) -> Script:
 
 
 def preempted(heard: list[str]) -> list[str]:
-    """Who has to go, as ``app/uuid``."""
+    """The victims, as ``app/uuid``."""
     return [line.split()[1] for line in heard if line.endswith("PREEMPTED_BY_SCHEDULER")]
 
 
@@ -85,13 +85,13 @@ def news(heard: list[str]) -> list[str]:
 
 
 def reserved(script: Script) -> dict[str, str]:
-    """Which node is kept for which ask."""
+    """The reserved nodes, by ask."""
     nodes = script.scheduler.partition().nodes.values()
     return {n.node_id: n.reservation.ask.key for n in nodes if n.reservation is not None}
 
 
 def preempting(script: Script, path: str) -> dict[str, int]:
-    """What was asked back and is still allocated, in a queue and below."""
+    """The victims that are still allocated, in a queue and below."""
     partition = script.scheduler.partition()
     queue = partition.queue(path)
     assert queue is not None

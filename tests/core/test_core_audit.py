@@ -1,4 +1,4 @@
-"""The incremental audit says what the full walk says, and finds what is broken on purpose."""
+"""The incremental audit agrees with the full check, and finds violations made on purpose."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def touch(script: Script, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_broken_shows_in_the_next_step_that_comes_near(what: str) -> None:
+def test_a_violation_is_found_in_the_next_step_that_touches_it(what: str) -> None:
     script = middle()
     near, break_it = BROKEN[what]
     break_it(script.scheduler.partition())
@@ -144,7 +144,7 @@ def test_what_is_broken_shows_in_the_next_step_that_comes_near(what: str) -> Non
 
 
 @pytest.mark.parametrize("what", BROKEN)
-def test_what_is_broken_elsewhere_shows_in_the_next_full_walk(what: str) -> None:
+def test_a_violation_elsewhere_is_found_in_the_next_full_check(what: str) -> None:
     script = middle(every=6)
     near, break_it = BROKEN[what]
     break_it(script.scheduler.partition())
@@ -156,7 +156,7 @@ def test_what_is_broken_elsewhere_shows_in_the_next_full_walk(what: str) -> None
     assert set(found) == set(script.scheduler.check())
 
 
-def test_a_node_is_looked_at_when_something_happens_on_it() -> None:
+def test_a_node_is_checked_when_something_changes_on_it() -> None:
     for break_it in (lambda n: bump(n.available), lambda n: bump(n.allocated)):
         script = middle()
         partition = script.scheduler.partition()
@@ -168,8 +168,8 @@ def test_a_node_is_looked_at_when_something_happens_on_it() -> None:
         assert set(script.scheduler.check()) <= set(found)
 
 
-def test_6_1_batches_of_decisions_cost_no_full_walk() -> None:
-    """Streaks, rows of asks and replacements in a row fire many triggers at once."""
+def test_6_1_batches_of_decisions_cause_no_full_check() -> None:
+    """Batches of placements, repeated asks and consecutive replacements fire many triggers at once."""
     script = Script(CONFIG, check=False, options=Options(audit_every=10_000))
     for at in range(20):
         script.node(f"n{at}", vcore=100_000)
@@ -195,7 +195,7 @@ def test_6_1_batches_of_decisions_cost_no_full_walk() -> None:
     assert script.scheduler.check() == []
 
 
-def test_v8_an_application_that_ended_is_looked_at_once_more() -> None:
+def test_v8_an_ended_application_is_checked_once_more() -> None:
     script = middle()
     ending = app(script.scheduler.partition(), "one")
     script.remove_app("one")
@@ -203,7 +203,7 @@ def test_v8_an_application_that_ended_is_looked_at_once_more() -> None:
     assert any(text.startswith("[rm]default: V8") for text in script.scheduler.audit())
 
 
-def test_what_changes_without_a_trigger_is_a_doubt_and_no_violation() -> None:
+def test_a_change_without_a_trigger_causes_a_full_check_and_no_violation() -> None:
     script = middle()
     audit: Any = script.scheduler._audit
     before = audit.doubts
@@ -217,7 +217,7 @@ def test_what_changes_without_a_trigger_is_a_doubt_and_no_violation() -> None:
     assert audit.doubts == before + 1
 
 
-def test_without_an_audit_there_is_the_plain_kernel() -> None:
+def test_without_an_audit_the_plain_kernel_is_used() -> None:
     plain = Scheduler()
     assert type(plain._kernel).__name__ == "Kernel"
     with pytest.raises(RuntimeError, match="audit_every"):
@@ -225,7 +225,7 @@ def test_without_an_audit_there_is_the_plain_kernel() -> None:
 
 
 @pytest.mark.parametrize("seed", range(300, 308))
-def test_the_audit_agrees_with_the_full_walk_in_any_history(seed: int) -> None:
+def test_the_audit_agrees_with_the_full_check_in_any_history(seed: int) -> None:
     """``Life`` asks for the audit after every message and for the full walk after every step."""
     life = Life(random.Random(seed), alone=True)
     for _ in range(100):

@@ -44,7 +44,7 @@ CHECKS = [
 
 
 def failing(script: Script) -> dict[int, str]:
-    """The checks that fail, by their place, with what they say."""
+    """The diagnoses of the checks that fail, by index."""
     found = check_health(script.scheduler.partitions())
     checks = found["HealthChecks"]
     assert [(check["Name"], check["Description"]) for check in checks] == CHECKS
@@ -72,7 +72,7 @@ def busy() -> Script:
     return script
 
 
-def test_2_12_a_sound_cluster_is_healthy() -> None:
+def test_2_12_a_consistent_cluster_is_healthy() -> None:
     assert failing(Script()) == {}
     script = busy()
     assert failing(script) == {}
@@ -80,14 +80,14 @@ def test_2_12_a_sound_cluster_is_healthy() -> None:
     assert reservations["DiagnosisMessage"] == "[rm]default: 1 reservations, 3 nodes"
 
 
-def test_2_12_nobody_is_registered() -> None:
+def test_2_12_healthy_without_a_resource_manager() -> None:
     script = Script()
     script.scheduler.shutdown("rm", 0)
     assert failing(script) == {}
 
 
 def first_check(views: Views, failures: FailureLog, now: int) -> tuple[bool, str]:
-    """Whether the check for scheduling errors succeeds, and what it says."""
+    """Whether the check for scheduling errors succeeds, and its diagnosis."""
     found = views.check_health(failures, now)
     check = found["HealthChecks"][0]
     assert found["Healthy"] == check["Succeeded"]
@@ -120,7 +120,7 @@ def test_2_12_a_scheduling_error_is_named_and_forgiven_after_ten_minutes() -> No
     )
 
 
-def test_2_12_an_error_between_two_rare_checks_is_seen() -> None:
+def test_2_12_an_error_between_two_rare_checks_is_reported() -> None:
     views, failures = Views(Script().scheduler), FailureLog()
     assert first_check(views, failures, 0)[0]
     failures.note(KeyError("n1"), 100 * SECOND)
@@ -128,7 +128,7 @@ def test_2_12_an_error_between_two_rare_checks_is_seen() -> None:
     assert first_check(views, failures, 7200 * SECOND)[0]
 
 
-def test_2_12_many_errors_are_told_in_short() -> None:
+def test_2_12_many_errors_are_summarised() -> None:
     failures = FailureLog()
     for at in range(5_000):
         failures.note(ValueError(f"{at % 8} \n" + "x" * 5_000), at)
@@ -140,7 +140,7 @@ def test_2_12_many_errors_are_told_in_short() -> None:
     assert len(said) < 2_000
 
 
-def test_2_12_a_node_that_could_not_be_taken_up() -> None:
+def test_2_12_a_node_that_could_not_be_added() -> None:
     script = Script()
     lost = Allocation(
         allocationKey="k", applicationID="gone", resourcePerAlloc=resource({"vcore": 1})
@@ -152,7 +152,7 @@ def test_2_12_a_node_that_could_not_be_taken_up() -> None:
 
 
 def test_v2_a_node_that_lost_capacity_is_reported() -> None:
-    """Legal, nobody is evicted; and somebody should look at it, as in YuniKorn."""
+    """Legal, and nothing is evicted; but an operator should look at it, as in YuniKorn."""
     script = Script()
     script.node("n1", vcore=2000)
     script.app("app")
@@ -270,7 +270,7 @@ def test_2_12_every_check_finds_its_fault(
 
 
 @pytest.mark.parametrize("seed", range(360, 368))
-def test_2_12_a_faulty_cluster_with_right_books_is_healthy(seed: int) -> None:
+def test_2_12_a_cluster_with_faults_but_correct_accounts_is_healthy(seed: int) -> None:
     """After every step of a random run with lost and wrong confirmations, dying nodes, reloads and
     restarts nothing is reported but what really is so: nodes that were shrunk below their use, and
     nodes that brought what nobody knows."""
@@ -322,7 +322,7 @@ def test_2_12_the_last_result_is_kept_until_the_next_check() -> None:
         ("soon", CHECK_EVERY),
     ],
 )
-def test_2_2_3_how_often_to_check(value: str | None, expected: int) -> None:
+def test_2_2_3_the_interval_of_checks(value: str | None, expected: int) -> None:
     extra = {} if value is None else {"health.checkInterval": value}
     assert check_interval(extra) == expected
     assert CHECK_EVERY == 30 * 10**9

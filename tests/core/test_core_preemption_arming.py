@@ -76,7 +76,7 @@ def using(text: str, number: int) -> Script:
 # -- what arms it ----------------------------------------------------------------------------------
 
 
-def test_2_21_a_restart_arms_with_the_whole_delay_from_now_on() -> None:
+def test_2_21_a_restart_starts_the_whole_delay() -> None:
     script = restarted(config(a=4))
     assert script.advance(9.9) == []
     assert preempted(script.advance(0.1)) == ["a/a5-0", "a/a4-0"]
@@ -84,7 +84,7 @@ def test_2_21_a_restart_arms_with_the_whole_delay_from_now_on() -> None:
     assert script.advance(100) == []
 
 
-def test_2_21_a_restart_arms_every_queue_on_the_path() -> None:
+def test_2_21_a_restart_starts_the_delay_of_every_queue_on_the_path() -> None:
     """The parent has more time; its other leaf has no delay and no max."""
     script = restarted(config(p=5, a=4))
     report(script, ran("b0", app="b"), ran("b1", app="b"))
@@ -102,11 +102,11 @@ def test_2_21_a_restart_arms_every_queue_on_the_path() -> None:
         config(a=4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
     ],
 )
-def test_2_21_a_restart_arms_only_what_is_above_its_max_and_has_a_delay(text: str) -> None:
+def test_2_21_a_restart_starts_only_delays_of_queues_above_their_max(text: str) -> None:
     assert restarted(text).advance(1000) == []
 
 
-def test_2_21_a_queue_that_placement_made_is_never_armed() -> None:
+def test_2_21_a_dynamic_queue_is_not_enforced() -> None:
     text = """\
 partitions:
   - name: default
@@ -128,14 +128,14 @@ partitions:
     assert script.advance(1000) == []
 
 
-def test_2_21_an_allocation_that_the_resource_manager_reports_arms() -> None:
+def test_2_21_a_reported_allocation_starts_the_delay() -> None:
     script = using(config(a=4), 4)
     report(script, ran("more"))
     assert script.advance(9.9) == []
     assert len(preempted(script.advance(0.1))) == 1
 
 
-def test_2_21_an_ask_that_the_resource_manager_places_itself_arms() -> None:
+def test_2_21_an_ask_placed_by_the_resource_manager_starts_the_delay() -> None:
     script = using(config(a=4), 5)  # the fifth waits
     script.advance(100)
     report(script, ran("a4"))
@@ -143,14 +143,14 @@ def test_2_21_an_ask_that_the_resource_manager_places_itself_arms() -> None:
     assert preempted(script.advance(0.1)) == ["a/a4-0"]
 
 
-def test_2_21_growth_in_place_arms() -> None:
+def test_2_21_growth_in_place_starts_the_delay() -> None:
     script = using(config(a=4), 4)
     report(script, ran("a0", vcore=2))
     assert script.advance(9.9) == []
     assert preempted(script.advance(0.1)) == ["a/a3-0"]
 
 
-def test_2_21_more_growth_does_not_start_the_delay_again() -> None:
+def test_2_21_more_growth_does_not_restart_the_delay() -> None:
     script = using(config(a=4), 4)
     report(script, ran("more"))
     script.advance(6)
@@ -159,7 +159,7 @@ def test_2_21_more_growth_does_not_start_the_delay_again() -> None:
     assert len(preempted(script.advance(0.1))) == 2
 
 
-def test_2_21_growth_within_the_max_arms_nothing() -> None:
+def test_2_21_growth_within_the_max_starts_no_delay() -> None:
     script = using(config(a=4), 3)
     report(script, ran("a0", vcore=2))
     assert script.advance(1000) == []
@@ -178,7 +178,7 @@ def test_2_21_another_delay_shifts_a_running_timer_by_the_difference(delay: int,
     assert len(preempted(script.advance(0.1))) == 2
 
 
-def test_2_21_a_delay_that_would_be_over_already_is_over_at_once() -> None:
+def test_2_21_a_new_delay_that_has_passed_already_ends_at_once() -> None:
     script = using(config(a=8), 6)
     script.configure(config(a=4))
     script.advance(6)
@@ -198,7 +198,7 @@ def test_2_21_the_difference_counts_from_the_first_delay_after_several_changes()
     assert len(preempted(script.advance(0.1))) == 1
 
 
-def test_2_21_a_delay_that_goes_away_ends_the_wait() -> None:
+def test_2_21_removing_the_delay_ends_the_wait() -> None:
     script = using(config(a=8), 6)
     script.configure(config(a=4))
     script.advance(6)

@@ -84,7 +84,7 @@ def victims(script: Script, **quantities: int) -> list[str]:
 def test_2_21_a_queue_without_room_for_the_ask_under_its_max_is_a_fence(
     config: str, chosen: list[str]
 ) -> None:
-    """Without the fence somebody outside goes as well, for nothing: the newest are out there."""
+    """Without the fence an allocation outside would be evicted too, for nothing: the newest are there."""
     script = cluster(config)
     assert victims(script) == chosen
     script.confirm()
@@ -134,8 +134,8 @@ def leaf(memory: int) -> Script:
     return script
 
 
-def test_2_21_if_the_leaf_is_the_fence_nobody_is_preempted() -> None:
-    """It uses more memory than it may; no vcore of others can change that."""
+def test_2_21_no_victims_if_the_leaf_is_the_fence() -> None:
+    """It uses more memory than its max; evicting vcores elsewhere cannot change that."""
     script = leaf(memory=1)
     assert preempted(script.schedule()) == []
     assert reserved(script) == {}
@@ -174,7 +174,7 @@ partitions:
 
 
 def opted_out(*, low: str = "", root: str = "") -> Script:
-    """``low`` holds a whole node with one that agrees and three that opted out."""
+    """``low`` holds a whole node with one regular allocation and three that opted out."""
     low = low and f", preemption.optout: {low}"
     root = root and f"preemption.optout: {root}"
     text = STRICT.replace("LOW", low).replace("ROOT", root)
@@ -203,7 +203,7 @@ CASES = pytest.mark.parametrize(
 
 
 @CASES
-def test_x40_who_opted_out_goes_last_for_a_guarantee_or_never(
+def test_x40_an_opted_out_allocation_is_evicted_last_for_a_guarantee_or_never(
     low: str, root: str, strict: bool
 ) -> None:
     script = opted_out(low=low, root=root)
@@ -216,7 +216,7 @@ def test_x40_who_opted_out_goes_last_for_a_guarantee_or_never(
 
 
 @CASES
-def test_x40_who_opted_out_goes_last_for_a_required_node_or_never(
+def test_x40_an_opted_out_allocation_is_evicted_last_for_a_required_node_or_never(
     low: str, root: str, strict: bool
 ) -> None:
     script = opted_out(low=low, root=root)
@@ -226,7 +226,7 @@ def test_x40_who_opted_out_goes_last_for_a_required_node_or_never(
 
 
 @CASES
-def test_x40_who_opted_out_goes_last_for_a_lowered_quota_or_never(
+def test_x40_an_opted_out_allocation_is_evicted_last_for_a_quota_or_never(
     low: str, root: str, strict: bool
 ) -> None:
     script = opted_out(low=low, root=root)
@@ -235,7 +235,7 @@ def test_x40_who_opted_out_goes_last_for_a_lowered_quota_or_never(
     assert preempted(heard) == (["low/agrees-0"] if strict else ["low/agrees-0", "low/out3-0"])
 
 
-def test_x40_a_gang_member_that_opted_out_is_left_alone_as_well() -> None:
+def test_x40_an_opted_out_gang_member_is_not_evicted() -> None:
     script = opted_out(low="strict")
     script.configure(script.text.replace("MAX", "max: {vcore: 8m}"))
     script.node("n2", vcore=2)

@@ -43,8 +43,8 @@ def high_ask(script: Script, key: str = "h", vcore: int = 1) -> list[str]:
     return preempted(script.schedule())
 
 
-def test_a_gang_that_still_starts_is_left_alone() -> None:
-    """It has three of four placeholders: to take one would make it begin anew."""
+def test_a_gathering_gang_loses_no_placeholder() -> None:
+    """It has three of four placeholders: without one of them it would have to start again."""
     script = cluster()
     script.app("old", "root.low")
     script.ask("old", "o", vcore=1)
@@ -57,7 +57,7 @@ def test_a_gang_that_still_starts_is_left_alone() -> None:
     assert script.scheduler.application("g").state == "Accepted"
 
 
-def test_placeholders_of_a_gang_that_runs_may_go() -> None:
+def test_placeholders_of_a_running_gang_may_be_evicted() -> None:
     script = cluster()
     gang(script, "g", 4)
     assert script.scheduler.application("g").state == "Running"
@@ -68,7 +68,7 @@ def test_placeholders_of_a_gang_that_runs_may_go() -> None:
     assert (group.allocated, group.timed_out) == (3, 1)  # V4
 
 
-def test_the_surplus_of_a_gang_goes_before_anything_else() -> None:
+def test_the_surplus_of_a_gang_is_evicted_first() -> None:
     """Newer than the surplus are an ordinary allocation and the gang's own members."""
     script = cluster(size=5)
     gang(script, "g", 2)
@@ -81,7 +81,7 @@ def test_the_surplus_of_a_gang_goes_before_anything_else() -> None:
     assert high_ask(script) == ["g/more-0"]
 
 
-def test_ordinary_allocations_go_before_members_of_gangs() -> None:
+def test_ordinary_allocations_are_evicted_before_gang_members() -> None:
     script = cluster()
     script.app("plain", "root.low")
     script.ask("plain", "p", vcore=1)
@@ -91,8 +91,8 @@ def test_ordinary_allocations_go_before_members_of_gangs() -> None:
     assert high_ask(script) == ["plain/p-0"]
 
 
-def test_one_gang_ends_rather_than_two_limp() -> None:
-    """Newest first would take one of each; so the gang that has lost a member loses the next."""
+def test_one_gang_loses_two_members_rather_than_two_gangs_one_each() -> None:
+    """Newest first would evict one of each; instead the gang that has lost a member loses the next."""
     script = cluster(size=4)
     gang(script, "a", 2)
     gang(script, "b", 2)
@@ -105,7 +105,7 @@ def test_one_gang_ends_rather_than_two_limp() -> None:
     assert high_ask(script, vcore=2) == ["b/b-r1-0", "b/b-r0-0"]
 
 
-def test_the_members_of_a_gang_that_lost_one_are_next() -> None:
+def test_further_members_of_a_broken_gang_are_evicted_next() -> None:
     script = cluster(nodes=2, size=2)
     gang(script, "a", 2)  # one on each node
     gang(script, "b", 2)
@@ -118,7 +118,7 @@ def test_the_members_of_a_gang_that_lost_one_are_next() -> None:
     assert len(second) == 1 and second[0].startswith("b/")
 
 
-def test_of_nodes_alike_the_one_where_no_gang_is_broken() -> None:
+def test_among_equal_nodes_the_one_without_a_broken_gang_is_chosen() -> None:
     script = cluster(nodes=2, size=1)
     gang(script, "g", 1)
     start(script, "g", 1)
@@ -139,7 +139,7 @@ def test_g45_a_hard_gang_that_lost_a_placeholder_waits_for_its_timer() -> None:
     assert script.scheduler.application("g").state == "Running"
 
 
-def test_a_placeholder_that_is_being_replaced_does_not_go() -> None:
+def test_a_placeholder_in_replacement_is_not_evicted() -> None:
     script = cluster(size=2)
     gang(script, "g", 2)
     script.ask("g", "g-r0", group="g", vcore=1)
@@ -160,7 +160,7 @@ def test_a_placeholder_that_was_preempted_is_not_replaced() -> None:
     assert "g-r0-0" in script.scheduler.application("g").allocations
 
 
-def test_after_a_soft_timeout_it_is_an_ordinary_application() -> None:
+def test_after_a_soft_timeout_a_gang_is_an_ordinary_application() -> None:
     script = cluster(size=3)
     script.app("g", "root.low", gang={"vcore": 4}, timeout_ms=1000)
     script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
@@ -172,7 +172,7 @@ def test_after_a_soft_timeout_it_is_an_ordinary_application() -> None:
     assert high_ask(script) == ["g/z-0"]
 
 
-def test_after_a_restart_the_oldest_of_its_task_groups_are_the_gang() -> None:
+def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
     script = cluster(size=4, config=LOW_ONE)
     script.app("g", "root.low", gang={"vcore": 2})
     ask(script, "g", "r0", "r1", others=False, group="g", vcore=1)
@@ -188,7 +188,7 @@ def test_after_a_restart_the_oldest_of_its_task_groups_are_the_gang() -> None:
     assert high_ask(script) == ["g/s-0"]
 
 
-def test_required_node_preemption_has_gangs_in_mind_too() -> None:
+def test_required_node_preemption_considers_gangs() -> None:
     script = cluster(size=3)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     gang(script, "g", 2)
@@ -201,7 +201,7 @@ def test_required_node_preemption_has_gangs_in_mind_too() -> None:
     assert preempted(script.schedule()) == ["plain/p-0", "g/g-r1-0"]
 
 
-def test_quota_preemption_has_gangs_in_mind_too() -> None:
+def test_quota_preemption_considers_gangs() -> None:
     text = LOW_ONE.replace(
         "    queues:\n      - name: root",
         "    preemption: {quotapreemptionenabled: true}\n    queues:\n      - name: root",
@@ -222,7 +222,7 @@ def test_quota_preemption_has_gangs_in_mind_too() -> None:
     assert preempted(script.advance(1)) == ["g/more-0", "plain/p-0", "g/g-r1-0"]
 
 
-def test_a_daemon_looks_again_when_the_gang_on_its_node_has_started() -> None:
+def test_a_daemon_tries_again_when_the_gang_on_its_node_has_started() -> None:
     script = cluster(size=2)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     gang(script, "g", 2, whole=3)
@@ -236,7 +236,7 @@ def test_a_daemon_looks_again_when_the_gang_on_its_node_has_started() -> None:
     assert preempted(script.schedule()) == ["g/g-p1-0"]
 
 
-def test_a_daemon_whom_nobody_makes_room_keeps_no_timer() -> None:
+def test_a_daemon_without_candidates_keeps_no_timer() -> None:
     script = cluster(size=1)
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("plain", "root.low")

@@ -1,4 +1,4 @@
-"""Preemption for what is guaranteed (5.9): when, who, in which order, and what comes after."""
+"""Preemption for guarantees (5.9): when, which victims in which order, and what follows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def explained(script: Script, app: str, key: str) -> str:
 # -- the whole story -------------------------------------------------------------------------------
 
 
-def test_5_9_a_queue_below_its_guarantee_takes_from_one_above() -> None:
+def test_5_9_a_queue_below_its_guarantee_preempts_in_one_above() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     assert script.schedule() == []
@@ -40,7 +40,7 @@ def test_5_9_a_queue_below_its_guarantee_takes_from_one_above() -> None:
     assert reserved(script) == {}
 
 
-def test_5_9_the_ask_gets_the_room_before_anybody_else() -> None:
+def test_5_9_the_preempting_ask_gets_the_room_first() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -50,7 +50,7 @@ def test_5_9_the_ask_gets_the_room_before_anybody_else() -> None:
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_5_9_once_for_each_ask() -> None:
+def test_5_9_an_ask_preempts_once() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -60,7 +60,7 @@ def test_5_9_once_for_each_ask() -> None:
         assert preempted(script.schedule()) == []
 
 
-def test_r5_a_lost_confirmation_is_asked_for_again_and_nobody_else_goes() -> None:
+def test_r5_a_lost_confirmation_is_requested_again_without_another_victim() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -72,7 +72,7 @@ def test_r5_a_lost_confirmation_is_asked_for_again_and_nobody_else_goes() -> Non
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_x32_a_victim_that_stops_by_itself_frees_the_same() -> None:
+def test_x32_a_victim_that_stops_by_itself_frees_the_same_room() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -82,7 +82,7 @@ def test_x32_a_victim_that_stops_by_itself_frees_the_same() -> None:
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_m7_a_victim_whose_node_goes_away_is_preempted_no_longer() -> None:
+def test_m7_a_victim_on_a_removed_node_is_no_longer_counted() -> None:
     script = filled(nodes=2)
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -108,7 +108,7 @@ def test_5_9_the_victims_application_goes_on() -> None:
 # -- preconditions ---------------------------------------------------------------------------------
 
 
-def test_5_9_not_before_the_delay_of_the_queue() -> None:
+def test_5_9_no_preemption_before_the_delay_of_the_queue() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(0.999)
@@ -117,7 +117,7 @@ def test_5_9_not_before_the_delay_of_the_queue() -> None:
     assert preempted(script.schedule())
 
 
-def test_5_9_the_timer_tells_the_driver_when_to_look() -> None:
+def test_5_9_a_timer_tells_the_driver_when_the_ask_may_preempt() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.schedule()
@@ -162,7 +162,7 @@ def test_2_2_preemption_can_be_switched_off_and_on() -> None:
     assert preempted(script.schedule()) == ["low/n1-3-0"]
 
 
-def test_2_2_switched_off_before_its_turn_came() -> None:
+def test_2_2_preemption_switched_off_before_the_ask_is_due() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.configure(
@@ -175,7 +175,7 @@ def test_2_2_switched_off_before_its_turn_came() -> None:
     assert script.schedule() == []
 
 
-def test_2_2_a_shorter_delay_counts_for_those_who_wait() -> None:
+def test_2_2_a_shorter_delay_applies_to_pending_asks() -> None:
     script = filled(TWO_QUEUES.replace("delay: 1s", "delay: 1h"))
     ask(script, "high", "h", vcore=1)
     script.advance(10)
@@ -184,14 +184,14 @@ def test_2_2_a_shorter_delay_counts_for_those_who_wait() -> None:
     assert preempted(script.schedule()) == ["low/n1-3-0"]
 
 
-def test_5_9_a_required_node_is_another_matter() -> None:
+def test_5_9_an_ask_with_a_required_node_does_not_preempt_elsewhere() -> None:
     script = filled()
     ask(script, "high", "h", tags={TAG_REQUIRED_NODE: "gone"}, vcore=1)
     script.advance(100)
     assert script.schedule() == []
 
 
-def test_5_9_without_a_guarantee_on_the_path_nobody_is_preempted() -> None:
+def test_5_9_no_preemption_without_a_guarantee_on_the_path() -> None:
     script = filled(TWO_QUEUES.replace("            resources: {guaranteed: {vcore: 4m}}\n", ""))
     ask(script, "high", "h", vcore=1)
     script.advance(100)
@@ -199,7 +199,7 @@ def test_5_9_without_a_guarantee_on_the_path_nobody_is_preempted() -> None:
     assert "nothing is guaranteed" in explained(script, "high", "h")
 
 
-def test_5_9_a_guarantee_of_the_parent_is_one() -> None:
+def test_5_9_a_guarantee_of_the_parent_counts() -> None:
     script = filled(PARENT.format(high="{}"))
     ask(script, "high", "h", vcore=1)
     script.advance(100)
@@ -224,7 +224,7 @@ partitions:
 """
 
 
-def test_5_9_not_above_its_own_guarantee() -> None:
+def test_5_9_no_preemption_above_the_own_guarantee() -> None:
     script = filled(size=8)
     ask(script, "high", "h", repeat=5, vcore=2)
     script.advance(100)
@@ -237,7 +237,7 @@ def test_5_9_not_above_its_own_guarantee() -> None:
     assert "above what is guaranteed" in explained(script, "high", "more")
 
 
-def test_5_9_never_below_what_is_guaranteed_to_the_victims() -> None:
+def test_5_9_victims_keep_what_is_guaranteed_to_them() -> None:
     script = filled()
     ask(script, "high", "a", "b", "c", vcore=1)
     script.advance(1)
@@ -276,7 +276,7 @@ def test_5_9_retries_every_fifteen_seconds() -> None:
 # -- who -------------------------------------------------------------------------------------------
 
 
-def test_5_9_who_agrees_goes_first_then_who_is_no_originator_then_the_newest() -> None:
+def test_5_9_order_of_victims_opted_out_last_originators_last_newest_first() -> None:
     script = Script(TWO_QUEUES.replace("vcore: 2m", "vcore: 1m").replace("vcore: 4m", "vcore: 9m"))
     script.app("low", "root.low")
     script.app("high", "root.high")
@@ -313,7 +313,7 @@ def test_x21_without_a_policy_a_tag_says_who_may_not_be_preempted() -> None:
     assert preempted(script.schedule()) == ["low/c-0"]
 
 
-def test_5_9_those_that_do_not_help_on_the_node_go_last() -> None:
+def test_5_9_candidates_that_do_not_help_on_the_node_come_last() -> None:
     script = Script(MEMORY)
     script.app("low", "root.low")
     script.app("high", "root.high")
@@ -342,7 +342,7 @@ partitions:
 """
 
 
-def test_5_9_of_the_nodes_the_one_with_the_fewest_victims_then_by_name() -> None:
+def test_5_9_the_node_with_the_fewest_victims_then_by_name() -> None:
     script = filled(nodes=2, size=2)
     script.node("n0", vcore=2)
     script.ask("low", "wide", vcore=2)
@@ -353,7 +353,7 @@ def test_5_9_of_the_nodes_the_one_with_the_fewest_victims_then_by_name() -> None
     assert reserved(script) == {"n0": "high/h"}
 
 
-def test_5_9_nodes_that_drain_or_are_reserved_by_others_are_left_alone() -> None:
+def test_5_9_draining_and_reserved_nodes_are_not_used() -> None:
     script = filled(TWO_QUEUES.replace("vcore: 2m", "vcore: 1m"), nodes=2, size=2)
     script.node("n1", NodeInfo.DRAIN_NODE)
     ask(script, "high", "a", "b", vcore=1)
@@ -376,7 +376,7 @@ def test_5_9_required_node_allocations_are_no_victims() -> None:
     assert preempted(script.schedule()) == ["low/b-0"]
 
 
-def test_5_9_nobody_of_higher_priority() -> None:
+def test_5_9_no_victim_of_higher_priority() -> None:
     script = Script(TWO_QUEUES)
     script.app("low", "root.low")
     script.app("high", "root.high")
@@ -405,7 +405,7 @@ def test_5_9_nobody_of_higher_priority() -> None:
 def test_5_9_priorities_are_seen_through_offsets_and_fences(
     low: str, high: str, victims: list[str]
 ) -> None:
-    """The ask has priority 0, those who may have to go have 3."""
+    """The ask has priority 0, the candidates have 3."""
     config = TWO_QUEUES.replace(
         "          - name: low\n", f"          - name: low\n            properties: {{{low}}}\n"
     ).replace("{preemption.delay: 1s}", f"{{preemption.delay: 1s, {high}}}")
@@ -420,7 +420,7 @@ def test_5_9_priorities_are_seen_through_offsets_and_fences(
     assert preempted(script.schedule()) == victims
 
 
-def test_5_9_a_disabled_queue_gives_nothing() -> None:
+def test_5_9_no_victims_in_a_disabled_queue() -> None:
     config = TWO_QUEUES.replace(
         "          - name: low\n",
         "          - name: low\n            properties: {preemption.policy: disabled}\n",
@@ -433,7 +433,7 @@ def test_5_9_a_disabled_queue_gives_nothing() -> None:
 
 
 def test_5_9_a_queue_without_any_guarantee_is_bounded_by_the_nodes_alone() -> None:
-    """Within what all nodes have, so it is protected, as in the reference (5.9, step 2)."""
+    """It is within the sum of all nodes and therefore protected, as in the reference (5.9, step 2)."""
     script = filled(TWO_QUEUES.replace("            resources: {guaranteed: {vcore: 2m}}\n", ""))
     ask(script, "high", "h", vcore=1)
     script.advance(100)
@@ -500,7 +500,7 @@ partitions:
 """
 
 
-def test_5_6_also_when_only_a_quota_has_no_room() -> None:
+def test_5_6_preemption_when_only_a_quota_has_no_room() -> None:
     """The ask fits the second node as it is; the victim is somewhere else."""
     script = filled(QUOTA)
     script.node("n2", vcore=4)
@@ -512,7 +512,7 @@ def test_5_6_also_when_only_a_quota_has_no_room() -> None:
     assert news(script.schedule()) == ["high/h-0 on n2"]
 
 
-def test_5_9_as_many_others_as_the_queues_above_need() -> None:
+def test_5_9_further_victims_for_the_queues_above() -> None:
     script = filled(QUOTA)
     script.node("n2", vcore=4)
     ask(script, "high", "h", vcore=2)
@@ -520,7 +520,7 @@ def test_5_9_as_many_others_as_the_queues_above_need() -> None:
     assert preempted(script.schedule()) == ["low/n1-3-0", "low/n1-2-0"]
 
 
-def test_5_9_nobody_if_those_who_may_go_hold_too_little() -> None:
+def test_5_9_no_victims_if_the_candidates_hold_too_little() -> None:
     script = filled(
         QUOTA.replace("guaranteed: {vcore: 2m}", "guaranteed: {vcore: 3m}")
         .replace("guaranteed: {vcore: 1m}", "guaranteed: {vcore: 3m}")
@@ -550,7 +550,7 @@ def test_5_6_an_ask_reserves_before_it_preempts_and_each_takes_a_round() -> None
     assert preempted(script.schedule(1)) == ["low/n1-3-0"]
 
 
-def test_5_9_a_node_that_another_has_reserved_is_not_taken_from() -> None:
+def test_5_9_no_victims_on_a_node_reserved_for_another_ask() -> None:
     config = TWO_QUEUES.replace("vcore: 2m", "vcore: 1m")
     script = filled(config, nodes=1)
     ask(script, "high", "a", "b", vcore=1)
@@ -564,7 +564,7 @@ def test_5_9_a_node_that_another_has_reserved_is_not_taken_from() -> None:
     assert preempted(script.schedule()) == ["low/n1-2-0"]
 
 
-def test_i17_an_ask_that_changes_may_preempt_anew() -> None:
+def test_i17_an_updated_ask_may_preempt_again() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -580,7 +580,7 @@ def test_i17_an_ask_that_changes_may_preempt_anew() -> None:
     assert news(script.schedule()) == ["high/h-0 on n1"]
 
 
-def test_5_9_an_ask_that_is_taken_back_leaves_its_victims_to_go() -> None:
+def test_5_9_victims_are_released_even_if_the_ask_is_withdrawn() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -595,7 +595,7 @@ def test_5_9_an_ask_that_is_taken_back_leaves_its_victims_to_go() -> None:
 # -- explain ---------------------------------------------------------------------------------------
 
 
-def test_explain_says_what_becomes_of_preemption() -> None:
+def test_explain_reports_the_state_of_preemption() -> None:
     script = filled()
     ask(script, "high", "h", vcore=1)
     assert explained(script, "high", "h") == "may preempt in 1 s"

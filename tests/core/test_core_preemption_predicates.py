@@ -1,4 +1,4 @@
-"""What the resource manager says to a preemption: predicates and preemption predicates (I37, X24)."""
+"""The resource manager's part in a preemption: predicates and preemption predicates (I37, X24)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Asked = list[tuple[str, str, list[str], int]]
 
 
 def answering(script: Script, answer: Callable[[str, list[str], int], int | None]) -> Asked:
-    """The resource manager answers by node, victims and start index; what it was asked."""
+    """Answers of the resource manager by node, victims and start index; returns its questions."""
     asked: Asked = []
 
     def predicate(key: str, node: str, victims: list[str], start: int) -> int | None:
@@ -38,14 +38,14 @@ def high(script: Script, vcore: int = 1) -> list[str]:
     return preempted(script.schedule())
 
 
-def test_i37_it_is_asked_with_all_victims_and_the_first_that_would_do() -> None:
+def test_i37_the_question_has_all_victims_and_the_start_index() -> None:
     script = filled()
     asked = answering(script, lambda node, victims, start: start)
     assert high(script) == ["low/n1-3-0"]
     assert asked == [("h", "n1", ["n1-3", "n1-2"], 0)]
 
 
-def test_i37_it_may_want_more_to_go() -> None:
+def test_i37_it_may_require_more_victims() -> None:
     script = filled()
     answering(script, lambda node, victims, start: start + 1)
     assert high(script) == ["low/n1-3-0", "low/n1-2-0"]
@@ -81,8 +81,8 @@ def test_5_9_ten_nodes_at_a_time_and_no_more_after_a_good_answer() -> None:
     assert len(asked) % 10 in (0, 5)
 
 
-def test_5_9_an_answer_with_an_originator_is_bettered_if_possible() -> None:
-    """n1 comes first by name, but an originator would have to go there."""
+def test_5_9_an_answer_without_an_originator_is_preferred() -> None:
+    """n1 is first by name, but an originator would be evicted there."""
     script = Script(TWO_QUEUES.replace("vcore: 2m", "vcore: 1m"))
     script.app("low", "root.low")
     script.app("high", "root.high")
@@ -131,7 +131,7 @@ partitions:
 
 
 def test_5_6_an_ask_that_predicates_refuse_everywhere_may_still_preempt() -> None:
-    """It has its turn before the next ask of its group has one."""
+    """It preempts before the next ask of its group is tried."""
     script = filled(nodes=2, size=2)
     script.node("n3", vcore=2)
     script.scheduler.set_predicate(
@@ -171,7 +171,7 @@ def test_5_6_an_ask_that_predicates_refuse_everywhere_may_still_reserve() -> Non
 
 
 class Manager(NullCallback):
-    """Says which victims have to go, and remembers what it was asked and told."""
+    """A callback that answers which victims are needed, and records what it gets."""
 
     def __init__(self, answer: PreemptionPredicatesResponse | Exception) -> None:
         self.answer = answer
@@ -189,7 +189,7 @@ class Manager(NullCallback):
 
 
 def served(callback: NullCallback) -> list[str]:
-    """Who has to go in a service with this callback."""
+    """The victims in a service with this callback."""
     service = SchedulerService(Options(journal_size=None), manual=True, clock=lambda: 0)
     script = Script(TWO_QUEUES, scheduler=service.scheduler, rm_id="other")
     request = RegisterResourceManagerRequest(rmID="rm", config=TWO_QUEUES)
@@ -213,7 +213,7 @@ def test_i37_the_service_asks_the_callback() -> None:
     assert list(args.preemptAllocationKeys) == ["d", "c"]
 
 
-def test_i37_a_callback_that_refuses_or_fails_preempts_nobody(caplog: object) -> None:
+def test_i37_nothing_is_preempted_if_a_callback_refuses_or_fails(caplog: object) -> None:
     assert served(Manager(PreemptionPredicatesResponse(success=False))) == []
     assert served(Manager(RuntimeError("no answer"))) == []
 

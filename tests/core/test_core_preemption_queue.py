@@ -31,7 +31,7 @@ def test_2_8_ten_attempts_in_a_leaf_and_round() -> None:
     assert not script.scheduler.unfinished
 
 
-def test_2_8_an_unlimited_call_goes_on_until_all_have_tried() -> None:
+def test_2_8_an_unlimited_call_continues_until_all_have_tried() -> None:
     script = filled(size=2)
     of_all_sizes(script)
     script.schedule()
@@ -62,7 +62,7 @@ def test_5_9_asks_of_one_shape_share_a_failed_attempt() -> None:
     assert (failed.leaf.path, failed.since) == ("root.high", 10**9)
 
 
-def test_5_9_nothing_is_tried_again_while_nothing_changes() -> None:
+def test_5_9_no_retry_without_a_change() -> None:
     script = filled(size=2)
     ask(script, "high", "h", vcore=1)
     script.advance(1)
@@ -71,7 +71,7 @@ def test_5_9_nothing_is_tried_again_while_nothing_changes() -> None:
     assert deadlines(script, 3000) == []
 
 
-def test_5_9_after_a_change_the_driver_is_told_to_come_back() -> None:
+def test_5_9_after_a_change_a_timer_tells_the_driver_when_to_retry() -> None:
     script = filled()
     ask(script, "high", "h", vcore=4)  # low can spare two
     script.advance(1)
@@ -84,7 +84,7 @@ def test_5_9_after_a_change_the_driver_is_told_to_come_back() -> None:
     assert preempted(script.log) == [f"low/n1-{n}-0" for n in (3, 2, 1, 0)]
 
 
-def test_5_9_a_queue_above_its_guarantee_waits_for_its_own() -> None:
+def test_5_9_a_queue_above_its_guarantee_waits_for_its_own_releases() -> None:
     """What becomes free elsewhere does not help: the queue itself must get resources back."""
     script = filled(size=8)
     ask(script, "high", "h", "more", vcore=4)
@@ -124,7 +124,7 @@ def test_5_9_an_ask_of_a_higher_priority_tries_again() -> None:
 # -- restarts --------------------------------------------------------------------------------------
 
 
-def test_i7_a_victim_that_is_reported_after_a_restart_is_asked_back_anew() -> None:
+def test_i7_a_victim_reported_after_a_restart_may_be_preempted_again() -> None:
     """Nothing is remembered of the release: it runs, and the ask preempts again."""
     script = filled(size=4)
     ask(script, "high", "h", vcore=1)

@@ -34,7 +34,7 @@ def config(most: int, guaranteed: int = 0) -> str:
 
 
 def using(text: str, *keys: str, **queues: int) -> Script:
-    """A cluster of sixteen vcores; an application in each queue holds as many single ones."""
+    """A cluster of sixteen vcores; an application in each queue holds this number of single vcores."""
     script = Script(text)
     script.node("n1", vcore=16)
     for name, number in (queues or {"a": len(keys)}).items():
@@ -44,7 +44,7 @@ def using(text: str, *keys: str, **queues: int) -> Script:
     return script
 
 
-def test_2_8_what_is_above_the_new_max_is_asked_back_after_the_delay() -> None:
+def test_2_8_the_excess_over_the_new_max_is_evicted_after_the_delay() -> None:
     script = using(config(8), a=6)
     script.configure(config(4))
     assert script.advance(9.9) == []
@@ -60,7 +60,7 @@ def test_2_8_what_is_above_the_new_max_is_asked_back_after_the_delay() -> None:
     assert script.advance(100) == []
 
 
-def test_2_8_only_where_the_partition_and_the_queue_say_so() -> None:
+def test_2_8_only_if_partition_and_queue_enable_it() -> None:
     for text in (
         config(4).replace("quotapreemptionenabled: true", "quotapreemptionenabled: false"),
         config(4).replace("delay: 10s", "delay: 0s"),
@@ -70,7 +70,7 @@ def test_2_8_only_where_the_partition_and_the_queue_say_so() -> None:
         assert script.advance(100) == []
 
 
-def test_2_8_a_max_that_is_raised_again_in_time() -> None:
+def test_2_8_a_max_raised_again_before_the_delay_ends() -> None:
     script = using(config(8), a=6)
     script.configure(config(4))
     script.advance(5)
@@ -78,15 +78,15 @@ def test_2_8_a_max_that_is_raised_again_in_time() -> None:
     assert script.advance(100) == []
 
 
-def test_2_8_what_has_come_back_by_itself_is_not_asked_for() -> None:
+def test_2_8_resources_released_meanwhile_are_not_evicted() -> None:
     script = using(config(8), a=6)
     script.configure(config(4))
     script.release("a", "a0-0")
     assert preempted(script.advance(10)) == ["a/a5-0"]
 
 
-def test_2_8_what_is_still_above_is_looked_at_again() -> None:
-    """Nothing but allocations that require their node: nobody may be taken."""
+def test_2_8_a_queue_still_above_its_max_is_checked_again() -> None:
+    """All allocations require their node: none may be evicted."""
     script = Script(config(8))
     script.node("n1", vcore=16)
     script.app("a", "root.a")
@@ -100,7 +100,7 @@ def test_2_8_what_is_still_above_is_looked_at_again() -> None:
     assert script.advance(30) == []
 
 
-def test_2_8_in_the_order_of_kinds() -> None:
+def test_2_8_victims_by_kind() -> None:
     script = Script(config(8))
     script.node("n1", vcore=16)
     script.app("a", "root.a")
@@ -113,7 +113,7 @@ def test_2_8_in_the_order_of_kinds() -> None:
     assert preempted(script.advance(10)) == ["a/plain-0", "a/urgent-0", "a/opted-0"]
 
 
-def test_2_8_never_below_what_is_guaranteed() -> None:
+def test_2_8_no_queue_falls_below_its_guarantee() -> None:
     script = Script(config(8))
     script.node("n1", vcore=16)
     script.app("a", "root.a")
@@ -146,7 +146,7 @@ partitions:
 """
 
 
-def test_2_8_a_parent_shares_out_by_usage_above_the_guarantee() -> None:
+def test_2_8_a_parent_divides_the_excess_by_usage_above_the_guarantee() -> None:
     script = using(PARENT.replace("MAX", "16"), p_x=6, p_y=4, p_z=2)
     script.configure(PARENT.replace("MAX", "8"))
     heard = preempted(script.advance(10))
@@ -154,13 +154,13 @@ def test_2_8_a_parent_shares_out_by_usage_above_the_guarantee() -> None:
     assert heard == ["p_x/p_x5-0", "p_x/p_x4-0", "p_y/p_y3-0", "p_y/p_y2-0"]
 
 
-def test_2_8_what_rounding_leaves_is_taken_all_the_same() -> None:
+def test_2_8_the_rest_left_by_rounding_is_evicted_too() -> None:
     script = using(PARENT.replace("MAX", "16"), p_x=3, p_y=1, p_z=3)
     script.configure(PARENT.replace("MAX", "6"))
     assert len(preempted(script.advance(10))) == 1
 
 
-def test_2_8_the_parent_first_then_its_children() -> None:
+def test_2_8_the_parent_is_enforced_before_its_children() -> None:
     both = PARENT.replace(
         "              - name: y\n",
         "              - name: y\n"
@@ -180,5 +180,7 @@ def test_2_8_the_parent_first_then_its_children() -> None:
     ("amount", "share", "whole", "part"),
     [(1, 1, 2, 0), (3, 1, 2, 2), (5, 1, 2, 2), (7, 1, 2, 4), (10, 1, 3, 3), (10, 2, 3, 7)],
 )
-def test_2_8_half_to_even(amount: int, share: int, whole: int, part: int) -> None:
+def test_2_8_shares_are_rounded_half_to_even(
+    amount: int, share: int, whole: int, part: int
+) -> None:
     assert part_of(amount, share, whole) == part

@@ -24,7 +24,7 @@ ENDS: dict[str, Callable[[Script], object]] = {
 
 
 def asked_back() -> Script:
-    """One of the four allocations of ``low`` is asked back for ``high``."""
+    """One of the four allocations of ``low`` is evicted for ``high``."""
     script = filled()
     script.advance(10)
     ask(script, "high", "h", vcore=1)
@@ -33,7 +33,7 @@ def asked_back() -> Script:
     return script
 
 
-def test_2_8_an_application_knows_how_much_is_asked_back() -> None:
+def test_2_8_an_application_counts_its_victims() -> None:
     script = asked_back()
     low, high = (script.scheduler.application(name) for name in ("low", "high"))
     assert (low.preempting, low.preempted) == (1, 0)
@@ -41,7 +41,7 @@ def test_2_8_an_application_knows_how_much_is_asked_back() -> None:
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_2_8_an_allocation_that_was_asked_back_keeps_its_reason_whatever_ends_it(end: str) -> None:
+def test_2_8_a_victim_keeps_its_reason_whatever_ends_it(end: str) -> None:
     script = asked_back()
     low: Any = script.scheduler.application("low")
     taken = low.allocations["n1-3-0"]
@@ -59,14 +59,14 @@ def test_2_8_an_allocation_that_was_asked_back_keeps_its_reason_whatever_ends_it
     assert script.scheduler.check() == []
 
 
-def test_2_8_what_was_taken_is_still_known_when_the_application_has_ended() -> None:
+def test_2_8_the_number_of_victims_outlasts_the_application() -> None:
     script = asked_back()
     script.remove_app("low")
     ended = next(iter(script.scheduler.partition().ended))
     assert (ended.app_id, ended.preempted, ended.reason) == ("low", 1, "application removed")
 
 
-def test_2_8_who_loses_nothing_has_nothing_taken() -> None:
+def test_2_8_an_application_without_victims_counts_none() -> None:
     script = filled()
     low: Any = script.scheduler.application("low")
     script.release("low", "n1-3-0")

@@ -454,6 +454,6 @@ def compare(seed: int) -> str:
 
 
 @pytest.mark.parametrize("start", range(0, 400, 50))
-def test_5_9_the_core_decides_as_the_reference_does(start: int) -> None:
+def test_5_9_the_core_decides_like_the_reference(start: int) -> None:
     seen = {compare(seed) for seed in range(start, start + 50)}
     assert len(seen) > 1  # it is not always the same that is compared

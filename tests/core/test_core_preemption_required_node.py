@@ -1,4 +1,4 @@
-"""Preemption on a required node (2.8), and what else required nodes change (5.6, 5.8)."""
+"""Preemption on a required node (2.8), and other effects of required nodes (5.6, 5.8)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def explained(script: Script, key: str) -> str:
     return next(check.text for check in checks if check.about == "preemption")
 
 
-def test_2_8_it_reserves_its_node_and_in_the_next_round_others_go() -> None:
+def test_2_8_it_reserves_its_node_and_preempts_in_the_next_round() -> None:
     script = node_of(2, a={}, b={})
     require(script, "daemon")
     assert script.schedule(1) == []
@@ -51,7 +51,7 @@ def test_2_8_it_reserves_its_node_and_in_the_next_round_others_go() -> None:
     assert preempting(script, "root") == {}
 
 
-def test_2_8_whatever_is_guaranteed_and_whether_it_may_preempt_others() -> None:
+def test_2_8_guarantees_and_the_preemption_policy_do_not_matter() -> None:
     script = node_of(1, a={})
     require(script, "daemon", others=False)
     assert preempted(script.schedule()) == ["others/a-0"]
@@ -78,13 +78,13 @@ def test_2_8_then_lowest_priority_then_newest() -> None:
     assert preempted(script.schedule()) == [f"others/{key}-0" for key in order]
 
 
-def test_2_8_nobody_of_higher_priority_and_nobody_that_requires_the_node() -> None:
+def test_2_8_no_victims_of_higher_priority_or_that_require_the_node() -> None:
     script = node_of(3, a={"priority": 1}, b={}, c={"tags": {TAG_REQUIRED_NODE: "n1"}})
     require(script, "daemon")
     assert preempted(script.schedule()) == ["others/b-0"]
 
 
-def test_2_8_only_those_with_something_of_what_is_asked_for() -> None:
+def test_2_8_only_victims_that_hold_some_of_what_is_asked_for() -> None:
     script = node_of()
     script.node("n1", NodeInfo.UPDATE, vcore=2, memory=10)
     script.ask("others", "a", vcore=2)
@@ -95,13 +95,13 @@ def test_2_8_only_those_with_something_of_what_is_asked_for() -> None:
 
 
 def test_2_8_victims_are_counted_against_the_whole_ask() -> None:
-    """As in the reference: one more goes than the free room would need."""
+    """As in the reference: one more is evicted than the free room requires."""
     script = node_of(3, a={}, b={})
     require(script, "daemon", vcore=2)
     assert preempted(script.schedule()) == ["others/b-0", "others/a-0"]
 
 
-def test_2_8_with_what_is_free_they_may_be_enough() -> None:
+def test_2_8_victims_and_free_room_together_may_be_enough() -> None:
     script = node_of(4, a={}, b={})
     script.ask("others", "up", priority=9, vcore=1)
     script.schedule()
@@ -109,7 +109,7 @@ def test_2_8_with_what_is_free_they_may_be_enough() -> None:
     assert preempted(script.schedule()) == ["others/b-0", "others/a-0"]
 
 
-def test_2_8_nobody_goes_in_vain() -> None:
+def test_2_8_no_victims_if_they_are_not_enough() -> None:
     script = node_of(3, a={"priority": 1}, b={"priority": 1}, c={})
     require(script, "daemon", vcore=2)
     assert script.schedule() == []
@@ -125,7 +125,7 @@ def test_2_8_it_tries_again_when_its_node_changes() -> None:
     assert preempted(script.schedule()) == ["others/c-0"]
 
 
-def test_2_8_once_for_each_ask() -> None:
+def test_2_8_an_ask_preempts_once() -> None:
     script = node_of(2, a={}, b={})
     require(script, "daemon")
     assert preempted(script.schedule()) == ["others/b-0"]
@@ -138,7 +138,7 @@ def test_2_8_once_for_each_ask() -> None:
     assert news(script.schedule()) == ["app/daemon-0 on n1"]
 
 
-def test_2_8_not_while_a_quota_has_no_room() -> None:
+def test_2_8_no_preemption_while_a_quota_has_no_room() -> None:
     script = Script(QUOTA)
     script.app("others", "root.b")
     script.app("app", "root.a")
@@ -176,7 +176,7 @@ partitions:
 
 
 def test_5_6_later_asks_of_the_application_do_not_wait_behind_it() -> None:
-    """In 1.5.2 they do, since 1.7 they do not: nobody need wait for a node that he does not want."""
+    """In 1.5.2 they do, since 1.7 they do not: no ask waits for a node that it does not require."""
     script = node_of(1, a={"priority": 1})
     script.node("n2", vcore=4)
     require(script, "daemon")
@@ -203,7 +203,7 @@ def test_2_7_several_asks_may_require_the_same_node() -> None:
     assert reserved(script) == {}
 
 
-def test_2_7_the_next_one_moves_up_when_the_first_is_taken_back() -> None:
+def test_2_7_the_second_ask_follows_when_the_first_is_withdrawn() -> None:
     script = node_of(1, a={"priority": 1})
     require(script, "d1", "d2", "d3")
     script.schedule()
@@ -215,7 +215,7 @@ def test_2_7_the_next_one_moves_up_when_the_first_is_taken_back() -> None:
     assert script.scheduler.application("app").reservations == {}
 
 
-def test_5_6_it_pushes_out_the_reservation_of_another_even_if_it_fits() -> None:
+def test_5_6_it_cancels_the_reservation_of_another_ask_even_if_it_fits() -> None:
     script = node_of(4, a={"priority": 1}, b={"priority": 1})
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.ask("others", "big", vcore=4)
@@ -227,7 +227,7 @@ def test_5_6_it_pushes_out_the_reservation_of_another_even_if_it_fits() -> None:
 
 
 def test_5_6_the_node_that_another_one_requires_is_reserved_before_it_is_used() -> None:
-    """It has room for the second, but that one comes behind the first in a round of its own."""
+    """It has room for the second ask, which is served in a later round than the first."""
     script = node_of(2, a={"priority": 1})
     require(script, "first", vcore=2)
     script.schedule()
