@@ -85,7 +85,7 @@ def news(heard: list[str]) -> list[str]:
 
 
 def reserved(script: Script) -> dict[str, str]:
-    """The reserved nodes, by ask."""
+    """The asks that have a node reserved, by node id."""
     nodes = script.scheduler.partition().nodes.values()
     return {n.node_id: n.reservation.ask.key for n in nodes if n.reservation is not None}
 
