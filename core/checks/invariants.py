@@ -254,11 +254,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
             yield f"G29 ask {ask.key} is {ask.state} with planned {ask.planned}"
         if ask.reservations > ask.pending:
             yield f"V3 ask {ask.key} has {ask.reservations} reservations for {ask.pending}"
-    if (
-        app.state in application_fsm.GATHERS
-        and app.is_gang
-        and (app.placeholder_timeout or app.gang_over)
-    ):
+    if app.state in application_fsm.GATHERS and app.is_gang and (app.gang.timeout or app.gang.over):
         if not any(timer.name == IDLE_TIMER and not timer.dead for timer in app.timers):
             yield f"V7 gang {app.app_id} is {app.state}, and has no timer"
     yield from _task_groups(app)
@@ -266,7 +262,7 @@ def application_violations(app: Application, size: int) -> Iterator[str]:
 
 
 def _task_groups(app: Application) -> Iterator[str]:
-    for group in app.task_groups.values():
+    for group in app.gang.task_groups.values():
         pending = sum(
             ask.pending
             for ask in app.asks.values()

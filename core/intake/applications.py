@@ -81,10 +81,10 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
         raise
     app = _new(kernel, partition, leaf, request, submission)
     app.placed_by = placed.by
-    app.placeholder_ask = whole
-    app.announced = whole is not None
-    app.hard = _is_hard(kernel, request)
-    app.placeholder_timeout = _placeholder_timeout(kernel, app, request)
+    app.gang.size = whole
+    app.gang.announced = whole is not None
+    app.gang.hard = _is_hard(kernel, request)
+    app.gang.timeout = _placeholder_timeout(kernel, app, request)
     if whole is None and request.executionTimeoutMilliSeconds > 0:
         app.run_limit = request.executionTimeoutMilliSeconds * _MILLISECOND
     app.first_number = partition.serials.first(app_id, kernel.now)

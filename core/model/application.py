@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.demand import EVERY_BIT, Key, Level
+from quadriga.core.model.gang import Gang
 from quadriga.core.model.resources import Totals, Vector, covers, exact_share, plus
 from quadriga.fsm import application as application_fsm
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.reservation import Reservation
-    from quadriga.core.model.task_group import TaskGroup
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.usage import ApplicationSummary, Usage
 
@@ -34,7 +34,6 @@ class Application(Level):
         "allocated",
         "allocated_placeholder",
         "allocations",
-        "announced",
         "app_id",
         "asks",
         "backoff_until",
@@ -43,19 +42,15 @@ class Application(Level):
         "entries",
         "finished",
         "first_number",
-        "gang_over",
-        "gang_started",
-        "gated",
+        "gang",
         "group_account",
         "group_limits",
         "groups",
         "groups_of_user",
-        "hard",
         "history",
         "last_quota_event",
         "ledgers",
         "limiting",
-        "lost",
         "most",
         "other_usages",
         "odd_uuids",
@@ -64,9 +59,6 @@ class Application(Level):
         "placed_by",
         "preempted",
         "preempting",
-        "placeholder_ask",
-        "placeholder_timeout",
-        "placeholder_timer",
         "placeholders",
         "priority",
         "reserved_headroom",
@@ -86,7 +78,6 @@ class Application(Level):
         "submitted",
         "summary",
         "tags",
-        "task_groups",
         "timers",
         "usage",
         "user_usage",
@@ -169,22 +160,7 @@ class Application(Level):
         #: when the oldest of its allocations that a restart brought was made (ns), 0 without any
         self.ran_since = 0
 
-        #: how large its gang is; ``None`` without one. It was announced with the application, or is
-        #: the sum of the placeholder asks so far (X35)
-        self.placeholder_ask: Vector | None = None
-        self.announced = False
-        self.hard = False
-        self.placeholder_timeout = 0
-        self.placeholder_timer: Timer | None = None
-        self.task_groups: dict[str, TaskGroup] = {}
-        #: its first placeholder has been allocated; headroom is reserved for the rest of the gang (X16)
-        self.gang_started = False
-        #: its quota has no room for the whole gang at present (X16)
-        self.gated = False
-        #: its placeholders timed out softly: from now on it is an ordinary application (X9)
-        self.gang_over = False
-        #: placeholders that the resource manager took away (S5)
-        self.lost: Vector = ()
+        self.gang = Gang()
         #: Waiting timed out while placeholders were left: the last one completes it (X26)
         self.completing = False
         self.blocked = EVERY_BIT
@@ -223,18 +199,22 @@ class Application(Level):
         return self.queue.stateaware and not self.tags.get("application.stateaware.disable")
 
     @property
+    def hard(self) -> bool:
+        return self.gang.hard
+
+    @property
     def has_asks(self) -> bool:
         return bool(self.asks)
 
     @property
     def gathers(self) -> bool:
         """It is a gang that lacks placeholders."""
-        return self.is_gang and not self.gang_over and not self.gang_complete
+        return self.is_gang and not self.gang.over and not self.gang_complete
 
     @property
     def gang_complete(self) -> bool:
         """It is a gang that holds all its placeholders (G21)."""
-        return self.gang_started and not self.gang_over and self.is_gang and self.has_its_gang
+        return self.gang.started and not self.gang.over and self.is_gang and self.has_its_gang
 
     @property
     def has_allocations(self) -> bool:
@@ -265,27 +245,27 @@ class Application(Level):
 
     @property
     def is_gang(self) -> bool:
-        return self.placeholder_ask is not None
+        return self.gang.size is not None
 
     @property
     def has_its_gang(self) -> bool:
         """Enough placeholders: at least what was announced, not exactly (S5)."""
-        return self.placeholder_ask is None or covers(self.gathered, self.placeholder_ask)
+        return self.gang.size is None or covers(self.gathered, self.gang.size)
 
     @property
     def gathered(self) -> Sequence[int]:
         """What counts of a gang as there: its placeholders, and where it is soft also those that the
         resource manager took away (S5)."""
-        if self.hard or not self.lost:
+        if self.gang.hard or not self.gang.lost:
             return self.allocated_placeholder
-        return plus(tuple(self.allocated_placeholder), self.lost)
+        return plus(tuple(self.allocated_placeholder), self.gang.lost)
 
     @property
     def holding(self) -> bool:
         """Real asks are held back until the gang is complete (X9, G22)."""
         return (
-            self.placeholder_ask is not None
-            and not self.gang_over
+            self.gang.size is not None
+            and not self.gang.over
             and self.state in application_fsm.BEFORE_RUNNING
             and self.queue.properties.gang_hold
             and not self.has_its_gang
@@ -308,12 +288,12 @@ class Application(Level):
     @property
     def remainder(self) -> Vector:
         """What a gang that has started is still owed (X16)."""
-        if self.placeholder_ask is None or not self.gang_started or self.gang_over:
+        if self.gang.size is None or not self.gang.started or self.gang.over:
             return ()
         if self.state not in application_fsm.BEFORE_RUNNING:
             return ()
         have = self.allocated_placeholder
-        pairs = zip(self.placeholder_ask, have, strict=False)
+        pairs = zip(self.gang.size, have, strict=False)
         return tuple([whole - held if whole > held else 0 for whole, held in pairs])
 
     # -- order -----------------------------------------------------------------------------------

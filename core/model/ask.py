@@ -246,11 +246,11 @@ class AskGroup:
             return 0
         app = self.app
         if self.placeholder:
-            return 0 if app.gated else self._node_bits()
+            return 0 if app.gang.gated else self._node_bits()
         if app.holding:  # X9
             return 0
         if self.task_group:
-            task_group = app.task_groups.get(self.task_group)
+            task_group = app.gang.task_groups.get(self.task_group)
             if task_group is not None and task_group.can_replace:  # G27, X36
                 if self.outgrown:
                     return self._node_bits() | (REPLACE if self.retries else 0)

@@ -167,15 +167,15 @@ def remains_of(app: Application) -> dict[str, Any]:
     }
     if spent is not None:
         remains["usage"] = [spent.used, spent.preempted, spent.placeholder]
-    if app.placeholder_ask is not None:
+    if app.gang.size is not None:
         remains["gang"] = {
             "whole": app.started or app.has_its_gang,
-            "style": "Hard" if app.hard else "Soft",
-            "timeout": app.placeholder_timeout,
-            "ask": named(app.placeholder_ask),
+            "style": "Hard" if app.gang.hard else "Soft",
+            "timeout": app.gang.timeout,
+            "ask": named(app.gang.size),
         }
-    if app.task_groups:
-        groups = sorted(app.task_groups.items())
+    if app.gang.task_groups:
+        groups = sorted(app.gang.task_groups.items())
         remains["taskGroups"] = [
             [shortened(name), g.count, g.replaced, g.timed_out, named(g.min_resource)]
             for name, g in groups[:_MOST]

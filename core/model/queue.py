@@ -261,7 +261,7 @@ class Queue(Level):
             gangs = list(self.gated)
             self.gated.clear()
             for app in gangs:
-                app.gated = False
+                app.gang.gated = False
                 self.partition.waiting.refresh(app)
         self.partition.waiting.retry_short_of_quota()
 

@@ -82,9 +82,9 @@ def by_kind(candidate: Candidate) -> tuple[object, ...]:
 def gathers(app: Application) -> bool:
     """Whether the application is a gang that has some placeholders and waits for the others."""
     return (
-        app.placeholder_ask is not None
-        and app.gang_started
-        and not app.gang_over
+        app.gang.size is not None
+        and app.gang.started
+        and not app.gang.over
         and app.state in application_fsm.BEFORE_RUNNING
     )
 
@@ -95,7 +95,7 @@ def of_application(app: Application, leaf: QueueSnapshot | None = None) -> Itera
         return
     held = [*app.allocations.values(), *app.placeholders.values()]
     strict = app.queue.properties.preemption_optout == "strict"
-    if app.placeholder_ask is None or app.gang_over:
+    if app.gang.size is None or app.gang.over:
         for allocation in held:
             if _may_evict(allocation, strict):
                 yield Candidate(allocation, leaf, _NO_GANG)
@@ -123,7 +123,7 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
     After a restart it is unknown which allocations replaced a placeholder; then the oldest allocations
     of the task groups count as members until the gang is complete.
     """
-    whole = app.placeholder_ask
+    whole = app.gang.size
     assert whole is not None
     members = {a for a in held if a.placeholder or _replaced_placeholder(app, a)}
     have: tuple[int, ...] = ()
@@ -139,7 +139,7 @@ def _members(app: Application, held: list[Allocation]) -> set[Allocation]:
 
 
 def _replaced_placeholder(app: Application, allocation: Allocation) -> bool:
-    group = app.task_groups.get(allocation.ask.task_group)
+    group = app.gang.task_groups.get(allocation.ask.task_group)
     return group is not None and allocation.uuid in group.stood_in
 
 

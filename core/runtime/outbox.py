@@ -279,7 +279,7 @@ def _template(ask: Ask) -> bytes:
     to read than a message with a map in it is to copy. A gang's members, which are in no group any
     more when their placeholders are gone, look like one another."""
     app = ask.app
-    tasks = None if ask.placeholder else app.task_groups.get(ask.task_group)
+    tasks = None if ask.placeholder else app.gang.task_groups.get(ask.task_group)
     if tasks is not None and tasks.spelled is not None:
         vector, priority, known = tasks.spelled
         if vector == ask.vector and priority == ask.priority:

@@ -156,7 +156,7 @@ class _Place:
         self.looks_at_own = app.queue.fair or bool(app.limiting)
         self.until: Key | None = None
         self.taken = 0
-        self.task_group = app.task_groups[group.task_group] if group.placeholder else None
+        self.task_group = app.gang.task_groups[group.task_group] if group.placeholder else None
         self.left = gang.missing(app, self.shape.need) - 1 if group.placeholder else _PLENTY
         needs = dict(self.shape.need)
         used = [(queue.limits, queue.allocated) for queue in self.queues if queue.limits]

@@ -106,7 +106,7 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
         app.serial = {}
     kernel.summaries.append(usage.summarise(app))
     app.partition.rm.observer.application_left(app)
-    for timer in (*app.timers, app.placeholder_timer):
+    for timer in (*app.timers, app.gang.timer):
         if timer is not None:
             timer.cancel()  # V8
     for queue in leaf.lineage:
@@ -135,7 +135,7 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     if (
         app.state in application_fsm.GIVES_BACK
     ):  # a Soft timeout: from now on it is an ordinary application
-        app.gang_over = True
+        app.gang.over = True
     if app.state in application_fsm.GATHERS:
         gang.watch_idle(kernel, app)
     if app.counted and _is_idle(app):

@@ -66,7 +66,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     del app.asks[ask.ask_key]
     if ask.placeholder:
         if timed_out:
-            group = app.task_groups[ask.task_group]
+            group = app.gang.task_groups[ask.task_group]
             group.pending -= ask.pending
             group.timed_out += ask.pending
         else:

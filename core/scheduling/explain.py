@@ -166,7 +166,7 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             "room: its quota is kept for it (X39)",
         )
         return
-    if app.placeholder_ask is None and ask.placeholder:
+    if app.gang.size is None and ask.placeholder:
         return
     if ask.placeholder:
         closed = gang.gate(app)
@@ -174,16 +174,18 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
         else:
             yield from _of_gate(app, *closed)
-    elif app.placeholder_ask is not None and app.holding:
-        have, need = text(app.allocated_placeholder), text(app.placeholder_ask)
+    elif app.gang.size is not None and app.holding:
+        have, need = text(app.allocated_placeholder), text(app.gang.size)
         yield Check(
             "gang",
             False,
             f"held until the gang is complete: has {have} of {need} (X9)",
             verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
         )
-    elif ask.task_group in app.task_groups and app.task_groups[ask.task_group].can_replace:
-        group = app.task_groups[ask.task_group]
+    elif (
+        ask.task_group in app.gang.task_groups and app.gang.task_groups[ask.task_group].can_replace
+    ):
+        group = app.gang.task_groups[ask.task_group]
         if ask.group is not None and ask.group.outgrown:
             yield Check(
                 "gang",

@@ -56,10 +56,10 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
 
     Configured quotas only; what started gangs below are still owed is not free (G8).
     """
-    whole = app.placeholder_ask
-    if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
+    whole = app.gang.size
+    if whole is None or app.gang.started or app.queue.properties.gang_admission != "whole":
         return None
-    if not app.announced:  # its size is not known in advance (X35)
+    if not app.gang.announced:  # its size is not known in advance (X35)
         return None
     for queue in app.queue.lineage[:-1]:
         for place, limit in queue.limits:
@@ -79,7 +79,7 @@ def may_start(app: Application) -> bool:
     if closed is None:
         return True
     closed[0].gated[app] = None
-    app.gated = True
+    app.gang.gated = True
     app.partition.waiting.refresh(app)
     return False
 
@@ -89,16 +89,16 @@ def may_start(app: Application) -> bool:
 
 def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
     """The task group of this name, which its first placeholder ask makes known (G23)."""
-    group = app.task_groups.get(name)
+    group = app.gang.task_groups.get(name)
     if group is None:
-        group = app.task_groups[name] = TaskGroup(name, vector)
+        group = app.gang.task_groups[name] = TaskGroup(name, vector)
     return group
 
 
 def begin(kernel: Kernel, app: Application) -> None:
     """X35: with its first placeholder ask an application is a gang, announced or not. Its time limit is
     that of its placeholders then (X17), unless it runs already as an ordinary application."""
-    app.placeholder_ask = ()
+    app.gang.size = ()
     if not app.started:
         app.run_limit = 0
     if app.state in application_fsm.GATHERS:
@@ -117,11 +117,11 @@ def expect(ask: Ask, number: int) -> None:
 
 def enlarge(app: Application, vector: Vector, number: int) -> None:
     """X35: a gang without placeholderAsk grows or shrinks by ``number`` placeholders."""
-    if app.announced:
+    if app.gang.announced:
         return
     held = app.holding
     more = tuple([value * number for value in vector])
-    app.placeholder_ask = plus(app.placeholder_ask or (), more)
+    app.gang.size = plus(app.gang.size or (), more)
     if app.holding != held:  # X9
         app.partition.waiting.refresh(app)
 
@@ -129,11 +129,11 @@ def enlarge(app: Application, vector: Vector, number: int) -> None:
 def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     """A placeholder was allocated (or recovered): the timer, the promise, and perhaps the start."""
     app = placeholder.ask.app
-    app.task_groups[placeholder.ask.task_group].landed(placeholder)
-    if not app.gang_started:
-        app.gang_started = True
-        if app.gated:  # recovered: the gate does not apply any more
-            app.gated = False
+    app.gang.task_groups[placeholder.ask.task_group].landed(placeholder)
+    if not app.gang.started:
+        app.gang.started = True
+        if app.gang.gated:  # recovered: the gate does not apply any more
+            app.gang.gated = False
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
             app.partition.waiting.refresh(app)
@@ -142,12 +142,12 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
             queue.admitted[app] = None
         app.partition.admission_changed(app.queue)
         app.partition.waiting.refresh(app)
-    if app.placeholder_timer is None and app.placeholder_timeout > 0:
+    if app.gang.timer is None and app.gang.timeout > 0:
         if (
             app.state in application_fsm.BEFORE_RUNNING | application_fsm.GIVES_BACK_ON_TIMEOUT
         ):  # X25
-            app.placeholder_timer = kernel.timers.start(
-                kernel.now, app.placeholder_timeout, "application.placeholder", app
+            app.gang.timer = kernel.timers.start(
+                kernel.now, app.gang.timeout, "application.placeholder", app
             )
     accounting.reserve_headroom(app)
     run_if_complete(kernel, app)
@@ -158,9 +158,9 @@ def only_gathers(app: Application) -> bool:
     """Whether nothing follows from one more placeholder, unless it completes the gang: the gang has
     started, nobody waits for what is promised to it, and no member waits for a placeholder."""
     return (
-        app.gang_started
+        app.gang.started
         and app in app.queue.admitted
-        and (app.placeholder_timer is not None or not app.placeholder_timeout)
+        and (app.gang.timer is not None or not app.gang.timeout)
         and all(group.placeholder for group in app.groups.values())
         and not any(queue.gated for queue in app.queue.lineage)
     )
@@ -168,9 +168,9 @@ def only_gathers(app: Application) -> bool:
 
 def missing(app: Application, need: Need) -> int:
     """How many more placeholders of this size it takes, at least, until the gang is complete."""
-    assert app.placeholder_ask is not None
+    assert app.gang.size is not None
     sizes, have, most = dict(need), app.gathered, 0
-    for at, value in enumerate(app.placeholder_ask):
+    for at, value in enumerate(app.gang.size):
         if (short := value - (have[at] if at < len(have) else 0)) > 0:
             if not sizes.get(at):
                 return _NEVER
@@ -187,7 +187,7 @@ def run_if_complete(kernel: Kernel, app: Application) -> None:
 def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
     """A placeholder left the books. If nobody replaced it, real asks go the normal way for it."""
     app = placeholder.ask.app
-    group = app.task_groups[placeholder.ask.task_group]
+    group = app.gang.task_groups[placeholder.ask.task_group]
     group.take(placeholder)
     group.allocated -= 1
     for timer in placeholder.timers:
@@ -196,12 +196,12 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
         group.replaced += 1
     else:
         group.timed_out += 1
-        app.lost = plus(app.lost, placeholder.vector)
+        app.gang.lost = plus(app.gang.lost, placeholder.vector)
     # while it still gathers, the timer is the only way out for a gang that lost them all (V7)
     gathers = app.state in application_fsm.BEFORE_RUNNING
-    if not app.placeholders and not gathers and app.placeholder_timer is not None:
-        app.placeholder_timer.cancel()
-        app.placeholder_timer = None
+    if not app.placeholders and not gathers and app.gang.timer is not None:
+        app.gang.timer.cancel()
+        app.gang.timer = None
     accounting.reserve_headroom(app)
     app.partition.waiting.offer_replacements(app)
 
@@ -212,8 +212,8 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
 def timed_out(kernel: Kernel, app: Application) -> None:
     """The placeholder timer fired (G45, X38). A gang that has lost all its placeholders and still waits
     for more starts its timer anew with the next one."""
-    app.placeholder_timer = None
-    waits = any(group.pending for group in app.task_groups.values())
+    app.gang.timer = None
+    waits = any(group.pending for group in app.gang.task_groups.values())
     if app.state in application_fsm.GATHERS and waits and not app.placeholders:
         return
     fail_gang(kernel, app)
@@ -227,8 +227,8 @@ def fail_gang(kernel: Kernel, app: Application) -> None:
 def watch_idle(kernel: Kernel, app: Application) -> None:
     """A gang in Accepted is looked at after its placeholder timeout, whether anything can still come of
     it (V7). It may last for ever only if its resource manager said so (X17)."""
-    patience = app.placeholder_timeout
-    if app.gang_over:
+    patience = app.gang.timeout
+    if app.gang.over:
         patience = patience or kernel.options.placeholder_timeout
     if app.is_gang and patience:
         others = []
@@ -246,11 +246,11 @@ def looked_idle(kernel: Kernel, app: Application) -> None:
     has nothing left after a Soft timeout waits for a last ask, and completes. Any other goes on."""
     if app.state not in application_fsm.GATHERS:
         return
-    if app.gang_over:
+    if app.gang.over:
         if not app.asks and not app.allocations and not app.placeholders:
             kernel.fire(APPLICATION, app, application_fsm.WAIT)
             return
-    elif not app.placeholders and not any(g.pending for g in app.task_groups.values()):
+    elif not app.placeholders and not any(g.pending for g in app.gang.task_groups.values()):
         fail_gang(kernel, app)
         return
     watch_idle(kernel, app)
@@ -258,5 +258,5 @@ def looked_idle(kernel: Kernel, app: Application) -> None:
 
 def waited_too_long(kernel: Kernel, app: Application) -> None:
     """S3: the queue limits how long a gang may wait without a single placeholder."""
-    if app.state in application_fsm.GATHERS and not app.gang_started:
+    if app.state in application_fsm.GATHERS and not app.gang.started:
         fail_gang(kernel, app)

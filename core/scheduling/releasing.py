@@ -27,7 +27,7 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
     allocation.message = text
     if allocation.ask.placeholder:
         app = allocation.ask.app
-        group = app.task_groups[allocation.ask.task_group]
+        group = app.gang.task_groups[allocation.ask.task_group]
         group.take(allocation)
         if not group.available:
             app.partition.waiting.offer_replacements(app)

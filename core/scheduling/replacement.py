@@ -55,7 +55,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     something changes.
     """
     app = ask.app
-    group = app.task_groups[ask.task_group]
+    group = app.gang.task_groups[ask.task_group]
     predicate = kernel.predicates.get(app.partition.rm.rm_id)
     first: Allocation | None = None
     for placeholder in group.available:
@@ -278,7 +278,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     first = not app.allocations
     accounting.replace(placeholder, real, lands=lands)
     usage.ended(placeholder, kernel.now)
-    app.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
+    app.gang.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
     if not lands:
         app.partition.waiting.stranded[real] = app.partition.waiting.epoch
         observer.allocation_ended(placeholder, _REPLACED)

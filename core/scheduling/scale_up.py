@@ -198,7 +198,7 @@ def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
         return True
     if ask.group is not None or ask not in partition.waiting.deferred_asks:
         return False
-    group = ask.app.task_groups.get(ask.task_group)
+    group = ask.app.gang.task_groups.get(ask.task_group)
     return not ask.placeholder and bool(group and group.available)
 
 

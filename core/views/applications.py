@@ -135,5 +135,5 @@ def _placeholder_data(app: Application) -> list[PlaceholderObject]:
             "replaced": group.replaced,
             "timedout": group.timed_out,
         }
-        for _, group in sorted(app.task_groups.items())
+        for _, group in sorted(app.gang.task_groups.items())
     ]

@@ -123,7 +123,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
     if not ask.placeholder and app.holding:
         yield "Held until the gang is complete"
         return
-    group = app.task_groups.get(ask.task_group)
+    group = app.gang.task_groups.get(ask.task_group)
     outgrown = ask.group is not None and ask.group.outgrown
     if not ask.placeholder and group is not None and group.can_replace and not outgrown:
         yield "Waiting for a placeholder of its task group"

@@ -162,7 +162,7 @@ class Watched:
             assert not place.here
             for app in partition.applications.values():
                 # what its resource manager has to ask for next is its own affair (X29)
-                back = app.state == application_fsm.ACCEPTED and app.gang_over
+                back = app.state == application_fsm.ACCEPTED and app.gang.over
                 assert back or app.state == application_fsm.NEW, f"V7 {app.app_id} is {app.state}"
 
     def end(self) -> None:

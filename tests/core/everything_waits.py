@@ -71,9 +71,9 @@ def _turn(leaf: LeafQueue) -> Application | None:
 
 def _has_its_turn(app: Application, ask: Ask) -> bool:
     """What gangs make of it: the gate (X16), the hold (X9), a placeholder to wait for (G27)."""
-    whole = app.placeholder_ask
+    whole = app.gang.size
     if ask.placeholder:
-        if whole is None or app.gang_started or app.queue.properties.gang_admission != "whole":
+        if whole is None or app.gang.started or app.queue.properties.gang_admission != "whole":
             return True
         return all(
             place >= len(whole)
@@ -84,7 +84,7 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
         )
     if app.holding:
         return False
-    group = app.task_groups.get(ask.task_group)
+    group = app.gang.task_groups.get(ask.task_group)
     return group is None or group.count <= group.replaced + group.timed_out
 
 

@@ -81,7 +81,7 @@ def count_again(partition: Partition) -> None:
 
 
 def group_of(partition: Partition) -> Any:
-    return app(partition, "gang").task_groups["g"]
+    return app(partition, "gang").gang.task_groups["g"]
 
 
 def wrong(name: str, value: Callable[[Any], Any]) -> Callable[[Any], None]:

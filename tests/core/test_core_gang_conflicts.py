@@ -189,7 +189,7 @@ def test_x18_the_chosen_node_vanishes(script: Script) -> None:
     # planned anew with the placeholder that is left; the other one is only freed
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-1 on n2"]
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.replaced, group.timed_out) == (1, 1)
 
 
@@ -271,7 +271,7 @@ def test_i17_a_placeholder_ask_that_changes_its_size(script: Script) -> None:
     assert script.schedule() == []
     script.ask("g", "p", group="tg", placeholder=True, repeat=2, memory=2)
     assert len(script.schedule()) == 3
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.count, group.allocated) == (2, 2)
 
 

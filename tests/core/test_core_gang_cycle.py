@@ -105,7 +105,7 @@ def test_g23_task_groups_replace_their_own_placeholders(script: Script) -> None:
     script.ask("g", "a-real", group="a", memory=1)
     assert script.schedule() == ["released g/a0-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/b-real-0 on n1", "new g/a-real-0 on n1"]
-    groups = script.scheduler.application("g").task_groups
+    groups = script.scheduler.application("g").gang.task_groups
     assert [(g.count, g.replaced) for g in groups.values()] == [(2, 1), (1, 1)]
 
 
@@ -277,7 +277,7 @@ def test_x37_a_larger_member_takes_over_one_placeholder(script: Script) -> None:
     assert last_release(script) == "replacing allocation with UUID: real-0"
     assert script.schedule() == []
     assert script.confirm() == ["new g/real-0 on n1"]
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.timed_out, group.replaced, group.allocated) == (0, 1, 1)
 
 
@@ -450,7 +450,7 @@ def test_node_loss_during_a_replacement(script: Script, same_node: bool, lost: s
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     script.scheduler.set_predicate("rm", None)
     app = script.scheduler.application("g")
-    (group,) = app.task_groups.values()
+    (group,) = app.gang.task_groups.values()
     heard = script.node("n1" if lost == "placeholder" else target, NodeInfo.DECOMISSION)
     if same_node:  # both lose their node: the placeholder is over, the member is planned anew
         assert heard == ["released g/p0-0 STOPPED_BY_RM"]

@@ -286,7 +286,7 @@ def test_g45_a_complete_gang_does_not_time_out(script: Script) -> None:
     assert heard == ["released Hard/p1-0 TIMEOUT", "released Soft/p1-0 TIMEOUT"]
     assert script.confirm() == []
     assert state(script, "Hard") == state(script, "Soft") == "Running"
-    groups = script.scheduler.application("Hard").task_groups
+    groups = script.scheduler.application("Hard").gang.task_groups
     assert [(g.count, g.replaced, g.timed_out) for g in groups.values()] == [(2, 1, 1)]
 
 
@@ -599,9 +599,9 @@ def test_g58_what_is_stored(script: Script) -> None:
     script.ask("g", "real", group="tg", memory=1)
     script.schedule()
     app = script.scheduler.application("g")
-    assert app.placeholder_ask is not None
-    assert sum(app.placeholder_ask) == 2
-    assert app.placeholder_timeout == 90 * 10**9
+    assert app.gang.size is not None
+    assert sum(app.gang.size) == 2
+    assert app.gang.timeout == 90 * 10**9
     assert (sum(app.allocated), sum(app.allocated_placeholder)) == (0, 2)
     placeholder = app.placeholders["p0-0"]
     assert placeholder.placeholder

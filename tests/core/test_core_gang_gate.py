@@ -270,7 +270,7 @@ def test_x17_placeholder_timeout(script: Script, timeout_ms: int, seconds: float
     script.ask("a", "p", group="tg", placeholder=True, memory=1)
     script.schedule()
     app = script.scheduler.application("a")
-    assert app.placeholder_timeout == round(seconds * 1e9)
+    assert app.gang.timeout == round(seconds * 1e9)
     script.advance(seconds - 0.0005)
     assert app.state == "Accepted"
     script.advance(0.0005)

@@ -38,7 +38,7 @@ def allocated(script: Script, node: str = "n1") -> dict[str, int]:
 
 
 def group_counts(script: Script) -> tuple[int, int, int]:
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     return group.allocated, group.replaced, group.timed_out
 
 

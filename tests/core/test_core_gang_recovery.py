@@ -113,7 +113,7 @@ def test_g56_recovery_knows_no_quota(script: Script) -> None:
 def test_g57_fields_are_copied(script: Script) -> None:
     script.app("g", gang={"memory": 2})
     script.node("n1", memory=20, existing=[placeholder("p0"), placeholder("q0", group="other")])
-    groups = script.scheduler.application("g").task_groups
+    groups = script.scheduler.application("g").gang.task_groups
     assert {name: group.count for name, group in groups.items()} == {"tg": 1, "other": 1}
     assert sum(script.scheduler.application("g").allocated_placeholder) == 2
 

@@ -30,7 +30,7 @@ def state(script: Script) -> str:
 
 
 def counts(script: Script) -> tuple[int, int, int]:
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     return group.count, group.replaced, group.timed_out
 
 

@@ -171,10 +171,10 @@ def test_g4_every_allocation_is_told_one_by_one(script: Script) -> None:
 def test_g5_the_total_is_all_that_is_needed_at_submission(script: Script) -> None:
     """placeholderAsk is a sum: task groups become known by their placeholders' asks."""
     script.app("g", "root.gangs", gang={"memory": 7})
-    assert script.scheduler.application("g").task_groups == {}
+    assert script.scheduler.application("g").gang.task_groups == {}
     placeholders(script, "g", 2, "small", 2)
     placeholders(script, "g", 1, "large", 3)
-    assert list(script.scheduler.application("g").task_groups) == ["small", "large"]
+    assert list(script.scheduler.application("g").gang.task_groups) == ["small", "large"]
     assert "g Running (run)" in script.schedule()
 
 

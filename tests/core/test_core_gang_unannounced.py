@@ -129,7 +129,7 @@ def test_x35_many_placeholder_asks_in_one_message(script: Script) -> None:
     placeholders(script, *[f"p{n}" for n in range(15)])
     heard = script.schedule()
     assert heard.index("g Running (run)") == len(heard) - 2
-    assert script.scheduler.application("g").placeholder_ask[0] == 15
+    assert script.scheduler.application("g").gang.size[0] == 15
     assert script.scheduler.check() == []
 
 

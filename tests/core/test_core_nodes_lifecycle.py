@@ -226,7 +226,7 @@ def test_s32_one_node_for_both(script: Script, order: str) -> None:
     script.ask("g", "real", group="tg", vcore=1000)
     assert script.schedule() == ["released g/p0-0 PLACEHOLDER_REPLACED"]
     assert script.node("n1", GONE) == ["released g/p0-0 STOPPED_BY_RM"]
-    group = script.scheduler.application("g").task_groups["tg"]
+    group = script.scheduler.application("g").gang.task_groups["tg"]
     assert (group.count, group.replaced, group.timed_out) == (2, 0, 1)
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
     assert script.confirm() == ["new g/real-1 on n2"]

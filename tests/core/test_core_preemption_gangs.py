@@ -64,7 +64,7 @@ def test_placeholders_of_a_running_gang_may_be_evicted() -> None:
     assert high_ask(script) == ["g/g-p3-0"]
     script.confirm(PREEMPTED)
     assert news(script.schedule()) == ["high/h-0 on n1"]
-    group = script.scheduler.application("g").task_groups["g"]
+    group = script.scheduler.application("g").gang.task_groups["g"]
     assert (group.allocated, group.timed_out) == (3, 1)  # V4
 
 
@@ -178,10 +178,10 @@ def test_after_a_restart_the_oldest_allocations_are_the_gang_members() -> None:
     ask(script, "g", "r0", "r1", others=False, group="g", vcore=1)
     ask(script, "g", "s", others=False, vcore=1)
     partition = script.scheduler.partition()
-    partition.applications["g"].gang_over = True  # as after a restart: nobody is held
+    partition.applications["g"].gang.over = True  # as after a restart: nobody is held
     partition.waiting.refresh(partition.applications["g"])
     script.schedule()
-    partition.applications["g"].gang_over = False
+    partition.applications["g"].gang.over = False
     script.app("plain", "root.low")
     script.ask("plain", "p", vcore=1)
     script.schedule()

@@ -234,7 +234,7 @@ def test_i8_a_pending_placeholder_that_runs(script: Script) -> None:
     script.app("g", gang={"vcore": 2000})
     script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
     report(script, ran("p0", app="g", group="tg", placeholder=True))
-    group = app(script, "g").task_groups["tg"]
+    group = app(script, "g").gang.task_groups["tg"]
     assert (group.count, group.pending, group.allocated) == (2, 1, 1)
     assert script.schedule() == ["g Running (run)", "new g/p1-0 on n1 placeholder of tg"]
 

@@ -190,7 +190,7 @@ def test_r5_the_watchdog_repeats_the_same_release_which_counts_and_is_confirmed_
     assert told[0].terminationType == kind
     app = script.scheduler.application("g")
     assert app.released == 0
-    group = app.task_groups["tg"]
+    group = app.gang.task_groups["tg"]
     heard = script.release("g", uuid, kind)
     assert heard == (["new g/real-0 on n1"] if kind == REPLACED else [])
     counted = (app.released, group.replaced, group.timed_out)
@@ -413,7 +413,7 @@ def test_x4_the_core_creates_the_replacement(script: Script) -> None:
     script.ask("g", "real", memory=1)
     script.schedule()
     assert script.release("g", "p0-0", REPLACED) == []
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.replaced, group.timed_out) == (0, 1)
 
 
@@ -438,7 +438,7 @@ def test_x32_a_confirmation_of_another_type(
     uuid = releasing(script, asked)
     assert script.release("g", uuid, answered) == []
     assert end_of(script, f"g/{uuid}") == "Completed"
-    (group,) = script.scheduler.application("g").task_groups.values()
+    (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.replaced, group.timed_out) == (0, 1)
     script.confirm()
     app = script.scheduler.application("g")

@@ -152,7 +152,7 @@ def test_r5_x46_a_repeated_release_is_the_same_and_is_confirmed_once(script: Scr
     assert len(asked) == 4
     assert {request.SerializeToString() for request in asked} == {asked[0].SerializeToString()}
     assert script.release("g", "p-0", TIMEOUT) == ["g Waiting (wait)"]
-    group = script.scheduler.application("g").task_groups["tg"]
+    group = script.scheduler.application("g").gang.task_groups["tg"]
     assert (group.timed_out, group.allocated) == (1, 0)
     assert script.scheduler.application("g").released == 1
     # the resource manager answers the repeats too, one of them after the id has come again

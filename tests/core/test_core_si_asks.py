@@ -324,7 +324,7 @@ def test_i17_a_placeholder_ask_may_change_before_it_is_allocated() -> None:
     script.app("app", gang={"vcore": 2000})
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.ask("app", "p", group="h", placeholder=True, repeat=2, vcore=1000)
-    groups = script.scheduler.application("app").task_groups
+    groups = script.scheduler.application("app").gang.task_groups
     assert (groups["g"].count, groups["h"].count) == (0, 2)
     script.node("n1", vcore=2000)
     assert script.schedule()[-1] == "new app/p-1 on n1 placeholder of h"
@@ -335,11 +335,11 @@ def test_i17_a_placeholder_ask_may_become_a_real_one_and_back() -> None:
     script.app("app", gang={"vcore": 1000})
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.ask("app", "p", group="g", vcore=1000)
-    assert script.scheduler.application("app").task_groups["g"].count == 0
+    assert script.scheduler.application("app").gang.task_groups["g"].count == 0
     script.ask("app", "p", group="g", placeholder=True, vcore=1000)
     script.node("n1", vcore=1000)
     assert script.schedule()[-1] == "new app/p-0 on n1 placeholder of g"
-    assert script.scheduler.application("app").task_groups["g"].count == 1
+    assert script.scheduler.application("app").gang.task_groups["g"].count == 1
 
 
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ class World:
                     app.max_allocated,
                     {
                         name: (g.count, g.pending, g.allocated)
-                        for name, g in app.task_groups.items()
+                        for name, g in app.gang.task_groups.items()
                     },
                     *app.asks,
                 )

@@ -96,9 +96,9 @@ def gang_runs_on_enough(view: View) -> None:
     """S5: a gang runs when its placeholders are at least what was announced, not exactly that."""
     for said, line in view.lines("state", missing=False):
         for app in apps(view, line[1]):
-            if line[2] == "Running" and app.placeholder_ask is not None and not app.gang_over:
+            if line[2] == "Running" and app.gang.size is not None and not app.gang.over:
                 have = tuple(app.allocated_placeholder)
-                if app.lost or (covers(have, app.placeholder_ask) and not _alike(app)):
+                if app.gang.lost or (covers(have, app.gang.size) and not _alike(app)):
                     view.allow_extra("S5", said)
                     view.memory.ahead[line[1]] = "S5"
     for said, line in view.lines("state", missing=True):
@@ -110,7 +110,7 @@ def gang_runs_on_enough(view: View) -> None:
 
 def _alike(app: Application) -> bool:
     names = app.partition.registry.mapping
-    return names(app.allocated_placeholder) == names(app.placeholder_ask or ())
+    return names(app.allocated_placeholder) == names(app.gang.size or ())
 
 
 def replacement_in_one_step(view: View) -> None:

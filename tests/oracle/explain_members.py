@@ -23,12 +23,17 @@ def gang_without_announcement(view: View) -> None:
     held until all of them are placed, and the last one makes it run; there a real allocation does."""
     for said, line in view.lines("state", missing=False):
         for app in apps(view, line[1]):
-            if line[2] == "Running" and app.is_gang and not app.announced and not app.allocations:
+            if (
+                line[2] == "Running"
+                and app.is_gang
+                and not app.gang.announced
+                and not app.allocations
+            ):
                 view.allow_extra("X35", said)
                 view.stop("X35", f"{line[1]} runs with its last placeholder here")
     for said, line in view.lines("new", missing=True):
         for app in apps(view, line[1]):
-            if not line[5] and not app.announced and app.is_gang and app.holding:
+            if not line[5] and not app.gang.announced and app.is_gang and app.holding:
                 view.allow_missing("X35", said)
                 view.stop("X35", f"{line[1]}/{line[2]} is held here", said)
 
@@ -38,7 +43,7 @@ def member_without_placeholder(view: View) -> None:
     confirmation of its group."""
     for said, line in view.lines("new", missing=False):
         for app in apps(view, line[1]):
-            group = app.task_groups.get(line[6])
+            group = app.gang.task_groups.get(line[6])
             if not line[5] and group is not None and group.allocated and not group.can_replace:
                 view.allow_extra("X36", said)
                 view.stop("X36", f"{line[1]}/{line[2]} waits for a confirmation there", said)

@@ -100,7 +100,7 @@ def our_totals(core: Scheduler) -> dict[str, set[Line]]:
                 (*here, "pending", _quantities(names(app.pending))),
                 *(
                     (*here, "group", group.name, what, count)
-                    for group in app.task_groups.values()
+                    for group in app.gang.task_groups.values()
                     for what, count in (
                         ("count", group.count),
                         ("replaced", group.replaced),

@@ -124,16 +124,16 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
     pending = placed = asks = 0
     for app in partition.applications.values():
         asks += len(app.asks)
-        if app.gang_over or (app.placeholder_ask is None and not app.task_groups):
+        if app.gang.over or (app.gang.size is None and not app.gang.task_groups):
             continue
         if app.state in application_fsm.BEFORE_RUNNING:
-            if app.gated:
+            if app.gang.gated:
                 gangs["gated"] += 1
             else:
-                gangs["gathering" if app.gang_started else "waiting"] += 1
+                gangs["gathering" if app.gang.started else "waiting"] += 1
         elif app.state in application_fsm.COUNTED:
             gangs["started"] += 1
-        pending += sum(group.pending for group in app.task_groups.values())
+        pending += sum(group.pending for group in app.gang.task_groups.values())
         placed += len(app.placeholders)
     waits = {
         (queue.path, placeholder): waited.read()

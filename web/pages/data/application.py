@@ -68,9 +68,9 @@ def application(
         "tags": dict(sorted(app.tags.items())),
         "released": app.released,
         "backoffUntil": app.backoff_until,
-        "style": ("Hard" if app.hard else "Soft") if app.is_gang else "",
-        "placeholderTimeout": app.placeholder_timeout if app.is_gang else 0,
-        "placeholderAsk": amounts(app.partition, app.placeholder_ask or ()),
+        "style": ("Hard" if app.gang.hard else "Soft") if app.is_gang else "",
+        "placeholderTimeout": app.gang.timeout if app.is_gang else 0,
+        "placeholderAsk": amounts(app.partition, app.gang.size or ()),
         "taskGroups": [
             {
                 "name": name,
@@ -81,7 +81,7 @@ def application(
                 "given up": group.timed_out,
                 "resource": amounts(app.partition, group.min_resource),
             }
-            for name, group in islice(sorted(app.task_groups.items()), _KINDS)
+            for name, group in islice(sorted(app.gang.task_groups.items()), _KINDS)
         ],
         "asks": [_kind(asks) for asks in kinds[:_KINDS]],
         "kindsOfAsks": len(kinds),

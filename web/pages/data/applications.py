@@ -205,7 +205,7 @@ def row(app: Known, now: int) -> dict[str, Any]:
         "message": "",
     }
     if app.is_gang:
-        groups = app.task_groups.values()
+        groups = app.gang.task_groups.values()
         found["gang"] = {
             "groups": len(groups),
             "count": sum(group.count for group in groups),
