@@ -109,7 +109,7 @@ def enforce(kernel: Kernel, queue: Queue) -> Iterator[Eviction]:
     if run.excess:
         for leaf, part in _shared_out(queue, run.excess).items():
             yield from _evict_from(run, leaf, part)
-        for below in queue.walk():  # what rounding has left
+        for below in queue.walk():  # the rest left by rounding
             if isinstance(below, LeafQueue):
                 yield from _evict_from(run, below, excess_of(queue))
         if run.candidates or not queue.leaf:

@@ -1,6 +1,6 @@
 """Names of application states and triggers on the wire (X1, X34).
 
-The canonical names are the lifecycle's own. YuniKorn calls the same states and events differently,
+The canonical names are those of the lifecycle. YuniKorn has other names for the same states and events,
 and its shims compare the names. Event records carry numbers and need no dialect.
 """
 
@@ -32,7 +32,7 @@ EVENT_DETAIL: Final = {state: _number(state) for state in APPLICATION.states}
 
 
 class Dialect(Enum):
-    """Whose names a resource manager is told."""
+    """The names of states and triggers that a resource manager gets: ours or YuniKorn's."""
 
     QUADRIGA = "quadriga"
     YUNIKORN = "yunikorn"
@@ -42,5 +42,5 @@ class Dialect(Enum):
         return _STATES[state] if self is Dialect.YUNIKORN else state
 
     def message(self, message: str) -> str:
-        """The name of a trigger where one is the message; a reason stays as it is."""
+        """The name of a trigger, if the message is one; any other text is unchanged."""
         return _EVENTS.get(message, message) if self is Dialect.YUNIKORN else message

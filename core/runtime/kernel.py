@@ -1,9 +1,9 @@
-"""Run to completion: fire a trigger, record it, do what follows from it.
+"""Run to completion: fire a trigger, record it, execute its effects.
 
-Everything in ``core`` changes a state through ``Kernel.fire`` and nowhere else. Effects are executed
-at once by the handler registered for their type; a trigger that an effect fires at the same entity
-waits in a queue until the present step is through (``settle``), so a lifecycle never re-enters
-itself. The kernel has no clock: ``now`` is what the caller of the scheduler said.
+``core`` changes states through ``Kernel.fire`` only. Each effect is executed at once by the handler
+registered for its type. A trigger that an effect fires at the same entity waits in a queue until the
+present step is complete (``settle``), so a lifecycle never re-enters itself. The kernel has no clock:
+``now`` is the time that the caller of the scheduler gave.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ _NOTHING: Final[Info] = {}
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a scheduler works, apart from what is configured per resource manager.
+    """Settings of a scheduler that are not configured for each resource manager.
 
     Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
-    most new allocations in one response. ``lasts`` replaces the time limits of states, by lifecycle
+    largest number of new allocations in one response. ``lasts`` replaces the time limits of states, by lifecycle
     name and state.
     """
 
     journal_size: int | None = 100_000
     batch: int = 1
     reservation_delay: int = 2 * SECOND
-    #: a reservation that could not be used for so long is given up, and the ask waits as long again
+    #: a reservation unused for this time is cancelled, and its ask waits as long before the next one
     reservation_give_up: int = 60 * MINUTE
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
-    #: bounds for each resource manager on the ended and the rejected applications that are kept until
+    #: bounds of the ended and the rejected applications that are kept for each resource manager until
     #: they expire, in number and in bytes; beyond a bound the oldest expire early. ``None``: no bound
     keep_ended: int | None = 20_000
     keep_ended_bytes: int | None = 32 << 20
     keep_rejected: int | None = 5_000
     keep_rejected_bytes: int | None = 8 << 20
-    #: prepare ``Scheduler.audit``, which looks at everything after so many steps; 0 is not at all
+    #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled
     audit_every: int = 0
 
 
 class Kernel:
-    """The moving parts that all of core shares."""
+    """The clockless engine that all of core shares: state changes, effects, timers, journal, outbox."""
 
     __slots__ = (
         "_lasts",
@@ -95,38 +95,38 @@ class Kernel:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.now = 0
-        #: what the present step follows from, for the journal
+        #: the message, timer or decision that the present step follows from, for the journal
         self.cause = ""
-        #: why the entity enters the state that it enters, where somebody gave a reason
+        #: the reason of the present transition, if the trigger came with one
         self.reason = ""
         self.journal = Journal(options.journal_size)
         self.timers = Timers()
-        #: the name of its timer and its time limit, by lifecycle and state
+        #: the name of the timer and the time limit (ns) of a state, by lifecycle and state
         self._lasts: dict[tuple[str, str], tuple[str, int]] = {}
-        #: the timer of the state that was entered last, of those that may not last for ever
+        #: the timer of the last entered state that has a time limit
         self.limit: Timer | None = None
         self.outbox = Outbox(options.batch)
         self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
-        #: one handler per type of effect
+        #: the handler of each type of effect
         self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
-        #: by lifecycle: what is called, in this order, when an entity of it has entered a state
+        #: the functions called, in this order, when an entity has entered a state, by lifecycle
         self.entered: dict[str, tuple[Callable[[Any], None], ...]] = {}
         self.tally = Tally()
-        #: keys of entities that outstayed their state (the watchdog's reports), newest last
+        #: the watchdog's reports: time, key and state of entities that stayed too long in a state
         self.overdue: deque[tuple[int, str, str]] = deque(maxlen=1000)
-        #: of applications that ended, until somebody takes them
+        #: summaries of ended applications, until the driver takes them
         self.summaries: deque[ApplicationSummary] = deque(maxlen=1000)
-        #: what was ignored and why, newest last
+        #: what was ignored and why: (ns, text), newest last
         self.notes: deque[tuple[int, str]] = deque(maxlen=1000)
-        #: by resource manager: does this ask's pod fit this node? ``None`` if it does, else why not
+        #: by rmID: whether a pod fits a node; returns ``None`` if it does, else the reason (I36)
         self.predicates: dict[str, Callable[[str, str, bool], str | None]] = {}
-        #: by resource manager: would it fit with the first of these allocations gone, and how many?
+        #: by rmID: how many of these victims a pod needs evicted to fit a node (I37)
         self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
         #: the groups of a user whose request names none (I24)
         self.groups_of: Callable[[str], tuple[str, ...]] | None = None
-        #: calls of ``schedule`` tell of asks that lack nodes, each of some; else the timer tells of all
+        #: ``schedule`` reports asks that lack nodes, some in each call; otherwise a timer reports all
         self.hints_in_slices = False
-        #: a driver's stopwatch; nothing here depends on it
+        #: the driver's stopwatch; no decision depends on it
         self.measure: Measure | None = None
 
     def on_entering(self, lifecycle: Lifecycle, function: Callable[[Any], None]) -> None:
@@ -135,7 +135,7 @@ class Kernel:
         self.entered[lifecycle.name] = (*self.entered.get(lifecycle.name, ()), function)
 
     def note(self, text: str) -> None:
-        """Remember something odd that needed no answer, such as a release of nothing known."""
+        """Keep a note of something unexpected that needs no answer, such as an unknown release."""
         self.notes.append((self.now, shortened(text)))
 
     def fire(
