@@ -14,7 +14,7 @@ __all__ = ["all_lifecycles", "find_lifecycle"]
 
 
 def all_lifecycles() -> dict[str, Lifecycle]:
-    """By name, the scheduler's first."""
+    """All lifecycles by name, the scheduler's first."""
     from quadriga.fsm import LIFECYCLES
     from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
@@ -22,7 +22,7 @@ def all_lifecycles() -> dict[str, Lifecycle]:
 
 
 def find_lifecycle(name: str) -> Lifecycle:
-    """Raises `CommandError` with the names that there are."""
+    """The lifecycle with this name. Raises `CommandError` that lists the valid names."""
     known = all_lifecycles()
     if name in known:
         return known[name]

@@ -1,4 +1,4 @@
-"""``quadriga config``: queue configurations checked before a scheduler sees them."""
+"""``quadriga config``: checks queue configurations before a scheduler uses them."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def configure(commands: Commands) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check",
-        help="say everything that is wrong with them",
+        help="report all problems of configurations",
         description="Check queue configurations. Every problem is a line with the file, the line,"
-        " the path and the reason; what is accepted but has no effect is a warning. Exit code 0:"
-        " all are valid; 1: some are not; 2: a file cannot be read.",
+        " the path and the reason; a setting without effect is a warning. Exit code 0: all files"
+        " are valid; 1: some are not; 2: a file cannot be read.",
     )
-    check.add_argument("files", nargs="+", metavar="FILE", help="- is the standard input")
-    check.add_argument("--json", action="store_true", help="one JSON object, for programs")
-    check.add_argument("--strict", action="store_true", help="a warning makes a file invalid, too")
-    check.add_argument("--quiet", action="store_true", help="problems only")
+    check.add_argument("files", nargs="+", metavar="FILE", help="a file, or - for standard input")
+    check.add_argument("--json", action="store_true", help="print one JSON object")
+    check.add_argument("--strict", action="store_true", help="treat warnings as problems")
+    check.add_argument("--quiet", action="store_true", help="print problems only")
     check.set_defaults(run=run_check)
     show = actions.add_parser(
         "show",
-        help="write a configuration out in full",
-        description="Show what a queue configuration means: with the root that is implied, with"
-        " properties and templates where they are inherited, limits, defaults, and amounts in base"
-        " units. It is a configuration again, and means the same.",
+        help="print a configuration in full",
+        description="Print a queue configuration in full: with the implied root, inherited properties"
+        " and templates, limits, defaults, and amounts in base units. The output is a valid"
+        " configuration with the same meaning.",
     )
-    show.add_argument("file", metavar="FILE", help="- is the standard input")
-    show.add_argument("--json", action="store_true", help="JSON instead of YAML")
+    show.add_argument("file", metavar="FILE", help="a file, or - for standard input")
+    show.add_argument("--json", action="store_true", help="print JSON instead of YAML")
     show.set_defaults(run=run_show)
 
 
 def run_check(arguments: Namespace) -> int:
-    """Check every file and say what was found."""
+    """Check every file and report the problems."""
     results = [_check(name, strict=arguments.strict)[0] for name in arguments.files]
     if arguments.json:
         whole = {"valid": all(result["valid"] for result in results), "files": results}
@@ -68,7 +68,7 @@ def run_check(arguments: Namespace) -> int:
 
 
 def run_show(arguments: Namespace) -> int:
-    """Write the configuration out; if it is not valid, say why as ``check`` does."""
+    """Print the configuration; report its problems as ``check`` does if it is invalid."""
     result, configuration = _check(arguments.file, strict=False)
     if configuration is None:
         _tell(result, quiet=False, to=sys.stderr)
@@ -85,8 +85,9 @@ def run_show(arguments: Namespace) -> int:
 
 
 def _check(name: str, *, strict: bool) -> tuple[dict[str, Any], Configuration | None]:
-    """What there is to say about one file, and its configuration if it is one: the same keys always
-    (``more``: problems that are not listed), ``checksum`` besides, or ``error`` if it cannot be read."""
+    """The result for one file, and its configuration if that is valid. The result always has the
+    same keys (``more``: number of problems that are not listed), and ``checksum``, or ``error`` if
+    the file cannot be read."""
     from quadriga.core.config import ConfigError, load
 
     result: dict[str, Any] = {
@@ -114,7 +115,7 @@ def _check(name: str, *, strict: bool) -> tuple[dict[str, Any], Configuration | 
 
 
 def line(name: str, found: Mapping[str, Any], kind: str = "") -> str:
-    """One problem, or with ``kind`` a warning, of the file of this name."""
+    """One problem of this file as text; with ``kind`` one warning."""
     where = f"{name}:{found['line']}" if found["line"] else name
     path = f"{found['path']}: " if found["path"] else ""
     return f"{where}: {kind}{path}{found['reason']}"
@@ -126,12 +127,12 @@ def _text(name: str) -> str:
 
 
 def listed(problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """Problems as data: path, line (0 if none can be named), reason."""
+    """Problems as data: path, line (0 if unknown), reason."""
     return [{"path": p.path, "line": p.line, "reason": p.reason} for p in problems]
 
 
 def _tell(result: dict[str, Any], *, quiet: bool, to: TextIO | None = None) -> None:
-    """One file for people."""
+    """Print the result for one file as text."""
     name = "standard input" if result["file"] == _STDIN else result["file"]
     if "error" in result:
         print(f"quadriga: {name}: {result['error']}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``--connect`` and what belongs to it: commands that talk to a scheduler in another process."""
+"""``--connect`` and related options, for commands that use a scheduler in another process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_connection", "connect"]
 
-#: the bearer token, where no file is named
+#: environment variable with the bearer token, used if no file is given
 TOKEN = "QUADRIGA_TOKEN"
 
 
@@ -24,22 +24,22 @@ def add_connection(parser: ArgumentParser) -> None:
     group.add_argument(
         "--connect",
         metavar="HOST:PORT",
-        help="drive the scheduler there, which `quadriga serve --clock client` has started",
+        help="use the scheduler at this address, started by 'quadriga serve --clock client'",
     )
-    add_file(group, "--token-file", f"bearer token; without it, ${TOKEN} if set")
-    group.add_argument(
-        "--tls", action="store_true", help="TLS, as the system's authorities know it"
-    )
+    add_file(group, "--token-file", f"bearer token (default: ${TOKEN} if set)")
+    group.add_argument("--tls", action="store_true", help="TLS with the authorities of the system")
     add_file(group, "--tls-ca", "TLS, as these (PEM) know it")
     add_file(group, "--tls-cert", "own certificate (mutual TLS)")
     add_file(group, "--tls-key", "its key")
     group.add_argument(
-        "--tls-server-name", metavar="NAME", help="in the scheduler's certificate, if not HOST"
+        "--tls-server-name",
+        metavar="NAME",
+        help="name in the scheduler's certificate (default: HOST)",
     )
 
 
 def connect(arguments: Namespace, command: str) -> Client | None:
-    """The client that the options ask for, if they do. Raises `CommandError`."""
+    """The client for these options; ``None`` without ``--connect``. Raises `CommandError`."""
     wanted = (arguments.tls_ca, arguments.tls_cert, arguments.tls_key, arguments.tls_server_name)
     if arguments.connect is None:
         if arguments.tls or arguments.token_file or any(wanted):

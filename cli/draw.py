@@ -16,7 +16,7 @@ __all__ = ["configure"]
 
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
 _FLOW_FORMATS = ("mermaid", "plantuml", "text")
-#: where the command's word is not the one of `quadriga.diagrams`
+#: formats whose name in `quadriga.diagrams` differs from the option
 _LONG = {"md": "markdown"}
 _SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
 
@@ -26,16 +26,20 @@ def configure(commands: Commands) -> None:
     parser = commands.add_parser(
         "draw",
         help="draw a lifecycle",
-        description="Draw the state diagram of a lifecycle. Text formats need nothing else; svg,"
-        " png and pdf need graphviz.",
+        description="Draw the state diagram of a lifecycle. Text formats have no requirements; svg, png"
+        " and pdf need graphviz.",
     )
-    parser.add_argument("lifecycle", nargs="?", help="its name, as quadriga lifecycles lists it")
+    parser.add_argument(
+        "lifecycle", nargs="?", help="name of the lifecycle, as listed by 'quadriga lifecycles'"
+    )
     parser.add_argument(
         "--format",
         choices=(*_FORMATS, "text"),
-        help="default: what the file's name says, else dot",
+        help="output format (default: by the suffix of --output, else dot)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="default: the standard output")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="output file (default: standard output)"
+    )
     parser.add_argument(
         "--all",
         metavar="DIR",
@@ -52,7 +56,7 @@ def configure(commands: Commands) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    """Draw one lifecycle, all, or a flow."""
+    """Draw one lifecycle, all lifecycles, or a flow."""
     what = (arguments.lifecycle, arguments.all, arguments.flow)
     if sum(each is not None for each in what) != 1:
         raise CommandError("draw: give the name of a lifecycle, --all DIR or --flow NAME", USAGE)

@@ -1,4 +1,4 @@
-"""What a command says when it cannot go on."""
+"""Errors of commands, and their exit codes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 __all__ = ["FOUND", "INTERRUPTED", "USAGE", "CommandError", "about"]
 
-#: exit codes beside 0: the run found a problem; the command line or its input is wrong; Ctrl-C
+#: exit codes besides 0: the run found a problem; the command line or its input is wrong; Ctrl-C
 FOUND, USAGE, INTERRUPTED = 1, 2, 130
 
 
 class CommandError(Exception):
-    """One line for the standard error, and the exit code that goes with it."""
+    """An error message of one line, with the exit code."""
 
     def __init__(self, reason: str, code: int = USAGE) -> None:
         super().__init__(" ".join(reason.split()))
@@ -21,7 +21,8 @@ class CommandError(Exception):
 
 @contextmanager
 def about(file: str) -> Iterator[None]:
-    """What the system says against the file is one line: ``simulate: FILE: Permission denied``."""
+    """Convert the system's errors about a file into one line: ``simulate: FILE: Permission
+    denied``."""
     try:
         yield
     except OSError as error:

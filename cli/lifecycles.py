@@ -1,4 +1,4 @@
-"""``quadriga lifecycles``: the tables on the terminal."""
+"""``quadriga lifecycles``: transition tables on the terminal."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def configure(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "lifecycles",
-        help="show the tables of the lifecycles",
-        description="Show every lifecycle in one line, or the whole table of one.",
+        help="show the transition tables of the lifecycles",
+        description="List all lifecycles, or show the transition table of one.",
     )
     parser.add_argument("name", nargs="?", help="the lifecycle to show (all: every table)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: Namespace) -> int:
-    """Print the list, or tables."""
+    """Print the list of lifecycles, or their tables."""
     from quadriga.cli.catalogue import all_lifecycles, find_lifecycle
 
     if arguments.name is None:
@@ -79,7 +79,7 @@ def _row(rows: list[Row]) -> tuple[str, str, str, str, str, str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Columns side by side under their heads; those with nothing in them are left out."""
+    """Aligned columns under their headers; empty columns are left out."""
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]
     for number, row in enumerate(zip(*columns, strict=True)):

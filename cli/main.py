@@ -1,8 +1,8 @@
-"""The ``quadriga`` command: what it can do, and how it ends.
+"""The ``quadriga`` command: its subcommands and exit codes.
 
-Exit codes: 0 all is well, 1 the run found a problem, 2 wrong usage or input, 130 interrupted,
-141 the reader of the output went away. Errors are one line on the standard error. Nothing of
-quadriga is imported before a command needs it, so that ``--help`` is quick.
+Exit codes: 0 success, 1 the run found a problem, 2 wrong usage or input, 130 interrupted, 141 the
+reader of the output has closed it. An error is one line on standard error. Modules of quadriga are
+imported only when a command needs them, so ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ exit codes: 0 ok, 1 the run found a problem, 2 wrong usage or input
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Raises `SystemExit` as argparse does."""
+    """Run one command and return its exit code. Raises `SystemExit` like argparse."""
     arguments = _parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)
@@ -46,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("quadriga: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered has no reader; without this the interpreter complains at exit.
+        # Buffered output has no reader any more; without this the interpreter would report that at
+        # exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE
 
@@ -66,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Looks up the version only when it is requested."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help, default=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-"""What the command lines of several commands have in common."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["Commands", "add_file"]
 
 
 def add_file(parser: _ActionsContainer, option: str, what: str) -> None:
-    """An option that names a file, or None where it is not given."""
+    """Add an option that names a file; its value is None if it is not given."""
     parser.add_argument(option, type=Path, metavar="FILE", help=what)

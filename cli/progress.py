@@ -1,4 +1,4 @@
-"""How far a simulation is: a bar on a terminal, nothing in a pipe."""
+"""The progress of a simulation: a bar on a terminal, nothing in a pipe."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """Call it with (jobs that ended, all jobs); use it as a context so that the line is cleared.
+    """Call it with (ended jobs, all jobs). As a context manager it clears the line at the end.
 
-    Drawn by rich where that is installed, else as one line with a percentage.
+    Drawn by rich if that is installed, else as one line with a percentage.
     """
 
     def __init__(self, *, quiet: bool) -> None:

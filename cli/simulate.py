@@ -1,4 +1,4 @@
-"""``quadriga simulate``: a workload through the scheduler in virtual time."""
+"""``quadriga simulate``: runs a workload through the scheduler in virtual time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def configure(commands: Commands) -> None:
         "simulate",
         help="run a workload in virtual time",
         description="Run a workload through the scheduler in virtual time and report waits,"
-        " utilisation and more. Without --trace it is a model of 44 nodes, fitted to a real log.",
+        " utilisation and more. Without --trace the workload is a model of 44 nodes, fitted to a real log.",
     )
     _add_workload(parser)
     _add_scheduler(parser)
@@ -40,47 +40,77 @@ def configure(commands: Commands) -> None:
     add_connection(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE", help="the report as JSON, same every run"
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help="write the report as JSON; it is the same for every run",
     )
     output.add_argument(
-        "--measure", action="store_true", help="put time and memory of this run into the JSON"
+        "--measure", action="store_true", help="include time and memory of this run in the JSON"
     )
-    output.add_argument("--journal", metavar="FILE", help="write every change of state, for story")
-    output.add_argument("--check", action="store_true", help="check the invariants at every step")
-    output.add_argument("--quiet", action="store_true", help="no report and no progress bar")
+    output.add_argument(
+        "--journal",
+        metavar="FILE",
+        help="write every state change to this file, for 'quadriga story'",
+    )
+    output.add_argument(
+        "--check", action="store_true", help="check the invariants after every step"
+    )
+    output.add_argument("--quiet", action="store_true", help="print no report and no progress bar")
     parser.set_defaults(run=run)
 
 
 def _add_workload(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("workload")
     group.add_argument(
-        "--trace", metavar="PATH", help="a CERIT or Philly folder, or an SWF file (recognised)"
+        "--trace",
+        metavar="PATH",
+        help="a CERIT or Philly folder, or an SWF file; the format is detected",
     )
-    group.add_argument("--days", type=int, metavar="N", help=f"model: {_DAYS}; trace: all")
+    group.add_argument(
+        "--days",
+        type=int,
+        metavar="N",
+        help=f"only the first N days (default: {_DAYS} for the model, all for a trace)",
+    )
     group.add_argument("--limit", type=int, metavar="N", help="only the first N jobs")
-    group.add_argument("--seed", type=int, default=1, metavar="N", help="of model and faults: 1")
-    group.add_argument("--scale", type=float, metavar="F", help="model: times as many jobs")
-    group.add_argument("--cluster", type=float, metavar="F", help="model: times as many nodes")
+    group.add_argument(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="random seed of the model and of faults (default: 1)",
+    )
+    group.add_argument(
+        "--scale", type=float, metavar="F", help="multiply the number of jobs of the model"
+    )
+    group.add_argument(
+        "--cluster", type=float, metavar="F", help="multiply the number of nodes of the model"
+    )
 
 
 def _add_scheduler(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("scheduler")
     group.add_argument(
-        "--config", metavar="FILE", help="queue configuration (YAML), instead of one leaf a queue"
+        "--config",
+        metavar="FILE",
+        help="queue configuration (YAML) (default: one leaf for each queue of the workload)",
     )
     group.add_argument(
         "--queue-map",
         action="append",
         default=[],
         metavar="TRACE=QUEUE",
-        help="ask for QUEUE (root.a.b) where the workload says TRACE; * for all others; repeatable",
+        help="submit jobs of the workload's queue TRACE to QUEUE (root.a.b); * matches all others;"
+        " repeatable",
     )
     group.add_argument(
         "--user-map",
         action="append",
         default=[],
         metavar="TRACE=USER[:GROUP,...]",
-        help="submit as USER what TRACE submits in the workload; * for all others; repeatable",
+        help="submit jobs of the workload's user TRACE as USER; * matches all others; repeatable",
     )
     group.add_argument(
         "--print-config", action="store_true", help="print the queue configuration and stop"
@@ -88,20 +118,23 @@ def _add_scheduler(parser: ArgumentParser) -> None:
     group.add_argument(
         "--policy",
         choices=("fifo", "fair", "stateaware"),
-        help="order of applications in a queue (fair refuses gangs): fifo",
+        help="order of applications in a queue; fair rejects gangs (default: fifo)",
     )
     group.add_argument(
-        "--node-sort", choices=("fair", "binpacking"), help="which node is tried first: fair"
+        "--node-sort", choices=("fair", "binpacking"), help="node ordering policy (default: fair)"
     )
     group.add_argument(
-        "--reservations", action=BooleanOptionalAction, default=True, help="of nodes: on"
+        "--reservations",
+        action=BooleanOptionalAction,
+        default=True,
+        help="reserve nodes (default: on)",
     )
     group.add_argument("--message-order", choices=("design", "k8shim"), default="design")
     group.add_argument(
         "--ask-form",
         choices=("ask", "allocation"),
         default="ask",
-        help="how asks are sent: ask; since SI 1.6 they are allocations without a node",
+        help="form of asks; allocation is the form since SI 1.6 (default: ask)",
     )
 
 
@@ -113,26 +146,34 @@ def _add_manager(parser: ArgumentParser) -> None:
         type=float,
         default=0.0,
         metavar="S",
-        help="how long a gang may hold placeholders: 900; less than 0 is for ever",
+        help="timeout of placeholders; less than 0 disables it (default: 900)",
     )
     for name, what in (
-        ("start", "from an allocation until the pod runs"),
-        ("release", "until a pod that is told to stop has stopped"),
-        ("confirm", "until the scheduler hears of it"),
+        ("start", "delay between an allocation and the start of its pod"),
+        ("release", "delay until a pod has stopped"),
+        ("confirm", "delay until the scheduler is told that a pod has stopped"),
     ):
         group.add_argument(
-            f"--latency-{name}", type=float, default=1.0, metavar="S", help=f"{what}: 1"
+            f"--latency-{name}", type=float, default=1.0, metavar="S", help=f"{what} (default: 1)"
         )
     group.add_argument(
-        "--lose", type=float, default=0.0, metavar="SHARE", help="of confirmations, on purpose: 0"
+        "--lose",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of confirmations to lose (default: 0)",
     )
     group.add_argument(
-        "--repeat", type=float, default=0.0, metavar="SHARE", help="of confirmations, likewise: 0"
+        "--repeat",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of confirmations to repeat (default: 0)",
     )
 
 
 def run(arguments: Namespace) -> int:
-    """Simulate and report."""
+    """Simulate and print the report."""
     options = _options(arguments)
     workload = _workload(arguments)
     if arguments.print_config:
@@ -154,7 +195,7 @@ def run(arguments: Namespace) -> int:
             try:
                 report = simulation.run()
             finally:
-                # Most of all when something went wrong.
+                # needed most if something went wrong
                 _write_journal(arguments.journal, simulation)
         except ConfigurationRefused as error:
             raise CommandError(f"simulate: {error}") from error
@@ -186,9 +227,9 @@ def _options(arguments: Namespace) -> SimulationOptions:
     from quadriga.sim.options import SimulationOptions
 
     if arguments.connect and (arguments.check or arguments.journal is not None):
-        raise CommandError("simulate: --check and --journal are of a scheduler at hand")
+        raise CommandError("simulate: --check and --journal need a scheduler in this process")
     if arguments.config is not None and (arguments.policy or arguments.node_sort):
-        raise CommandError("simulate: --policy and --node-sort are in the file of --config")
+        raise CommandError("simulate: --policy and --node-sort cannot be combined with --config")
     try:
         return SimulationOptions(
             config=_text(arguments.config) if arguments.config is not None else None,
@@ -259,7 +300,7 @@ def _text(path: str) -> str:
 
 
 def _must_be_writable(path: str | None) -> None:
-    """Fail now and not after a minute of work."""
+    """Fail at once, not after a minute of work."""
     if path is not None and path != "-":
         with about(f"simulate: {path}"):
             Path(path).open("a").close()

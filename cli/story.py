@@ -1,4 +1,4 @@
-"""``quadriga story``: what happened to one entity, from the journal of a simulation or a service."""
+"""``quadriga story``: the history of one entity, from the journal of a simulation or a service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["configure"]
 
 _SUGGESTED = 5
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
-#: ns; virtual time begins at 0, and no simulation lasts for thirty years
+#: ns; later times are real ones: virtual time begins at 0, and no simulation lasts for thirty years
 _REAL = 1_000_000_000 * 1_000_000_000
 
 
@@ -26,12 +26,12 @@ def configure(commands: Commands) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "story",
-        help="tell what happened to one entity",
-        description="Tell every change of state of one entity of a simulation or a service, which"
-        " was run with --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
+        help="show the history of one entity",
+        description="Print every state change of one entity of a simulation or a service that was"
+        " run with --journal FILE. A key is the lifecycle and the id: application/8687, node/zewura1,"
         " allocation/8687/8687-0-0.",
     )
-    parser.add_argument("key", help="lifecycle/id of the entity")
+    parser.add_argument("key", help="the entity, as lifecycle/id")
     parser.add_argument("--journal", metavar="FILE", required=True, help="the journal to read")
     parser.set_defaults(run=run)
 
@@ -60,7 +60,7 @@ def _unknown(key: str, keys: Iterable[str]) -> str:
     known = list(keys)
     if not known:
         return "the journal is empty"
-    # Somebody who gives the bare id of a job wants one of the keys that contain it as a part.
+    # the bare id of a job matches all keys that contain it as a part
     parts = set(key.split("/"))
     near = [each for each in known if parts <= set(each.split("/"))]
     near.sort(key=lambda each: each.count("/"))
@@ -89,8 +89,8 @@ def _told(story: list[Line]) -> Iterable[str]:
 
 
 def _time(ns: int) -> str:
-    """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``; the journal of a
-    service has real times, which are told as such (UTC)."""
+    """Days and time of day since the start, to the ms: ``12 d 03:04:05.000``. Real times from a
+    service are printed as dates (UTC)."""
     if ns >= _REAL:
         when = datetime.fromtimestamp(ns // 1_000_000_000, UTC)
         return f"{when:%Y-%m-%d %H:%M:%S}.{ns // 1_000_000 % 1000:03}"
@@ -102,5 +102,5 @@ def _time(ns: int) -> str:
 
 
 def _plain(text: object) -> str:
-    """Nothing from a file may steer the terminal."""
+    """Replace control characters, so that text from a file cannot control the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))

@@ -1,7 +1,7 @@
-"""A cluster in a box: workloads through the scheduler in virtual time.
+"""The simulator: runs workloads through the scheduler in virtual time.
 
-``Simulation(workload).run()`` gives a ``Report``; ``render`` makes text of it. Workloads come from
-``quadriga.sim.workload``: real traces, or a model that needs no file.
+``Simulation(workload).run()`` returns a ``Report``; ``render`` formats it as text. Workloads come
+from ``quadriga.sim.workload``: real traces, or a model that needs no file.
 """
 
 from importlib import import_module
@@ -44,7 +44,7 @@ __all__ = [
     "write_journal",
 ]
 
-# Imported when first used: reading a trace or a journal does not need the scheduler.
+# Imported on first use: reading a trace or a journal does not need the scheduler.
 _MODULES = {
     "ConfigurationRefused": "errors",
     "Fault": "faults",

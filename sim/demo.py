@@ -1,12 +1,12 @@
-"""A cluster that lives beside a real scheduler, for somebody who wants to see one at work.
+"""A simulated cluster for a real scheduler, to show the scheduler at work.
 
-The resource manager is the simulation's. Its clock runs with the real one, only quicker, and its
-users never stop: trainings that are gangs, batch jobs that fill what is left, and rushes of service
-pods that have a guarantee and push batch jobs out. More is submitted than fits at times, so that
-something waits.
+The resource manager is the simulator's. Its clock follows the real clock at a higher speed, and its
+users never stop: they submit training jobs that are gangs, batch jobs that fill the rest, and
+rushes of service pods with a guarantee that preempt batch jobs. At times more is submitted than
+fits, so that some jobs wait.
 
-Everything is bounded, however long it runs: no more jobs are handed in while many live, and what has
-ended is forgotten (`OPTIONS` lets the scheduler forget it soon, too).
+Memory is bounded for any run time: no jobs are submitted while too many are active, and ended jobs
+are dropped (`OPTIONS` makes the scheduler drop them soon, too).
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ partitions:
               guaranteed: {vcore: 64, memory: 256Gi}
 """
 
-#: how a scheduler should work that is looked at for minutes: ends are seen, and soon forgotten
+#: options of a scheduler that people watch for minutes: ended applications stay visible, but not
+#: for long
 OPTIONS: Final = Options(
     lasts={
         ("application", application_fsm.WAITING): 5 * SECOND,
@@ -81,25 +82,25 @@ _NODES = 12
 _CAPACITY: Resources = {VCORE: 16_000, "memory": 64 * GIB}
 _USERS = ("ada", "bela", "chen", "dora", "emre")
 
-#: jobs alive at a time; users of a full cluster give up
+#: active jobs at a time; while the cluster is full, users submit nothing
 _MOST_ALIVE = 80
-#: rounds of talk in one step; the rest is for the next
+#: rounds of messages in one step; further ones are left to the next step
 _MOST_ROUNDS = 50
 
-# In seconds of the cluster's clock.
+# in seconds of the simulated clock
 _RUSH_EVERY = 2400
 _FIRST_RUSH = 480
 _MEAN_GAP = 66.0
-#: jobs of the first minute, so that the cluster is full soon
+#: jobs in the first minute, so that the cluster fills up soon
 _AT_ONCE = 24
 
 
 class Demo(si.NullCallback):
-    """The simulated resource manager of ``service``. `begin` once, then `step` as time passes.
+    """The simulated resource manager of ``service``. Call `begin` once, then `step` as time passes.
 
-    ``speed`` is how many seconds pass in the cluster in a real one. Both are to be called on the
-    thread that owns the scheduler (``service.read``), so that neither side speaks while the other
-    still listens.
+    ``speed`` is the number of simulated seconds per real second. Both methods must be called in the
+    owner thread (``service.read``), so that neither side sends while the other still processes
+    messages.
     """
 
     def __init__(self, service: SchedulerService, *, speed: float = 60.0, seed: int = 1) -> None:
@@ -117,27 +118,27 @@ class Demo(si.NullCallback):
         self.manager = ResourceManager(options, Usage(VCORE), destinations)
         self._jobs = _jobs(random.Random(seed))
         self._next = next(self._jobs)
-        #: jobs that have ended so far
+        #: number of jobs that have ended
         self.ended = 0
 
     # -- what the scheduler says -----------------------------------------------------------------
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        """Kept until the next step."""
+        """Stored until the next step."""
         self._heard.append(Output(RM_ID, response))
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        """Kept until the next step."""
+        """Stored until the next step."""
         self._heard.append(Output(RM_ID, response))
 
     def update_node(self, response: si.NodeResponse) -> None:
-        """Kept until the next step."""
+        """Stored until the next step."""
         self._heard.append(Output(RM_ID, response))
 
     # -- what the cluster does -------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Register, and report the nodes."""
+        """Register and report the nodes."""
         registration = self.manager.outbox.registration(QUEUES)
         registration.extraConfig["event.trackingEnabled"] = "true"
         registration.buildInfo["demo"] = "true"
@@ -145,9 +146,10 @@ class Demo(si.NullCallback):
         self._service.update_node(self.manager.outbox.nodes(self._nodes))
 
     def step(self, elapsed: int) -> None:
-        """All that has become due ``elapsed`` ns after the beginning.
+        """Run everything that is due ``elapsed`` ns after the beginning.
 
-        Raises `SimulationError` where the scheduler says what no resource manager understands.
+        Raises `SimulationError` for an answer of the scheduler that no resource manager can
+        process.
         """
         manager, clock = self.manager, self.manager.clock
         clock.now = max(clock.now, int(elapsed * self._speed))
@@ -179,7 +181,7 @@ class Demo(si.NullCallback):
 
 
 def _jobs(chance: random.Random) -> Iterator[Job]:
-    """For ever, in the order in which users hand them in."""
+    """An endless sequence of jobs, in the order of submission."""
     now, rush = 0.0, _FIRST_RUSH
     for number in count(1):
         now += chance.expovariate(1 / _MEAN_GAP) if number > _AT_ONCE else 1.0

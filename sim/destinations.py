@@ -1,10 +1,11 @@
-"""Where the jobs of a workload go in a queue configuration that was not made for it.
+"""The queues and users that jobs of a workload get in a queue configuration that was not made for
+it.
 
-A job knows its queue by the name that the trace has for it. What the scheduler is asked for is, in
-this order: what the user mapped that name to; without placement rules the one leaf of that name,
-wherever it is in the tree; else the name as it is, for the placement rules to read. The name is also
-the application's tag ``namespace``, which is what a rule ``tag`` usually looks at. The user is the
-trace's, too, unless a map says otherwise.
+The trace names a queue for each job. The job is submitted to, in this order: the queue that the
+user mapped the name to; without placement rules, the only leaf of that name anywhere in the tree;
+else the name as it is, for the placement rules. The name is also the application's tag
+``namespace``, which a placement rule ``tag`` usually evaluates. The user is the trace's user unless
+a map replaces it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from quadriga.sim.workload.model import Job, Workload
 
 __all__ = ["DEFAULT_PARTITION", "EVERY_OTHER", "Destinations"]
 
-#: in a queue map: all queues of the trace that are not named
+#: key of a queue map: all queues of the trace that are not named
 EVERY_OTHER = "*"
 
 DEFAULT_PARTITION = "default"
@@ -33,11 +34,11 @@ _NAMESPACE = "namespace"
 
 
 class Destinations:
-    """``partition`` is the one called default, else the configuration's first; ``foreign`` tells
-    whether the configuration was given, and not made of the workload's own queues.
+    """``partition`` is the partition called default, else the first one. ``foreign`` tells whether
+    the configuration was given rather than made from the workload's queues.
 
-    Raises `ConfigurationRefused` for a configuration that does not hold or has no partition, and
-    for a map that names a queue or a user whom the workload does not have.
+    Raises `ConfigurationRefused` for an invalid configuration, one without a partition, and for a
+    map with a queue or a user that the workload does not have.
     """
 
     def __init__(
@@ -49,9 +50,9 @@ class Destinations:
         user_map: Mapping[str, str],
     ) -> None:
         self.foreign = config is not None
-        #: whether preemption can happen at all: something is guaranteed to somebody
+        #: whether preemption is possible: some queue has a guarantee
         self.preempts = False
-        #: the longest time (ns) that a queue lets pass before it acts on something that waits
+        #: the longest delay (ns) that a queue waits before it acts for a pending ask
         self.longest_delay = 0
         self.partition = DEFAULT_PARTITION
         self._leaves: dict[str, str] = {}
@@ -77,7 +78,7 @@ class Destinations:
 
     def _read(self, config: str) -> None:
         try:
-            # no text is YuniKorn's default configuration, as it is for the scheduler
+            # an empty text means YuniKorn's default configuration, as for the scheduler
             partitions = load(config if config.strip() else DEFAULT_CONFIGURATION).partitions
         except ConfigError as error:
             raise ConfigurationRefused(" ".join(str(error).split())) from error
@@ -94,14 +95,15 @@ class Destinations:
             self._leaves = {leaf.name: leaf.path for leaf in leaves if times[leaf.name] == 1}
 
     def queue(self, job: Job) -> str:
-        """The queue that the application asks for."""
+        """The queue to submit the application to."""
         mapped = self._map.get(job.queue) or self._map.get(EVERY_OTHER)
         if mapped is not None:
             return mapped
         return self._leaves.get(job.queue, job.queue) if self.foreign else f"root.{job.queue}"
 
     def who(self, job: Job) -> si.UserGroupInformation:
-        """Who submits it; a user's only group has his name, unless the map says otherwise."""
+        """The submitting user. The user's only group has the same name, unless a map says
+        otherwise."""
         known = self._users.get(job.user)
         if known is None:
             known = self._users.get(EVERY_OTHER) or _identity(job.user)
@@ -114,7 +116,7 @@ class Destinations:
 
 
 def _identity(text: str) -> si.UserGroupInformation:
-    """``name`` or ``name:group,group``."""
+    """Parse ``name`` or ``name:group,group``."""
     user, _, groups = text.partition(":")
     return si.UserGroupInformation(user=user, groups=groups.split(",") if groups else [user])
 

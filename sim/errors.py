@@ -1,4 +1,4 @@
-"""What can go wrong with a simulation itself."""
+"""The errors of a simulation."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["ConfigurationRefused", "SimulationError"]
 
 
 class SimulationError(RuntimeError):
-    """The run found something wrong with the scheduler, or with what it was told to do.
+    """The run found an error in the scheduler, or in its own input.
 
-    `violations` are the invariants that do not hold, in words, where it was a check that failed.
+    `violations` are the violated invariants in words, if a check has failed.
     """
 
     def __init__(self, reason: str, violations: Sequence[str] = ()) -> None:
@@ -23,4 +23,4 @@ class SimulationError(RuntimeError):
 
 
 class ConfigurationRefused(SimulationError):
-    """The scheduler does not take the queue configuration, and says why."""
+    """The scheduler rejects the queue configuration; the text says why."""

@@ -1,8 +1,8 @@
-"""A simulation in which things go wrong: either side starts again, nodes vanish and come back.
+"""A simulation with faults: either side restarts, nodes disappear and come back.
 
-After a restart both sides agree on the state anew (I7, I8): the resource manager registers, adds its
-applications, reports its nodes with what runs there, and asks again for what waits. Whatever the
-moment, nothing may be lost and nothing double.
+After a restart both sides synchronize their state (I7, I8): the resource manager registers, adds
+its applications, reports its nodes with their allocations, and sends pending asks again. Whenever
+the fault happens, nothing may be lost or duplicated.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from quadriga.sim.workload.model import NodeSpec, Workload
 
 __all__ = ["LOSE_NODE", "RESTART_MANAGER", "RESTART_SCHEDULER", "Fault", "World"]
 
-#: the scheduler is replaced by a new one, which knows nothing
+#: the scheduler is replaced by a new one without any state
 RESTART_SCHEDULER: Final = "restart of the scheduler"
-#: the resource manager registers anew with the same scheduler, and knows what its cluster shows
+#: the resource manager registers again with the same scheduler, with the state of its cluster
 RESTART_MANAGER: Final = "restart of the resource manager"
-#: a node goes with all that runs on it
+#: a node disappears with all its pods
 LOSE_NODE: Final = "loss of a node"
 
 _SECOND: Final = 1_000_000_000
 
 
 class Fault(NamedTuple):
-    """What goes wrong. With ``unheard`` the answers of that step get lost on top.
+    """One fault. With ``unheard`` the answers of that step are lost as well.
 
-    ``node`` is the node to lose; ``back_s`` is when it comes back, after so many seconds (0: never).
+    ``node`` is the node to lose; ``back_s`` is the time in seconds until it comes back (0: never).
     """
 
     kind: str
@@ -44,11 +44,12 @@ class Fault(NamedTuple):
 
 
 class World(Simulation):
-    """``faults`` by number of step: every message to the scheduler, every round of decisions and
-    every look at its timers is one step, also those of a restart.
+    """``faults`` maps the number of a step to its fault. Steps are: each message to the scheduler,
+    each round of decisions, and each processing of its timers, including those of a restart.
 
-    Nodes bring what runs on them. With ``by_request`` it is reported as a current shim does: nodes
-    come draining, then the allocations in a request of their own, and then the nodes are opened.
+    Nodes are reported with their allocations. With ``by_request`` they are reported as current
+    shims do: draining nodes first, then allocations in a request of their own, then the nodes are
+    opened.
     """
 
     def __init__(
@@ -62,13 +63,13 @@ class World(Simulation):
         super().__init__(workload, options)
         self.faults = dict(faults or {})
         self.by_request = by_request
-        #: those that happened, by step
+        #: step -> fault that has happened
         self.happened: dict[int, Fault] = {}
         self.nodes: dict[str, NodeSpec] = {node.name: node for node in workload.nodes}
         self._lost: dict[str, NodeSpec] = {}
         self._era = 0
         self._settled = False
-        #: the scheduler has been told of the nodes since the last restart
+        #: whether the nodes have been reported since the last restart
         self._reported = True
 
     def _set_up(self) -> None:
@@ -78,16 +79,16 @@ class World(Simulation):
     # -- what may go wrong -------------------------------------------------------------------------
 
     def restart_scheduler(self) -> None:
-        """A new scheduler. The resource manager remembers what it was told."""
+        """Replace the scheduler. The resource manager keeps what it was told."""
         self.scheduler = self._new_scheduler()
         self._agree(remembers=True)
 
     def restart_manager(self) -> None:
-        """The resource manager starts again: what it was about to send or to bind is forgotten."""
+        """Restart the resource manager: it forgets what it was about to send or to bind."""
         self._agree(remembers=False)
 
     def lose_node(self, name: str, back_s: int = 0) -> None:
-        """The node is gone, and its pods with it. An unknown or lost one is none to lose."""
+        """Remove the node and its pods. An unknown or lost node is ignored."""
         node = self.nodes.pop(name, None)
         if node is None:
             return
@@ -104,8 +105,7 @@ class World(Simulation):
             self._say(self.manager.outbox.nodes([self.nodes[name]]))
 
     def _agree(self, *, remembers: bool) -> None:
-        """The resource manager registers and reports everything anew. A restart in the middle of
-        that begins from the beginning."""
+        """Register and report everything again. A restart meanwhile starts this over."""
         self._era += 1
         era = self._era
         self._reported = False
@@ -118,7 +118,7 @@ class World(Simulation):
             self._send(self._report())
 
     def _report(self) -> Iterator[Any]:
-        """The nodes with all that runs there."""
+        """Report the nodes with all their allocations."""
         outbox, pods = self.manager.outbox, self.manager.pods_on_nodes
         if not self.by_request:
             yield outbox.nodes(self.nodes.values(), pods())
@@ -126,7 +126,7 @@ class World(Simulation):
         names = list(self.nodes)
         yield outbox.nodes(self.nodes.values(), draining=True)
         yield outbox.existing(pods())
-        open_now = [name for name in names if name in self.nodes]  # not lost in between
+        open_now = [name for name in names if name in self.nodes]  # without nodes lost meanwhile
         yield outbox.act(NodeInfo.DRAIN_TO_SCHEDULABLE, open_now)
 
     # -- steps -------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class World(Simulation):
     def _send(self, requests: Iterable[Any]) -> None:
         era = self._era
         for request in requests:
-            if self._era == era:  # what was on its way is lost with the connection
+            if self._era == era:  # answers from before a restart are lost with the connection
                 self._say(request)
 
     def _hear(self, outputs: Iterable[Output]) -> None:
@@ -158,8 +158,8 @@ class World(Simulation):
             self._compare()
 
     def _compare(self) -> None:
-        """Both sides agree when all is said: every pod that runs has its allocation, on its node,
-        and no pod has two places or asks for another."""
+        """Compare both sides at the end: every running pod must have its allocation on its node,
+        and no pod may have two allocations or a pending ask."""
         partition = self.scheduler.partition(self.destinations.partition, RM_ID)
         wrong = []
         for app in partition.applications.values():

@@ -1,7 +1,7 @@
-"""The gang flows of the design document, recorded from runs: who told whom what, and when.
+"""The gang flows of the design document, recorded from runs: sender, receiver, message and time.
 
-Each flow is a script of a resource manager. Running it gives the exchanges of that run in order, for
-a sequence diagram; nothing here is written by hand but the resource manager's part.
+Each flow is a script of a resource manager. Running it records all exchanges in order, for a
+sequence diagram; only the resource manager's part is written by hand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CORE: Final = "core"
 
 
 class Exchange(NamedTuple):
-    """One thing said. ``time`` is in ns."""
+    """One message. ``time`` is in ns."""
 
     time: int
     sender: str
@@ -39,12 +39,12 @@ class Exchange(NamedTuple):
 
 
 class _Recorder(Script):
-    """Writes down both sides."""
+    """Records the messages of both sides."""
 
     def __init__(self, extra: Mapping[str, str]) -> None:
         self.exchanges: list[Exchange] = []
         super().__init__(extra=extra)
-        self.exchanges.clear()  # registration is the same in every flow
+        self.exchanges.clear()  # the registration is the same in every flow
 
     def send(
         self,
@@ -59,7 +59,7 @@ class _Recorder(Script):
         return super().send(message)
 
     def advance(self, seconds: float) -> list[str]:
-        """From timer to timer, so that everything is written down at its own instant."""
+        """Advance from timer to timer, so that everything is recorded at its own instant."""
         end = self.now + round(seconds * 1e9)
         heard: list[str] = []
         while (due := self.scheduler.next_deadline()) is not None and due <= end:
@@ -69,7 +69,7 @@ class _Recorder(Script):
 
     def _heard(self, outputs: list[Output]) -> list[str]:
         for _, message in outputs:
-            if not isinstance(message, EventRecord):  # which is for people, at any later time
+            if not isinstance(message, EventRecord):  # sent at any later time
                 said = lines(message)
                 self.exchanges.extend(Exchange(self.now, CORE, RM, line) for line in said)
         return super()._heard(outputs)
@@ -112,7 +112,7 @@ def _ask_line(ask: AllocationAsk | Allocation) -> str:
 
 
 def _gang(script: Script, room: int, style: str = "Soft") -> None:
-    """A gang of three placeholders, on a node with room for so many."""
+    """A gang of three placeholders, on a node with room for exactly these."""
     script.node("n1", vcore=1000 * room)
     script.app("gang", gang={"vcore": 3000}, style=style, timeout_ms=60_000)
     script.ask("gang", "ph-0", "ph-1", "ph-2", vcore=1000, group="workers", placeholder=True)
@@ -153,7 +153,7 @@ def _clean_up(script: Script) -> None:
     script.confirm()
 
 
-#: name: (what it shows, the resource manager's part)
+#: name -> (description, the resource manager's part)
 FLOWS: Final[dict[str, tuple[str, Callable[[Script], None]]]] = {
     "gang-start": ("a gang starts: placeholders, then the members that replace them (G1)", _start),
     "hard-timeout": ("not all placeholders in time, Hard: killed (G45 to G50)", _hard_timeout),
@@ -163,7 +163,7 @@ FLOWS: Final[dict[str, tuple[str, Callable[[Script], None]]]] = {
 
 
 def record(name: str, order: str = "design") -> tuple[Exchange, ...]:
-    """Run a flow and return what was said. ``order`` is ``design`` or ``k8shim`` (X8).
+    """Run a flow and return its messages. ``order`` is ``design`` or ``k8shim`` (X8).
 
     Raises ``KeyError`` for an unknown flow.
     """

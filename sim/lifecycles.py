@@ -1,19 +1,21 @@
-"""The lives of an application and of a pod in the simulated resource manager (RM).
+"""Lifecycles of applications and pods in the simulated resource manager (RM).
 
-They are those of the Kubernetes shim of YuniKorn, with its names for states and triggers, so that
-the scheduler meets in virtual time what it meets in a cluster. An *application* is submitted,
-accepted by the scheduler, and runs. A gang first reserves: it asks for placeholders only, and runs
-when enough of them run. A *task* is one pod, placeholder or real: it asks, is allocated, bound to a
-node (its containers run), and completed when the pod is gone, in whatever way.
+They are the lifecycles of YuniKorn's Kubernetes shim, with its names of states and triggers, so the
+scheduler receives in virtual time what it receives in a cluster. An *application* is submitted,
+accepted by the scheduler, and runs. A gang reserves first: it asks only for placeholders, and runs
+when enough of them run. A *task* is one pod, a placeholder or a real one: it is asked for,
+allocated, bound to a node (its containers run), and completed when the pod has ended for any
+reason.
 
-Who drives them: the scheduler's answers and the passing of virtual time, never each other. What is
-deliberately ignored: news that only say that something which is expected goes on.
+Triggers come from the scheduler's answers and from virtual time, never from the other lifecycle.
+Messages that only confirm an expected development are ignored on purpose.
 
-Three things are ours. The shim cannot hear of the release of a placeholder while it reserves, because
-YuniKorn tells it of the new state first; in the order of the gang design (X8) releases come first,
-so here they are legal. And a release asked for by the scheduler takes the pod through Killing, so
-that the time a pod takes to stop is a state one can see. And an application and a pod that waits can
-begin anew, as they do where the scheduler or the resource manager starts again (I7, I8).
+Three things are our own. First, the shim cannot receive the release of a placeholder while it
+reserves, because YuniKorn sends the new state first; in the message order of the gang design (X8)
+releases come first, so they are legal here. Second, a release demanded by the scheduler takes the
+pod through Killing, so the time that a pod takes to stop is a state of its own. Third, an
+application and a waiting pod can start over when the scheduler or the resource manager restarts
+(I7, I8).
 """
 
 from __future__ import annotations
@@ -67,9 +69,9 @@ KILL: Final = "kill"
 DIE: Final = "die"
 RESTART: Final = "restart"
 
-#: states in which the scheduler may refuse an ask of it
+#: states in which the scheduler may reject an ask of the application
 ASKS: Final[frozenset[ApplicationState]] = frozenset({RESERVING, RUNNING})
-#: states in which it has placeholders and does not run yet
+#: states in which the application has placeholders and does not run yet
 GATHERS: Final[frozenset[ApplicationState]] = frozenset({RESERVING, RESUMING})
 
 _GIVING: Final = (RUNNING, FAILING, RESUMING)
@@ -139,17 +141,17 @@ ALLOCATE: Final = "allocate"
 BIND: Final = "bind"
 FORGET: Final = "forget"
 
-#: states in which a pod waits for a place that it has asked for
+#: states in which a pod waits for an allocation
 WAITS: Final[frozenset[TaskState]] = frozenset({PENDING, SCHEDULING})
-#: states in which a pod has no place
+#: states in which a pod has no allocation
 UNPLACED: Final = (NEW, PENDING, SCHEDULING)
-#: states in which a pod holds its place, and is not being stopped
+#: states in which a pod has an allocation and is not being stopped
 HOLDS: Final = (ALLOCATED, BOUND)
-#: states in which a pod has its place, or may yet get one
+#: states in which a pod has an allocation or may still get one
 WANTED: Final[frozenset[TaskState]] = frozenset({*UNPLACED, *HOLDS})
-#: states in which a pod takes up room on its node
+#: states in which a pod occupies resources of its node
 ON_NODE: Final[frozenset[TaskState]] = frozenset({ALLOCATED, BOUND, KILLING})
-#: states in which a pod needs no place, or not any more
+#: states in which a pod needs no further allocation
 PLACED: Final[frozenset[TaskState]] = ON_NODE | {KILLED, COMPLETED}
 
 _ASKED: Final = (PENDING, SCHEDULING, ALLOCATED, BOUND)
@@ -186,7 +188,7 @@ SHIM_TASK: Final[Lifecycle[TaskState, TaskTrigger]] = Lifecycle(
 )
 # fmt: on
 
-#: the simulated resource manager's lifecycles by name
+#: name -> lifecycle of the simulated resource manager
 LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle for lifecycle in (SHIM_APPLICATION, SHIM_TASK)
 }

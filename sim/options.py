@@ -1,4 +1,4 @@
-"""What can be varied in a simulation of the same workload."""
+"""The options of a simulation of one workload."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
 ASK_FORMS = ("ask", "allocation")
 
-#: A latency or timeout beyond a year of virtual time is a slip of the pen.
+#: a latency or timeout beyond a year of virtual time is a typing error
 _LONGEST_S = 366 * 86_400
 
 _SECOND = 1_000_000_000
@@ -22,18 +22,18 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationOptions:
-    """Raises `ValueError` in one line for a value that makes no sense. All times in s.
+    """Raises `ValueError` with one line for an invalid value. All times in s.
 
-    `config` is the text of a queue configuration; without it one is made of the workload's queues,
-    with `policy` and `node_sort`. `queue_map` has pairs of a queue's name in the trace (``*``: every
-    other) and the queue to ask for instead, `user_map` likewise of users and who submits instead
-    (``name`` or ``name:group,group``). `start_s` passes between an allocation and its pod running,
-    `release_s` between the wish to stop a pod and its end, `confirm_s` between the end of a pod and
-    the message that says so. A `placeholder_timeout_s` of 0 is the scheduler's own default, less
-    than 0 is never (X17). With the `ask_form` ``allocation`` the resource manager speaks as one of SI
-    1.6 does: an ask is an Allocation without a node, and only keys name anything (X45). `lose` and
-    `repeat` are the shares of confirmations that get lost or arrive twice, drawn with `seed`. `check`
-    looks for violated invariants after every step.
+    `config` is the text of a queue configuration; without it, one is made from the workload's
+    queues, with `policy` and `node_sort`. `queue_map` has pairs of a queue name in the trace
+    (``*``: all others) and the queue to submit to instead. `user_map` does the same for users
+    (``name`` or ``name:group,group``). `start_s` is the delay between an allocation and the start
+    of its pod, `release_s` between the request to stop a pod and its end, `confirm_s` between the
+    end of a pod and its message. A `placeholder_timeout_s` of 0 means the scheduler's default, less
+    than 0 no timeout (X17). With the `ask_form` ``allocation`` the resource manager uses the form
+    of SI 1.6: an ask is an Allocation without a node, and everything is identified by keys (X45).
+    `lose` and `repeat` are the shares of confirmations that are lost or sent twice, drawn with
+    `seed`. `check` checks the invariants after every step.
     """
 
     config: str | None = None
@@ -79,12 +79,12 @@ class SimulationOptions:
 
     @property
     def placeholder_timeout_ms(self) -> int:
-        """The placeholder timeout as a message says it: 0 is the scheduler's default."""
+        """The placeholder timeout in the form of a message: 0 is the scheduler's default."""
         return round(self.placeholder_timeout_s * 1000)
 
     @property
     def placeholder_timeout_in_force_s(self) -> float | None:
-        """How long gangs do hold placeholders; ``None`` is for ever (X17)."""
+        """The effective placeholder timeout; ``None`` means none (X17)."""
         told = self.placeholder_timeout_ms
         if told < 0:
             return None
@@ -103,5 +103,5 @@ class SimulationOptions:
 
 
 def nanoseconds(seconds: float) -> int:
-    """Whole ns."""
+    """Seconds as whole ns."""
     return round(seconds * _SECOND)

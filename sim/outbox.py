@@ -1,4 +1,5 @@
-"""What the simulated resource manager says in one instant, gathered into one request of a kind."""
+"""Outgoing messages of the simulated resource manager, collected into one request per kind and
+instant."""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ Request = si.ApplicationRequest | si.AllocationRequest
 
 
 def group_name(group: int) -> str:
-    """The name of a job's task group, from its place in the job's members."""
+    """The name of a job's task group, from its index in the job's members."""
     return f"group-{group}"
 
 
 class Outbox:
-    """Requests in the making. `sent` counts what left: requests, and what is in them.
+    """Requests under construction. `sent` counts the requests that were sent and their items.
 
-    Asks of one size are alike but for their names, so they are copied from a prototype: building
-    a protobuf message from Python costs ten times its copy.
+    Asks of one size differ only in their names, so they are copied from a prototype: building a
+    protobuf message in Python costs ten times as much as copying it.
     """
 
     def __init__(self, options: SimulationOptions, destinations: Destinations) -> None:
@@ -44,7 +45,7 @@ class Outbox:
         self._by_key = options.ask_form == "allocation"
 
     def requests(self) -> list[Request]:
-        """What is to be sent now, applications first; the outbox is then empty."""
+        """The requests to send now, applications first. The outbox is empty afterwards."""
         due: list[Request] = []
         if self._new_applications:
             applications = self._applications
@@ -80,19 +81,19 @@ class Outbox:
         )
 
     def clear(self) -> None:
-        """Forget what was not sent yet."""
+        """Drop everything that was not sent yet."""
         self._applications = si.ApplicationRequest(rmID=RM_ID)
         self._allocations = si.AllocationRequest(rmID=RM_ID)
         self._new_applications = self._new_allocations = False
 
     def act(self, action: si.NodeInfo.ActionFromRM, names: Iterable[str]) -> si.NodeRequest:
-        """The same action on these nodes, such as their removal."""
+        """The same action for each of these nodes, such as their removal."""
         infos = [si.NodeInfo(nodeID=name, action=action) for name in names]
         self._count("NodeRequest", nodes=infos)
         return si.NodeRequest(rmID=RM_ID, nodes=infos)
 
     def existing(self, pods: Iterable[Pod]) -> si.AllocationRequest:
-        """The other way to report what runs already, since SI 1.4."""
+        """Report existing allocations in the form of SI 1.4 and later."""
         allocations = [self._existing(pod) for pod in pods]
         self._count("AllocationRequest", allocations=allocations)
         return si.AllocationRequest(rmID=RM_ID, allocations=allocations)
@@ -100,7 +101,7 @@ class Outbox:
     def nodes(
         self, nodes: Iterable[NodeSpec], pods: Iterable[Pod] = (), *, draining: bool = False
     ) -> si.NodeRequest:
-        """These nodes at once, each with those of the pods that are there already (I33)."""
+        """Report these nodes in one request, each with the pods that run there already (I33)."""
         nodes = tuple(nodes)
         existing: dict[str, list[si.Allocation]] = {node.name: [] for node in nodes}
         for pod in pods:
@@ -139,7 +140,8 @@ class Outbox:
     # -- a job ---------------------------------------------------------------------------------
 
     def add(self, run: Run) -> None:
-        """Submit the application; a gang says how much it will hold, and how long it may."""
+        """Submit the application. A gang announces the total of its placeholders and their
+        timeout."""
         job = run.job
         message = self._applications.new.add(
             applicationID=run.key,
@@ -155,12 +157,12 @@ class Outbox:
         self._new_applications = True
 
     def remove(self, run: Run) -> None:
-        """Take the application away, with all that is its own."""
+        """Remove the application with everything that belongs to it."""
         self._applications.remove.add(applicationID=run.key, partitionName=self._partition)
         self._new_applications = True
 
     def ask(self, pod: Pod) -> None:
-        """Ask for one pod: one ask a member with maxAllocations 1 (G35)."""
+        """Ask for one pod: one ask per member with maxAllocations 1 (G35)."""
         resources = pod.resources
         size = tuple(resources.items())
         prototype = self._prototypes.get(size)
@@ -170,7 +172,7 @@ class Outbox:
                 resourceAsk=_resource(resources),
                 maxAllocations=1,
             )
-            if self._destinations.preempts:  # as the shim, unless a priority class forbids it
+            if self._destinations.preempts:  # like the shim, unless a priority class forbids it
                 prototype.preemptionPolicy.allowPreemptSelf = True
                 prototype.preemptionPolicy.allowPreemptOther = True
         self._new_allocations = True
@@ -192,7 +194,8 @@ class Outbox:
             ask.placeholder = pod.placeholder
 
     def release(self, pod: Pod, kind: si.TerminationType) -> None:
-        """Say that the pod is gone: its own end, or a confirmation with the same type (R3)."""
+        """Report that the pod is gone: it ended by itself, or this confirms a release of the same
+        type (R3)."""
         self._allocations.releases.allocationsToRelease.add(
             partitionName=self._partition,
             applicationID=pod.run.key,
@@ -203,7 +206,7 @@ class Outbox:
         self._new_allocations = True
 
     def release_ask(self, pod: Pod, kind: si.TerminationType) -> None:
-        """Take an ask back, or confirm that it is taken back."""
+        """Release an ask, or confirm its release."""
         if self._by_key:
             self.release(pod, kind)
             return

@@ -1,4 +1,4 @@
-"""What the simulated resource manager keeps of a job that is alive: its application and pods."""
+"""The simulated resource manager's record of an active job: its application and its pods."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Pod", "Run"]
 
 
 class Pod:
-    """A placeholder or a real pod. `key` is its allocation key; it lives a ``shim-task``.
+    """A placeholder or a real pod with the lifecycle ``shim-task``. `key` is its allocation key.
 
-    `uuid` is that of its allocation and `node` where that is, both empty before there is one;
-    `holds` what it takes of the watched resource; `kind` why it is being stopped (a
+    `uuid` and `node` belong to its allocation and are empty before there is one. `holds` is its
+    amount of the watched resource. `kind` is the reason why it is being stopped (a
     TerminationType).
     """
 
@@ -34,15 +34,16 @@ class Pod:
 
     @property
     def resources(self) -> Resources:
-        """What it asks for."""
+        """The resources that it asks for."""
         return self.run.job.members[self.group].resources
 
 
 class Run:
-    """A job with its application in the scheduler; `key` is the application's id.
+    """A job with its application, which has the lifecycle ``shim-application``. `key` is the
+    application id.
 
-    It lives a ``shim-application``. Times are ns, -1 before they are known. `held` counts the
-    placeholders that run, by task group, and `alive` those that are not gone.
+    Times are in ns, -1 before they are known. `held` counts the running placeholders by task group,
+    `alive` those that have not ended.
     """
 
     __slots__ = (
@@ -67,12 +68,12 @@ class Run:
         self.state: lifecycles.ApplicationState = lifecycles.NEW
         self.job = job
         self.key = key
-        self.lives = lives  # how often it has been submitted
+        self.lives = lives  # number of submissions
         self.gang = job.gang
         self.started = -1
-        self.asked = False  # its real asks were sent
-        self.reason = ""  # why it dies
-        self.queue = ""  # where it was placed, if that is not its own queue
+        self.asked = False  # whether its real asks were sent
+        self.reason = ""  # reason of its failure
+        self.queue = ""  # the queue it was placed in, if not its own
         self.bound = 0
         self.held = [0] * len(job.members)
         groups = [g for g, member in enumerate(job.members) for _ in range(member.count)]
@@ -81,32 +82,34 @@ class Run:
             [Pod(self, f"{key}-tg-{n}", g, True) for n, g in enumerate(groups)] if self.gang else []
         )
         self.alive = len(self.placeholders)
-        #: by allocation key
+        #: allocation key -> pod
         self.pods = {pod.key: pod for pod in (*self.placeholders, *self.real)}
 
     @property
     def reserved(self) -> bool:
-        """Whether every task group has its placeholders running."""
+        """Whether every task group has all its placeholders running."""
         return all(
             held >= member.count for held, member in zip(self.held, self.job.members, strict=True)
         )
 
     @property
     def begun(self) -> bool:
-        """Whether a real pod has, or had, its place: from then on no placeholder is asked for."""
+        """Whether a real pod has or had an allocation: from then on no placeholders are asked
+        for."""
         return any(pod.state in lifecycles.PLACED for pod in self.real)
 
     @property
     def over(self) -> bool:
-        """Whether no pod of the job is left."""
+        """Whether the job has no pods left."""
         return all(pod.state == lifecycles.COMPLETED for pod in self.real)
 
     def begin_anew(self, remembers: bool) -> list[Pod]:
-        """All that waits asks again. Without a memory so does what was about to be bound: the
-        cluster does not know of its allocation. Returns the pods that lose theirs so.
+        """Send all pending asks again. Without memory this includes pods that were about to be
+        bound, as the cluster does not know their allocations yet. Returns the pods that lose their
+        allocations this way.
 
-        A gang none of whose real pods has a place needs all its placeholders, so it makes new ones
-        for those that are gone or about to go.
+        A gang without an allocated real pod needs all its placeholders, so it creates new ones for
+        those that have ended or are about to.
         """
         lost = []
         for pod in self.pods.values():
@@ -117,13 +120,14 @@ class Run:
             if forgotten or pod.state in lifecycles.WAITS:
                 lifecycles.SHIM_TASK.fire(pod, lifecycles.FORGET)
             elif pod.state == lifecycles.KILLING and not remembers:
-                pod.kind = TerminationType.STOPPED_BY_RM  # nobody knows any more who wanted it
+                pod.kind = TerminationType.STOPPED_BY_RM  # the original reason is no longer known
         self.asked = False
         self.renew_placeholders()
         return lost
 
     def renew_placeholders(self) -> None:
-        """A gang that still gathers makes new placeholders for those that it has not any more."""
+        """Create new placeholders for a gang that still gathers, in place of those that have
+        ended."""
         if not self.gang or self.begun:
             return
         for at, pod in enumerate(self.placeholders):

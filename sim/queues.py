@@ -1,4 +1,4 @@
-"""A queue configuration made of a workload's queues, in the YAML that YuniKorn reads."""
+"""A queue configuration made from the queues of a workload, in YuniKorn's YAML."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ __all__ = ["queue_configuration"]
 
 
 def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> str:
-    """The text: every queue a leaf under root, anyone may submit.
+    """The text: every queue is a leaf under root, and anyone may submit.
 
     `policy` is ``application.sort.policy`` of each leaf (gangs need fifo or stateaware, G7),
-    `node_sort` the partition's ``nodesortpolicy``. Quotas are the workload's own where it has them.
+    `node_sort` is the partition's ``nodesortpolicy``. Quotas are those of the workload, if it has
+    any.
     """
     lines = [
         "partitions:",
@@ -31,7 +32,7 @@ def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> s
 
 
 def _leaf(queue: QueueSpec, policy: str) -> Iterator[str]:
-    # Quoted: a queue may be called 2012 or no, which YAML would not read as text.
+    # quoted, since YAML would not read a name such as 2012 or no as text
     yield f'          - name: "{queue.name}"'
     yield "            properties:"
     yield f"              application.sort.policy: {policy}"

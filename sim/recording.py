@@ -1,4 +1,4 @@
-"""A journal as a file of JSON lines: one transition a line, in the order in which they happened."""
+"""A journal as a file of JSON lines: one transition per line, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ FIELDS = ("seq", "time", "key", "trigger", "source", "target", "cause")
 
 
 class Line(NamedTuple):
-    """One transition. `time` is ns of virtual time, `key` the entity (``application/8687``)."""
+    """One transition. `time` is in ns of virtual time, `key` names the entity
+    (``application/8687``)."""
 
     seq: int
     time: int
@@ -25,11 +26,11 @@ class Line(NamedTuple):
 
 
 class JournalError(ValueError):
-    """A file that is not a journal: one line that says where and why."""
+    """A file that is not a journal. The text is one line with the location and the reason."""
 
 
 def write_journal(path: Path | str, records: Iterable[Any]) -> int:
-    """Write the records of a journal; returns how many. Raises `OSError`."""
+    """Write the records of a journal; return their number. Raises `OSError`."""
     count = 0
     with Path(path).open("w", encoding="utf-8") as stream:
         for record in records:
@@ -40,7 +41,7 @@ def write_journal(path: Path | str, records: Iterable[Any]) -> int:
 
 
 def read_journal(path: Path | str) -> Iterator[Line]:
-    """Read what `write_journal` wrote. Raises `OSError` and `JournalError`."""
+    """Read a file of `write_journal`. Raises `OSError` and `JournalError`."""
     with Path(path).open(encoding="utf-8") as stream:
         try:
             for number, text in enumerate(stream, 1):

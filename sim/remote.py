@@ -1,7 +1,7 @@
-"""The scheduler of a simulation in another process, which goes by the simulation's clock.
+"""The scheduler of a simulation in another process, which runs by the simulation's clock.
 
-``quadriga serve --clock client`` waits for its client to say what time it is, so every message has
-its instant and its place, and the decisions are those of a scheduler at hand.
+``quadriga serve --clock client`` waits for its client to set the time. Every message thus has its
+instant and its position, and the decisions equal those of a scheduler in the same process.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = ["RemoteScheduler", "RemoteSimulation"]
 
 
 class RemoteScheduler:
-    """What drives a `Scheduler` (`apply`, `advance`, `schedule`, `next_deadline`), for one resource
-    manager, over a client. All times are ns.
+    """The methods that drive a `Scheduler` (`apply`, `advance`, `schedule`, `next_deadline`), for
+    one resource manager, through a client. All times are in ns.
 
-    ``questions`` answers predicates, where there are any. Raises what the client raises.
+    ``questions`` answers predicates, if there are any. Raises what the client raises.
     """
 
     def __init__(self, client: Client, questions: ResourceManagerCallback | None = None) -> None:
         self.client = client
         self.now = 0
-        #: the last call of ``schedule`` ended because of its limit
+        #: whether the last call of ``schedule`` ended at its limit
         self.unfinished = False
         self._heard: list[Output] = []
         self._listener = _Listener(self._heard)
@@ -65,12 +65,12 @@ class RemoteScheduler:
         }
 
     def apply(self, message: Any, now: int) -> list[Output]:
-        """Send one message, at this instant; returns what the scheduler said because of it.
+        """Send one message at this instant; return the resulting messages of the scheduler.
 
-        Raises `RequestError` for a request that is refused whole.
+        Raises `RequestError` for a request that is refused as a whole.
         """
         if isinstance(message, RegisterResourceManagerRequest):
-            if self._listener.rm_id:  # else there is nobody yet who could tell it the time
+            if self._listener.rm_id:  # before the registration no client can set the time
                 self._step(now)
             self._listener.rm_id = message.rmID
             self.client.register_resource_manager(message, self._listener)
@@ -80,26 +80,26 @@ class RemoteScheduler:
             self.client.update_configuration(message)
             return self._step(now)
         if not any(field.name != "rmID" for field, _ in message.ListFields()):
-            return self._step(now)  # on the wire it says only whose stream it is
+            return self._step(now)  # over gRPC an empty request only names its resource manager
         self._send[type(message)](message)
         return self._step(now, [STREAM_OF[type(message)]])
 
     def advance(self, now: int) -> list[Output]:
-        """Let every timer up to ``now`` fire, each at its own instant."""
+        """Fire every timer up to ``now``, each at its own instant."""
         return self._step(now, advance=True)
 
     def schedule(self, now: int, limit: int | None = None) -> list[Output]:
-        """Let the scheduler decide, at most ``limit`` rounds (at least one)."""
+        """Run at most ``limit`` scheduling rounds (at least one)."""
         return self._step(now, schedule=True, limit=limit or 0)
 
     def next_deadline(self) -> int | None:
-        """The instant of the scheduler's next timer, as of its last word."""
+        """The instant of the scheduler's next timer, as of the last step."""
         return self._deadline
 
     def _step(self, now: int, streams: Sequence[Channel] = (), **what: Any) -> list[Output]:
         try:
             response = self.client.step(now, streams, **what)
-        except RequestError as error:  # of the step itself
+        except RequestError as error:  # the step itself was refused
             raise SimulationError(
                 f"the scheduler at {self.client.address} does not go by this clock: {error.reason}"
                 " (start a new one: quadriga serve --clock client)"
@@ -115,7 +115,7 @@ class RemoteScheduler:
 
 
 class _Listener(NullCallback):
-    """Writes down all messages in their order."""
+    """Records all messages in order."""
 
     def __init__(self, heard: list[Output]) -> None:
         self.rm_id = ""
@@ -140,10 +140,11 @@ class _Listener(NullCallback):
 
 
 class RemoteSimulation(Simulation):
-    """A simulation whose scheduler is reached through ``client``. It can check no invariants, and
-    has no journal: both are the scheduler's own.
+    """A simulation whose scheduler is reached through ``client``. Checks of invariants and a
+    journal are not available, since both need the scheduler in the same process.
 
-    Raises `SimulationError` besides for a scheduler that goes by its own clock, or has been used.
+    Also raises `SimulationError` for a scheduler with a clock of its own, or one that has been used
+    before.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class RemoteSimulation(Simulation):
         return self.remote
 
     def run(self) -> Report:
-        """Simulate to the end, and leave."""
+        """Simulate to the end, then leave the scheduler."""
         try:
             report = super().run()
             self.remote.client.shutdown()
@@ -184,4 +185,4 @@ class RemoteSimulation(Simulation):
         return "nowhere: the scheduler is in another process"
 
     def _check(self) -> None:
-        """The scheduler looks after itself."""
+        """The remote scheduler checks itself."""

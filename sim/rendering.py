@@ -1,4 +1,4 @@
-"""A report as text for people: plain tables without colours, 100 columns wide."""
+"""A report as text: plain tables without colours, 100 columns wide."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _BARS = " ▁▂▃▄▅▆▇█"
 _PLAIN_BARS = " .:-=+*%#"
 _WEEK = 7
 _WIDTH = 99
-#: Jobs shown by name where many ended alike.
+#: number of jobs listed by name if several ended the same way
 _SHOWN = 5
 
 _OUTCOMES = ("completed", "unschedulable", "rejected", "failed", "skipped")
 
 
 def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str:
-    """The whole report; `measure` adds wall time and memory, `unicode` draws bars."""
+    """The whole report. `measure` adds wall time and memory; `unicode` draws bars."""
     data = report.data
     blocks = [
         _head(data),
@@ -43,7 +43,7 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
 
 
 def duration(seconds: float | None) -> str:
-    """A time of two units at most: ``0.5s``, ``6m10s``, ``1d3h``."""
+    """A duration in at most two units: ``0.5s``, ``6m10s``, ``1d3h``."""
     if seconds is None:
         return "-"
     if seconds < 60:
@@ -59,7 +59,8 @@ def duration(seconds: float | None) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Aligned lines; the first row is the header, the first column text, the others numbers."""
+    """Aligned lines. The first row is the header; the first column is text, the others are
+    numbers."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for number, row in enumerate(rows):
         cells = [row[0].ljust(widths[0])]
@@ -178,7 +179,7 @@ def _messages(data: dict[str, Any]) -> str:
 
 
 def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
-    """Jobs that ended alike on one line, with all the reasons of the first of them below."""
+    """Jobs that ended the same way on one line, followed by all reasons of the first one."""
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for job in jobs:
         alike[_nameless(job["job"], job["reasons"])].append(job["job"])
@@ -193,7 +194,7 @@ def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
 
 
 def _nameless(job: str, reasons: list[str]) -> tuple[str, ...]:
-    """The reasons without the application's own id, which would make each of them unique."""
+    """The reasons without the application's id, so that equal reasons can be counted."""
     own = re.compile(rf"\bapplication {re.escape(job)}(\.\d+)?(-again-\d+)?(?![\w.-])")
     return tuple(own.sub("the application", reason) for reason in reasons)
 

@@ -1,6 +1,6 @@
-"""What a simulation found, as data: the same run gives the same bytes.
+"""The results of a simulation as data: the same run gives the same bytes.
 
-Whatever depends on the machine (wall time, memory) is kept apart in ``measured``.
+Values that depend on the machine (wall time, memory) are kept separately in ``measured``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SECOND = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the simulation saw, before anything is summed up. `ended` is ns of virtual time."""
+    """The raw observations of a simulation. `ended` is in ns of virtual time."""
 
     workload: Workload
     options: SimulationOptions
@@ -38,14 +38,14 @@ class Facts:
     ended: int
     steps: int
     wall_s: float
-    #: when invariants were looked at, in words
+    #: when invariants were checked, in words
     checked: str
 
 
 class Report:
-    """`data` is the deterministic part and `measured` the rest, both ready for JSON.
+    """`data` is the deterministic part and `measured` the rest; both are ready for JSON.
 
-    Times in `data` are s, resources in YuniKorn's units, shares within 0 and 1.
+    Times in `data` are in s, resources in YuniKorn's units, shares within 0 and 1.
     """
 
     def __init__(self, facts: Facts) -> None:
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def unaccounted(self) -> int:
-        """Jobs without a fate. Anything but 0 is a bug of the simulation."""
+        """The number of jobs without a result. Anything but 0 is a bug in the simulation."""
         jobs = self.data["jobs"]
         fates = (COMPLETED, UNSCHEDULABLE, REJECTED, FAILED, "skipped")
         return int(jobs["total"] - sum(jobs[fate] for fate in fates))
@@ -92,7 +92,7 @@ class Report:
 
 
 def peak_memory_bytes() -> int:
-    """The largest resident size this process ever had."""
+    """The largest resident size that this process ever had."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -115,7 +115,7 @@ def _options(options: SimulationOptions) -> dict[str, Any]:
         told[name] = dict(told[name])
     told["placeholder_timeout_s"] = options.placeholder_timeout_in_force_s
     told["config"] = "of the workload's queues" if options.config is None else "given"
-    # Whether a journal is kept, or more is checked, must not show in the result.
+    # options that do not change the result
     for name in ("journal", "check"):
         del told[name]
     return told
@@ -145,10 +145,10 @@ def _gangs(facts: Facts) -> dict[str, int]:
 
 
 def _waits(facts: Facts) -> dict[str, Any]:
-    """Waits of the jobs that ran, beside what their log recorded for the same jobs."""
+    """Waiting times of the jobs that ran, next to those in the log for the same jobs."""
     ran = [fate for fate in facts.fates if fate.started >= 0]
     queues: dict[str, list[Fate]] = {queue.name: [] for queue in facts.workload.queues}
-    if facts.options.config is not None:  # where they were placed
+    if facts.options.config is not None:  # the queues where they were placed
         queues = {path: [] for path in sorted({fate.queue for fate in ran})}
     for fate in ran:
         queues.setdefault(fate.queue or fate.job.queue, []).append(fate)
@@ -159,7 +159,7 @@ def _waits(facts: Facts) -> dict[str, Any]:
 
 
 def _with_gangs(fates: list[Fate]) -> dict[str, Any]:
-    """The waits of these jobs, and those of the gangs among them by themselves."""
+    """The waiting times of these jobs, and separately of the gangs among them."""
     return {**_beside(fates), "gangs": _beside([fate for fate in fates if fate.job.gang])}
 
 
@@ -195,7 +195,8 @@ def _share(part: int, whole: int) -> float:
 
 
 def _decisions(facts: Facts) -> dict[str, int]:
-    """Each member that replaced its placeholder is reported as new only after that (G33)."""
+    """A member that replaces its placeholder is reported as new only after the replacement
+    (G33)."""
     replacements = facts.gangs["replaced"]
     total = max(facts.received["AllocationResponse.new"], replacements)
     return {"allocations": total - replacements, "replacements": replacements, "total": total}

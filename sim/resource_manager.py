@@ -1,9 +1,9 @@
-"""A resource manager (RM) in virtual time, which behaves as the Kubernetes shim does.
+"""A resource manager (RM) in virtual time, which behaves like the Kubernetes shim.
 
-It reads the scheduler's answers in the shim's order (5.14): new allocations, rejected
-asks, released allocations, released asks; accepted, rejected and updated applications. All states
-change through the tables of `quadriga.sim.lifecycles`. What takes time is planned on the clock:
-pods start, stop, and are reported, each after its latency.
+It processes the scheduler's answers in the shim's order (5.14): new allocations, rejected asks,
+released allocations, released asks; accepted, rejected and updated applications. All states change
+through the tables of `quadriga.sim.lifecycles`. Delays are planned on the clock: pods start, stop,
+and are reported, each after its latency.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINA
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 
-#: A job that others push out so often will never come to its end.
+#: a job that is preempted this often is given up
 _MOST_LIVES = 10
 
 _application = lifecycles.SHIM_APPLICATION.fire
@@ -45,8 +45,8 @@ _task = lifecycles.SHIM_TASK.fire
 
 
 class Fate(NamedTuple):
-    """How a job ended. `started` is ns, -1 if it never ran; `queue` is the one it was placed in,
-    empty where that is its own."""
+    """The end of a job. `started` is in ns, -1 if it never ran; `queue` is the queue it was placed
+    in, empty if that is its own."""
 
     job: Job
     outcome: str
@@ -56,11 +56,12 @@ class Fate(NamedTuple):
 
 
 class ResourceManager:
-    """Jobs go in with `submit`, the scheduler's answers with `receive`; `requests` come out.
+    """Jobs come in through `submit`, the scheduler's answers through `receive`; `requests` returns
+    outgoing messages.
 
-    `runs` are the jobs that are alive by application id, `fates` those that ended. `received` counts
-    the answers and what is in them, `gangs` what became of gangs. `placed`, where it is given, says
-    where the scheduler has put an application.
+    `runs` has the active jobs by application id, `fates` the ended ones. `received` counts the
+    answers and their items, `gangs` the outcomes of gangs. `placed`, if given, returns the queue of
+    an application.
     """
 
     def __init__(
@@ -78,9 +79,9 @@ class ResourceManager:
         self.fates: list[Fate] = []
         self.received: Counter[str] = Counter()
         self.gangs: Counter[str] = Counter()
-        #: how often a job that lost a pod to preemption was submitted again
+        #: number of resubmissions of jobs that lost a pod to preemption
         self.restarts = 0
-        #: jobs that have started and not ended
+        #: number of jobs that have started and not ended
         self.running = 0
         self._ready: list[Run] = []
         self._by_key = options.ask_form == "allocation"
@@ -92,15 +93,15 @@ class ResourceManager:
         self._chance = random.Random(options.seed)
 
     def submit(self, job: Job, key: str, lives: int = 1) -> None:
-        """A user hands in a job, for the so manieth time; `key` becomes the application's id."""
+        """Submit a job, possibly for another time. `key` becomes the application id."""
         run = self.runs[key] = Run(job, key, lives)
         _application(run, lifecycles.SUBMIT)
         self.outbox.add(run)
 
     def requests(self) -> list[Request]:
-        """What the RM has to say now. As in the shim, running applications ask in a loop of their
-        own and not in the middle of an answer, which may go on to say that they are over.
-        """
+        """The messages to send now. As in the shim, running applications send their asks in a loop
+        of their own and not while an answer is processed, since the rest of the answer may end
+        them."""
         for run in self._ready:
             if run.state == lifecycles.RUNNING and not run.asked:
                 run.asked = True
@@ -109,7 +110,7 @@ class ResourceManager:
         return self.outbox.requests()
 
     def receive(self, outputs: Iterable[Output]) -> None:
-        """Read the scheduler's answers in their order."""
+        """Process the scheduler's answers in order."""
         for output in outputs:
             message = output.message
             self.received[message.__class__.__name__] += 1
@@ -121,10 +122,10 @@ class ResourceManager:
                 self._read_nodes(message)
 
     def restart(self, remembers: bool) -> None:
-        """Begin anew with what runs in the cluster: every application is added again (I7, I8).
+        """Start over with what runs in the cluster: every application is added again (I7, I8).
 
-        Without a memory, as after a restart of its own, it forgets what is about to be bound.
-        Applications that have nothing left to schedule are over.
+        Without memory, as after a restart of its own, the RM forgets what was about to be bound.
+        Applications that have nothing left to schedule end.
         """
         self.outbox.clear()
         self._ready.clear()
@@ -145,7 +146,7 @@ class ResourceManager:
             self.outbox.add(run)
 
     def pods_on_nodes(self) -> list[Pod]:
-        """What takes up room in the cluster."""
+        """The pods that occupy resources in the cluster."""
         pods = (pod for run in self.runs.values() for pod in run.pods.values())
         return [pod for pod in pods if pod.state in lifecycles.ON_NODE]
 
@@ -202,7 +203,7 @@ class ResourceManager:
         if run.gang and not run.begun:
             _application(run, lifecycles.TRY_RESERVE)
             self._ask(run.placeholders)
-            if run.reserved:  # before the scheduler or the resource manager started again
+            if run.reserved:  # before a restart of the scheduler or the resource manager
                 self._run(run)
         else:
             self._run(run)
@@ -232,20 +233,19 @@ class ResourceManager:
             self._finish(run, FAILED, run.reason)
 
     def _discard_unplaced(self, run: Run) -> None:
-        """Pods that wait for a place will not get one any more."""
+        """Discard pods that wait for an allocation."""
         for pod in run.real:
             if pod.state in lifecycles.UNPLACED:
                 _task(pod, lifecycles.FAIL)
                 _task(pod, lifecycles.COMPLETE)
 
     def _give_up(self, run: Run, outcome: str, reason: str) -> None:
-        """The job cannot go on: take its application away."""
+        """Remove the application: the job cannot continue."""
         self._withdraw(run)
         self._finish(run, outcome, reason)
 
     def _begin_again(self, run: Run) -> None:
-        """Others needed the place of a pod more: the whole job is submitted once more, to run from
-        its beginning."""
+        """Submit the whole job again, from its beginning, after one of its pods was preempted."""
         self._withdraw(run)
         del self.runs[run.key]
         first = run.key.removesuffix(f"-again-{run.lives - 1}")
@@ -269,7 +269,7 @@ class ResourceManager:
 
     def _ask(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            if pod.state != lifecycles.NEW:  # it had its place before a restart
+            if pod.state != lifecycles.NEW:  # it was allocated before a restart
                 continue
             _task(pod, lifecycles.INIT)
             _task(pod, lifecycles.SUBMIT)
@@ -294,7 +294,7 @@ class ResourceManager:
             )
         if pod.state in lifecycles.ON_NODE and (pod.uuid == allocation.UUID or self._by_key):
             pod.uuid = allocation.UUID
-            return  # the echo of what it reported after a restart
+            return  # the echo of a report after a restart
         pod.uuid = allocation.UUID
         pod.node = allocation.nodeID
         pod.holds = pod.resources.get(self.usage.resource, 0)
@@ -303,12 +303,12 @@ class ResourceManager:
             _task(pod, lifecycles.ALLOCATE)
             self.clock.after(self._start, self._bind, pod)
         else:
-            # The pod is gone: as the shim does, give back what came too late.
+            # The pod is gone: like the shim, release the late allocation.
             self._send(pod, si.TerminationType.STOPPED_BY_RM)
 
     def _bind(self, pod: Pod) -> None:
         if pod.state != lifecycles.ALLOCATED:
-            return  # stopped before it ran
+            return  # it was stopped before it ran
         _task(pod, lifecycles.BIND)
         run = pod.run
         if not pod.placeholder:
@@ -326,7 +326,7 @@ class ResourceManager:
                 self._run(run)
 
     def _end(self, run: Run) -> None:
-        """The job is done: its pods end together, and that is reported a little later."""
+        """The job is finished: its pods end together, which is reported after a delay."""
         self.running -= 1
         ended = [pod for pod in run.real if pod.state == lifecycles.BOUND]
         for pod in ended:
@@ -343,7 +343,7 @@ class ResourceManager:
         run = self.runs.get(release.applicationID)
         pod = run.pods.get(release.allocationKey) if run else None
         if run is None or pod is None:
-            return  # the application was taken away, and its pods with it
+            return  # the application was removed together with its pods
         kind = release.terminationType
         if kind in _STOPPED:
             self._lost(pod, release.message or "it lost a pod")
@@ -357,19 +357,19 @@ class ResourceManager:
             _task(pod, lifecycles.KILL)
             self.clock.after(self._release, self._stopped, pod)
         elif pod.state == lifecycles.COMPLETED:
-            # Asked for again, so the confirmation got lost; or it ended at the same moment.
+            # Demanded again: the confirmation was lost, or the pod ended at the same moment.
             pod.kind = kind
             self.clock.after(self._confirmation, self._confirm, pod)
 
     def lose_node(self, node: str) -> None:
-        """The node is gone, and its pods with it."""
+        """Remove the node and its pods."""
         for pod in self.pods_on_nodes():
             if pod.node == node:
                 self._lost(pod, f"node {node} is gone")
 
     def _lost(self, pod: Pod, why: str) -> None:
-        """The pod is gone, and nobody wanted that. A placeholder is made anew where it matters,
-        without a real pod the job cannot go on."""
+        """A pod was lost with its node. A placeholder is created again if it is needed; without a
+        real pod the job cannot continue."""
         self._let_go(pod)
         if pod.state == lifecycles.COMPLETED:
             return
@@ -406,7 +406,7 @@ class ResourceManager:
 
     def _stopped(self, pod: Pod) -> None:
         if pod.state != lifecycles.KILLING:
-            return  # its whole job was given up meanwhile
+            return  # its job was given up meanwhile
         _task(pod, lifecycles.DIE)
         self.clock.after(self._confirmation, self._confirm, pod)
 

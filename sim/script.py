@@ -1,8 +1,8 @@
-"""A resource manager that does what the script says, and writes down what it hears.
+"""A scripted resource manager that records what it receives.
 
-For tests, examples and golden message flows: every step sends one message or lets time pass, and
-returns what the scheduler said because of it, one short line for each item of each response. Lines
-of one response stand together; ``messages`` has the responses themselves.
+For tests, examples and golden message flows. Every step sends one message or lets time pass, and
+returns the resulting messages of the scheduler: one short line for each item of each response.
+Lines of one response are adjacent; ``messages`` has the responses themselves.
 
     script = Script()
     script.node("n1", vcore=4000)
@@ -45,7 +45,7 @@ from quadriga.si import (
 
 __all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
 
-#: a configuration with one queue for everybody, ``root.default``
+#: a configuration with one queue for everyone, ``root.default``
 ONE_QUEUE: Final = """\
 partitions:
   - name: default
@@ -70,9 +70,9 @@ def resource(quantities: Mapping[str, int]) -> Resource:
 
 
 class Script:
-    """One resource manager and a scheduler of its own, or one given.
+    """One resource manager with a scheduler of its own, or a given one.
 
-    ``check`` makes every step assert the scheduler's invariants. Times are seconds here.
+    ``check`` makes every step check the scheduler's invariants. Times are in seconds here.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Script:
         self.check = check
         self.now = self.scheduler.now
         self.messages: list[Output] = []
-        #: event records, which come every two seconds, are kept apart from the answers
+        #: event records, which come every two seconds, kept apart from the answers
         self.events: list[EventRecord] = []
         self.log: list[str] = []
-        #: releases by the core that have not been confirmed, oldest first
+        #: unconfirmed releases by the scheduler, oldest first
         self.outstanding: list[AllocationRelease] = []
         self.send(
             RegisterResourceManagerRequest(
@@ -110,11 +110,11 @@ class Script:
     # -- time and decisions ------------------------------------------------------------------------
 
     def schedule(self, limit: int | None = None) -> list[str]:
-        """Let the scheduler decide, at most ``limit`` rounds."""
+        """Run at most ``limit`` scheduling rounds."""
         return self._heard(self.scheduler.schedule(self.now, limit))
 
     def advance(self, seconds: float) -> list[str]:
-        """Let time pass; timers fire, nothing is scheduled."""
+        """Let time pass: timers fire, but nothing is scheduled."""
         self.now += round(seconds * 1e9)
         return self._heard(self.scheduler.advance(self.now))
 
@@ -128,7 +128,7 @@ class Script:
         | AllocationRequest
         | NodeRequest,
     ) -> list[str]:
-        """Any message as it is. Raises what the scheduler raises."""
+        """Send any message. Raises what the scheduler raises."""
         return self._heard(self.scheduler.apply(message, self.now))
 
     def configure(self, config: str, extra: Mapping[str, str] | None = None) -> list[str]:
@@ -208,10 +208,11 @@ class Script:
         by_key: bool = False,
         **quantities: int,
     ) -> list[str]:
-        """One AllocationRequest with an ask for each key, alike otherwise.
+        """One AllocationRequest with an ask for each key; the asks differ only in their keys.
 
-        ``preempt`` is the PreemptionPolicy: whether it may be preempted, and may preempt others.
-        ``by_key``: as Allocations without a node, which have no ``repeat`` and no ``timeout_ms`` (X45).
+        ``preempt`` is the PreemptionPolicy: whether the ask may be preempted, and may preempt
+        others. ``by_key`` sends Allocations without a node, which have neither ``repeat`` nor
+        ``timeout_ms`` (X45).
         """
         policy = None
         if preempt is not None:
@@ -288,7 +289,8 @@ class Script:
         return self.send(AllocationRequest(rmID=self.rm_id, releases=releases))
 
     def confirm(self, *kinds: TerminationType, most: int | None = None) -> list[str]:
-        """Confirm outstanding releases of these kinds (default: all), one request each (R3)."""
+        """Confirm outstanding releases of these kinds (default: all), with one request each
+        (R3)."""
         wanted = [r for r in self.outstanding if r.terminationType in (kinds or _BY_CORE)][:most]
         heard: list[str] = []
         for release in wanted:
@@ -326,7 +328,7 @@ def lines(
     | UpdateContainerSchedulingStateRequest
     | EventRecord,
 ) -> list[str]:
-    """What a response says, one short line for each item; of an event record nothing."""
+    """The items of a response, one short line each; event records have none."""
     if isinstance(message, EventRecord):
         return []
     if isinstance(message, AllocationResponse):

@@ -1,4 +1,4 @@
-"""The beginning of a workload."""
+"""Selects the beginning of a workload."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DAY_S = 86_400
 
 
 def first(workload: Workload, days: int | None = None, jobs: int | None = None) -> Workload:
-    """The jobs of the first `days`, and of those the first `jobs`; None is all.
+    """The jobs of the first `days`, and of these the first `jobs`; None means all.
 
-    Skipped jobs stay, for a source does not always tell when they were submitted. Raises
-    `ValueError` for less than one.
+    Skipped jobs stay, as some sources do not tell when they were submitted. Raises `ValueError` for
+    less than one.
     """
     for name, number in (("days", days), ("jobs", jobs)):
         if number is not None and number < 1:

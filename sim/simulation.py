@@ -1,4 +1,5 @@
-"""A whole run: a workload goes through the scheduler in virtual time, and a report comes out."""
+"""A complete run: a workload passes through the scheduler in virtual time and results in a
+report."""
 
 from __future__ import annotations
 
@@ -23,55 +24,57 @@ from quadriga.sim.workload.model import Job, Workload
 
 __all__ = ["Core", "Progress", "Simulation"]
 
-#: Called now and then with (jobs that ended, all jobs).
+#: called from time to time with (ended jobs, all jobs)
 Progress = Callable[[int, int], None]
 
 _SECOND = 1_000_000_000
 
-#: After this long without anything happening in the cluster, nothing will: with what is configured
-#: on top it is longer than any timer of the scheduler by which something that waits could still
-#: move, such as the hour after which a useless reservation is given up, and the hour after that.
+#: Without any change in the cluster for this long (plus configured delays), nothing will change any
+#: more: it is longer than every timer of the scheduler that could still help a waiting job, such as
+#: the hour after which a useless reservation is released, and the hour after that.
 _PATIENCE = 6 * 3600 * _SECOND
-#: The same where nothing is allocated: nobody can wait for anybody then.
+#: the same if nothing is allocated, since no job can then wait for another
 _PATIENCE_ALONE = 3600 * _SECOND
 
-#: More rounds than that at one instant, and the two sides are talking in circles.
+#: more rounds than this at one instant mean that both sides answer each other without end
 _ROUNDS = 100_000
 
-#: Records kept for the stories in error texts, when no complete journal is asked for.
+#: records kept for the stories in error texts if no complete journal is requested
 _RING = 1000
 
 _TELL_EVERY = 100
 
-#: With ``check``: after every step what it touched is checked, after so many everything.
+#: with ``check``, each step checks what it has changed; everything is checked after this many steps
 _AUDIT_EVERY = 1000
 
 
 class Core(Protocol):
-    """What a simulation needs of a scheduler: `quadriga.core.Scheduler`, or one that is far away."""
+    """The methods that a simulation needs of a scheduler: `quadriga.core.Scheduler`, or a remote
+    one."""
 
     def apply(self, message: Any, now: int) -> list[Output]:
-        """What it says because of a message."""
+        """The messages that result from this one."""
         ...
 
     def advance(self, now: int) -> list[Output]:
-        """What it says because of its timers."""
+        """The messages that result from timers."""
         ...
 
     def schedule(self, now: int) -> list[Output]:
-        """What it decides."""
+        """The messages that result from decisions."""
         ...
 
     def next_deadline(self) -> int | None:
-        """When its next timer is due."""
+        """The time of its next timer."""
         ...
 
 
 class Simulation:
-    """One run over `workload`. `run` does it, once; `scheduler` and `manager` can be looked at.
+    """One run over `workload`. `run` may be called once; `scheduler` and `manager` can be
+    inspected.
 
-    Raises `SimulationError` where the scheduler does not accept the configuration, breaks an
-    invariant, or answers what no resource manager can understand.
+    Raises `SimulationError` if the scheduler rejects the configuration, breaks an invariant, or
+    sends an answer that no resource manager can process.
     """
 
     def __init__(
@@ -105,7 +108,7 @@ class Simulation:
         self._said = 0
 
     def run(self) -> Report:
-        """Simulate to the end: every job has its fate then."""
+        """Simulate to the end, when every job has its result."""
         began = time.perf_counter()
         try:
             self._set_up()
@@ -141,7 +144,7 @@ class Simulation:
         return Scheduler(
             Options(
                 journal_size=None if self.options.journal else _RING,
-                keep_ended=None,  # what a log leads to does not depend on how long it is
+                keep_ended=None,  # the length of a log must not influence its results
                 keep_ended_bytes=None,
                 keep_rejected=None,
                 keep_rejected_bytes=None,
@@ -151,7 +154,7 @@ class Simulation:
 
     @property
     def _core(self) -> Core:
-        """Whom the resource manager talks to."""
+        """The scheduler that the resource manager talks to."""
         return self.scheduler
 
     def _register(self) -> None:
@@ -172,9 +175,8 @@ class Simulation:
             self._say(self.manager.outbox.nodes(self.workload.nodes))
 
     def _go(self) -> None:
-        """Go from instant to instant. The end is when the last thing happened in the cluster: the
-        scheduler's own timers may tick on for days.
-        """
+        """Advance from instant to instant. The end is the last change in the cluster; the
+        scheduler's own timers may run on for days."""
         manager, clock = self.manager, self.manager.clock
         jobs = _with_keys(self.workload)
         following = next(jobs, None)
@@ -204,7 +206,7 @@ class Simulation:
         return (_PATIENCE_ALONE if alone else _PATIENCE) + self._longest_delay
 
     def _instant(self, now: int, deadline: bool) -> None:
-        """All that happens now: timers, then what both sides say until both are silent."""
+        """Process one instant: timers, then messages until both sides have none."""
         manager, clock = self.manager, self.manager.clock
         changed = False
         if deadline:
@@ -226,11 +228,11 @@ class Simulation:
 
     @property
     def _happened(self) -> int:
-        """Grows with whatever happens in the cluster; a confirmation that got lost is nothing."""
+        """Counts changes in the cluster; a lost confirmation is none."""
         return self._said + self.manager.clock.done - self.manager.gangs["confirmations_lost"]
 
     def _placed(self, key: str) -> str:
-        """The queue in which the application was put."""
+        """The queue that the application was placed in."""
         return self.scheduler.application(key, self.destinations.partition, RM_ID).queue_path
 
     def _send(self, requests: Iterable[Any]) -> None:
@@ -249,7 +251,7 @@ class Simulation:
 
     @property
     def _checked(self) -> str:
-        """When the invariants are looked at."""
+        """When the invariants are checked."""
         return "after every step" if self.options.check else "at the end"
 
     def _check(self) -> None:
@@ -262,7 +264,7 @@ class Simulation:
     # -- the end ---------------------------------------------------------------------------------
 
     def _stuck(self, run: Run) -> Fate:
-        """Why the job will not go on, in the scheduler's own words."""
+        """Why the job does not continue, in the scheduler's words."""
         for pod in run.pods.values():
             if pod.state == SCHEDULING:
                 reasons = self._reasons(run, pod)
@@ -292,7 +294,7 @@ def _earliest(one: int | None, other: int | None) -> int | None:
 
 
 def _with_keys(workload: Workload) -> Iterator[tuple[Job, str]]:
-    """Jobs in their order, each with an application id: its own, numbered where it comes again."""
+    """Jobs in order, each with a distinct application id: its own, numbered if it occurs again."""
     taken: set[str] = set()
     for job in workload.jobs:
         key, number = job.job_id, 1

@@ -1,4 +1,4 @@
-"""How much of one resource is allocated, as a step function of virtual time."""
+"""The allocated amount of one resource, as a step function of virtual time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DAY = 86_400_000_000_000  # ns
 
 
 def resource_of(workload: Workload) -> str:
-    """The resource to watch: GPUs where nodes have them and jobs ask for them, else vcores."""
+    """The resource to watch: GPUs if nodes have them and jobs ask for them, else vcores."""
     if workload.capacity().get(GPU):
         for job in workload.jobs:
             if any(member.resources.get(GPU) for member in job.members):
@@ -19,9 +19,9 @@ def resource_of(workload: Workload) -> str:
 
 
 class Usage:
-    """Allocated amounts integrated exactly over days of virtual time; all sums are whole numbers.
+    """Integrates allocated amounts exactly over days of virtual time; all sums are integers.
 
-    `held` is the part that placeholders hold.
+    `held` is the part that placeholders occupy.
     """
 
     __slots__ = ("_since", "allocated", "days", "held", "held_area", "peak", "resource")
@@ -36,7 +36,7 @@ class Usage:
         self._since = 0
 
     def change(self, now: int, amount: int, placeholder: bool) -> None:
-        """From `now` on, `amount` more (or less) is allocated."""
+        """Add `amount`, which may be negative, from `now` on."""
         if now != self._since:
             self.settle(now)
         self.allocated += amount
@@ -44,7 +44,7 @@ class Usage:
             self.held += amount
 
     def settle(self, now: int) -> None:
-        """Account for the time up to `now`. The peak looks at instants that are over."""
+        """Integrate up to `now`. The peak is taken over completed instants."""
         since, allocated = self._since, self.allocated
         self._since = max(since, now)
         self.held_area += self.held * (self._since - since)
@@ -60,7 +60,7 @@ class Usage:
 
     @property
     def until(self) -> int:
-        """The time up to which it is accounted for, in ns."""
+        """The time up to which the usage is integrated, in ns."""
         return self._since
 
     @property

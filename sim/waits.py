@@ -1,4 +1,4 @@
-"""Figures of a list of waiting times."""
+"""Statistics of waiting times."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ __all__ = ["PERCENTILES", "Distribution", "distribution"]
 
 PERCENTILES = (50, 75, 90, 95, 99)
 
-#: count, mean, p50 ... p99, max; in s, None where there is nothing to count
+#: count, mean, p50 ... p99, max; in s, None if the count is 0
 Distribution = dict[str, int | float | None]
 
 _SECOND = 1_000_000_000
 
 
 def distribution(waits: Sequence[int]) -> Distribution:
-    """Mean, percentiles by nearest rank, and maximum, in s to the ms; `waits` are ns."""
+    """Mean, percentiles by nearest rank, and maximum, in s rounded to ms; `waits` are in ns."""
     ordered = sorted(waits)
     count = len(ordered)
     figures: Distribution = {"count": count, "mean": _seconds(sum(ordered), count)}
@@ -27,5 +27,5 @@ def distribution(waits: Sequence[int]) -> Distribution:
 
 
 def _seconds(ns: int, count: int = 1) -> float | None:
-    """Whole numbers until the last step, so that no order of adding can show."""
+    """Integers until the last step, so the result does not depend on the order of summation."""
     return (ns + count * 500_000) // (count * 1_000_000) / 1000 if count else None

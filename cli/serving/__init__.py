@@ -1,1 +1,1 @@
-"""The parts of ``quadriga serve``. Nothing here is imported before the command runs."""
+"""The parts of ``quadriga serve``. They are imported only when the command runs."""

@@ -1,4 +1,4 @@
-"""The gRPC server as a part of the process: from the settings to a port, and what it measures."""
+"""The gRPC server as a part of the process: its creation from settings, and its metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["check_free", "limits_of", "measured", "new_server"]
 def new_server(
     settings: Settings, address: Address, service: SchedulerService, access: Access
 ) -> Server:
-    """Not started yet. Raises ``ValueError`` for limits that make no sense."""
+    """Create the server without starting it. Raises ``ValueError`` for invalid limits."""
     tls = settings.tls
     return Server(
         service,
@@ -34,18 +34,19 @@ def new_server(
 
 
 def check_free(address: Address) -> None:
-    """Raises ``OSError`` with the system's reason where nobody can listen; gRPC knows none."""
+    """Raise ``OSError`` with the system's reason if the address is in use; gRPC does not report
+    one."""
     family, kind, protocol, _, where = socket.getaddrinfo(
         address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
     with socket.socket(family, kind, protocol) as tried:
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         tried.bind(where)
-        tried.listen(1)  # with the option above two may bind, but only one may listen
+        tried.listen(1)  # with SO_REUSEPORT two processes may bind, but only one may listen
 
 
 def limits_of(settings: Settings) -> Limits:
-    """What the flags say; the rest as ever."""
+    """Limits from the options, and defaults for all others."""
     return Limits(
         message_bytes=settings.max_message_bytes,
         items=settings.max_items,
@@ -60,7 +61,7 @@ def limits_of(settings: Settings) -> Limits:
 
 
 def measured(server: Server) -> Iterator[Measured]:
-    """Numbers of now, for the metrics."""
+    """The current values, for the metrics."""
     sessions = server.sessions
     yield _one("quadriga_grpc_streams", "gauge", "Open streams.", server.streams)
     yield _one("quadriga_grpc_resource_managers", "gauge", "Registered over gRPC.", len(sessions))

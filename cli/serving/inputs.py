@@ -1,5 +1,5 @@
-"""What the flags name, looked at before anything is started: extras, queues, tokens, certificates, the
-journal. All raise `CommandError` for what cannot be used."""
+"""Checks of what the options name, before anything is started: extras, queues, tokens,
+certificates, the journal. All functions raise `CommandError` for unusable input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["access", "journal_file", "need", "queues", "tls"]
 
 
 def need(settings: Settings) -> None:
-    """The extras that are needed are installed."""
+    """Check that the required extras are installed."""
     wanted: list[tuple[str, str, tuple[str, ...]]] = []
     if settings.http is not None:
         wanted.append(("web", "http", ("starlette", "uvicorn")))
@@ -38,7 +38,7 @@ def need(settings: Settings) -> None:
 
 
 def queues(settings: Settings) -> tuple[QueuesFile | None, str | None]:
-    """The file of ``--config`` and its text. What is wrong with it is printed, as by ``quadriga config
+    """The file of ``--config`` and its text. Problems are printed as by ``quadriga config
     check``."""
     if settings.config is None:
         return None, None
@@ -54,7 +54,7 @@ def queues(settings: Settings) -> tuple[QueuesFile | None, str | None]:
 
 
 def access(settings: Settings) -> Access:
-    """Who may do what."""
+    """Access control from the tokens file."""
     if settings.tokens is None:
         return Access.open()
     try:
@@ -64,8 +64,9 @@ def access(settings: Settings) -> Access:
 
 
 def tls(settings: Settings, who: Access) -> ssl.SSLContext | None:
-    """For HTTP. Without tokens the certificate is all that tells who is there. With tokens a browser
-    or a probe may come without one, and is then somebody without a token."""
+    """TLS for HTTP. Without tokens a client certificate is the only identification and therefore
+    required. With tokens a browser or a probe may connect without one; it then counts as a caller
+    without a token."""
     if settings.tls is None:
         return None
     from quadriga.web.tls import server_context
@@ -78,7 +79,7 @@ def tls(settings: Settings, who: Access) -> ssl.SSLContext | None:
 
 
 def journal_file(settings: Settings) -> JournalFile | None:
-    """The file of ``--journal``, open."""
+    """The file of ``--journal``, opened."""
     if settings.journal is None:
         return None
     try:

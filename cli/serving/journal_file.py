@@ -1,9 +1,9 @@
-"""The journal of a running scheduler as a file: a line of JSON for each change of state.
+"""The journal of a running scheduler as a file: one line of JSON for each state change.
 
-The scheduler remembers the latest changes anyway. Every moment, what is new is copied in its thread,
-which costs it little, and spelled and written outside of it. When the file has its full size it
-becomes ``FILE.1``, which replaces an older one, and a new one begins; so there is never more than
-twice the size on the disk.
+The scheduler keeps its latest state changes in memory. New ones are copied periodically in its
+thread, which is cheap, and encoded and written in another. When the file reaches its maximum size
+it is renamed to ``FILE.1``, replacing an older one, and a new file begins. The journal thus never
+takes more than twice that size on disk.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ __all__ = ["JournalFile"]
 _log = logging.getLogger("quadriga.serve")
 
 _BLOCK: Final = 64 * 1024
-#: how every journal begins
+#: the first bytes of every journal
 _BEGIN: Final = b'{"seq":'
 
 
 class JournalFile:
-    """Appends to ``path``. Raises ``OSError`` where that cannot be opened, ``ValueError`` where it is
-    something else than a journal; later problems, such as a full disk, are logged, and what could not
-    be written is counted as lost."""
+    """Appends to ``path``. Raises ``OSError`` if the file cannot be opened, ``ValueError`` if it is
+    not a journal. Later problems, such as a full disk, are logged; records that could not be
+    written are counted as lost."""
 
     def __init__(self, path: Path, most_bytes: int) -> None:
         self.path = path
         self._most = most_bytes
-        #: the number of the next record that is to be written
+        #: number of the next record to write
         self.next = 0
-        #: records that are not in the file
+        #: number of records missing in the file
         self.lost = 0
         self._failing = False
         self._stream: FileIO | None = _opened(path)
 
     def take(self, journal: Journal) -> Journal:
-        """What is new in the scheduler's journal; to be called in the scheduler's thread."""
+        """New records of the scheduler's journal; called in the scheduler's thread."""
         return journal.following(self.next)
 
     def write(self, new: Journal) -> None:
-        """Write what was taken. May be called in any one thread."""
+        """Write these records. May be called in any thread, but in one at a time."""
         missed = new.count - self.next - len(new)
         if missed > 0:
             self.lost += missed
@@ -67,7 +67,7 @@ class JournalFile:
             self._failing = False
 
     def close(self) -> None:
-        """Write nothing more."""
+        """Close the file."""
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -88,15 +88,15 @@ class JournalFile:
             while data:
                 data = data[self._stream.write(data) :]
         except OSError:
-            # A full disk may have taken half a line, which nobody could read afterwards.
+            # remove half a line that a full disk may have left, as it would be unreadable
             self._stream.truncate(before)
             self._stream.seek(before)
             raise
 
 
 def _line(record: Record) -> str:
-    """As ``json.dumps`` would write it, in a fifth of the time: this shares an interpreter with the
-    scheduler."""
+    """The line that ``json.dumps`` would write, in a fifth of the time: encoding competes with the
+    scheduler for the interpreter."""
     seq, time, key, trigger, source, target, cause = record
     return (
         f'{{"seq":{seq},"time":{time},"key":{_quoted(key)},"trigger":{_quoted(trigger)},'
@@ -105,7 +105,7 @@ def _line(record: Record) -> str:
 
 
 def _opened(path: Path) -> FileIO:
-    """Open to append, without what a crash has left of a last line."""
+    """Open for appending, after removing an incomplete last line that a crash may have left."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a file")
     stream = FileIO(path, "a+")

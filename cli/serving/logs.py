@@ -1,9 +1,8 @@
-"""Log lines for people or for programs, without secrets and without forged lines.
+"""Log lines as text or JSON, without secrets and safe from forged lines.
 
-A line says when, how important, from where, what; ids that a caller gives as ``extra`` become fields
-of it. Protobuf messages among the arguments are told without their secret fields (I1), and what looks
-like a bearer token is not told at all. Control characters are escaped: a name that a peer has chosen
-can neither begin a line of its own nor steer a terminal.
+A line has the time, the level, the logger and the message; ids passed as ``extra`` become fields.
+Secret fields of protobuf messages (I1) and texts that look like bearer tokens are hidden. Control
+characters are escaped, so a name chosen by a peer can neither forge a line nor control a terminal.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import IO, Any, Final
 
 __all__ = ["FIELDS", "Formatter", "set_up"]
 
-#: what may be given as ``extra``, in the order in which it is told
+#: names allowed as ``extra``, in output order
 FIELDS: Final = (
     "rm_id",
     "application_id",
@@ -38,13 +37,13 @@ FIELDS: Final = (
 )
 
 _BEARER: Final = re.compile(r"(?i)\b(bearer|plain:|sha256:)(\s*)[^\s\"',;]+")
-#: the longest text that one line may have
+#: maximum length of one text in a line
 _LONGEST: Final = 16_384
 
 
 class Formatter(logging.Formatter):
-    """One line a record; with ``as_json`` an object, else text, where the story of an exception
-    follows on lines of its own."""
+    """One line per record: an object with ``as_json``, else text, followed by the traceback of an
+    exception."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
@@ -76,7 +75,7 @@ class Formatter(logging.Formatter):
             arguments = tuple(map(_safe, arguments))
         try:
             return str(record.msg) % arguments if arguments else str(_safe(record.msg))
-        except (TypeError, ValueError, KeyError):  # a line that is wrong is told as it is
+        except (TypeError, ValueError, KeyError):  # a wrong format is logged as it is
             return f"{record.msg} {arguments}"
 
     def _story(self, record: logging.LogRecord) -> str:
@@ -87,7 +86,7 @@ class Formatter(logging.Formatter):
 
 
 def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
-    """Log to ``stream``, by default the standard error, from now on."""
+    """Log to ``stream``, by default standard error, from now on."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(Formatter(as_json=form == "json"))
     root = logging.getLogger()
@@ -96,8 +95,8 @@ def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
     root.addHandler(handler)
     root.setLevel(level.upper())
     logging.captureWarnings(True)
-    # Their own affairs are for debugging; a line for each request would drown the rest.
-    # What uvicorn warns of is what clients do wrong.
+    # The libraries' own messages are for debugging; a line for each request would hide all others.
+    # uvicorn's warnings concern mistakes of clients.
     quiet = logging.DEBUG if level == "debug" else logging.ERROR
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "grpc"):
         logging.getLogger(name).setLevel(max(quiet, root.level))
@@ -112,7 +111,7 @@ def _safe(value: object) -> object:
 
 
 class _Told:
-    """A message that is spelled, without its secrets, only if the line is."""
+    """A message that is formatted, without its secrets, only if the line is printed."""
 
     __slots__ = ("_value",)
 

@@ -1,4 +1,4 @@
-"""Telling systemd how the service is, where systemd asks (sd_notify(3))."""
+"""Notifications to systemd about the state of the service (sd_notify(3))."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ __all__ = ["Notifier"]
 
 
 class Notifier:
-    """Datagrams to ``NOTIFY_SOCKET``; without one, nothing. A lost datagram is nobody's business.
+    """Sends datagrams to ``NOTIFY_SOCKET``, or nothing if that is not set. Lost datagrams are
+    ignored.
 
-    ``watchdog_s`` is how often ``watchdog`` should be called, in s, None where nobody waits for it.
+    ``watchdog_s`` is the interval for calls of ``watchdog``, in s, or None if systemd expects none.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         name = environment.get("NOTIFY_SOCKET", "")
-        # An abstract name begins with a zero byte, which the environment cannot hold.
+        # An abstract name begins with a zero byte, which an environment variable cannot contain.
         self._name = f"\0{name[1:]}" if name.startswith("@") else name
         self.watchdog_s = _watchdog(environment) if self._name else None
 
     def ready(self, status: str) -> None:
-        """All that should listen does."""
+        """All ports are open."""
         self._say(f"READY=1\nSTATUS={status}")
 
     def stopping(self) -> None:
-        """The end has begun."""
+        """The service is stopping."""
         self._say("STOPPING=1\nSTATUS=stopping")
 
     def watchdog(self) -> None:
-        """The scheduler has answered."""
+        """The scheduler has responded."""
         self._say("WATCHDOG=1")
 
     def _say(self, text: str) -> None:
@@ -38,7 +39,7 @@ class Notifier:
             return
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
-                out.setblocking(False)  # who does not read holds up nobody: it is the loop's thread
+                out.setblocking(False)  # called in the loop's thread, which must not block
                 out.connect(self._name)
                 out.sendall(text.replace("\0", " ").encode())
         except OSError:
@@ -46,7 +47,7 @@ class Notifier:
 
 
 def _watchdog(environment: Mapping[str, str]) -> float | None:
-    """Half of the time that systemd gives us, if it means this process."""
+    """Half of systemd's watchdog timeout, if it is meant for this process."""
     try:
         if int(environment.get("WATCHDOG_PID", os.getpid())) != os.getpid():
             return None

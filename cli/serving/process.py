@@ -1,8 +1,8 @@
-"""The process of ``quadriga serve``: what runs in it, how it starts, how it ends.
+"""The process of ``quadriga serve``: its parts, its start, and its end.
 
-One event loop serves gRPC and HTTP; the scheduler has a thread of its own. Everything that runs is a
-part with a name. A part that ends before it is told to takes the process with it: half a service that
-seems alive is worse than one that is started again.
+One event loop serves gRPC and HTTP; the scheduler has a thread of its own. Everything that runs is
+a named part. If one part ends unexpectedly, the process ends: half a service that seems alive is
+worse than one that is restarted.
 """
 
 from __future__ import annotations
@@ -43,31 +43,33 @@ __all__ = ["serve"]
 
 _log = logging.getLogger("quadriga.serve")
 
-#: s between two looks at the scheduler, at the journal, and between two steps of the demo
+#: s between two looks at the scheduler, between two at the journal, and between two steps of the
+#: demo
 _LOOK_S, _JOURNAL_S, _DEMO_S = 1.0, 0.25, 0.1
-#: s for which a thread may go on while another one wants to run. The network's loop waits for so long
-#: several times in each answer while the scheduler is busy; Python's own 5 ms would be most of its latency.
+#: s; a thread may run this long while another one waits for the interpreter. While the scheduler is
+#: busy, the network loop waits this long several times for each answer; Python's default of 5 ms
+#: would be most of its latency.
 _SWITCH_S: Final = 0.001
-#: s after which a scheduler that does not answer is worth a line
+#: s; a scheduler that does not respond for this long is logged
 _STALLED_S: Final = 10.0
-#: s that answers over HTTP have to come to their end
+#: s; HTTP responses have this long to finish
 _HTTP_GRACE_S: Final = 5.0
-#: s that a part may take beyond the grace that it was given
+#: s; a part may exceed its grace by this much
 _SLACK_S: Final = 1.0
-#: s within which a second signal is the first one once more
+#: s; a second signal within this time counts as the same one
 _SAME_SIGNAL_S: Final = 0.5
-#: s beyond the grace, after which the process ends however it is
+#: s; after the grace and this time, the process ends in any case
 _PATIENCE_S: Final = 5.0
 
 
 def serve(settings: Settings) -> int:
-    """Serve until told to stop; returns the exit code. Raises `CommandError` for what is wrong from
-    the beginning."""
+    """Serve until a signal arrives. Returns the exit code. Raises `CommandError` for an invalid
+    start."""
     inputs.need(settings)
     queues, text = inputs.queues(settings)
     access = inputs.access(settings)
     logs.set_up(settings.log_level, settings.log_format)
-    if settings.demo or settings.client_clock:  # a line for every job would drown all others
+    if settings.demo or settings.client_clock:  # a line for every job would hide all others
         logging.getLogger("quadriga.applications").setLevel(logging.WARNING)
     before, threading.excepthook = threading.excepthook, _thread_failed
     look_less_often(serving=True)
@@ -81,7 +83,7 @@ def serve(settings: Settings) -> int:
 
 
 def _thread_failed(failed: threading.ExceptHookArgs) -> None:
-    """The scheduler's thread above all: its end is logged like everything else."""
+    """Log the end of a thread like every other error, above all of the scheduler's thread."""
     name = failed.thread.name if failed.thread is not None else "that is gone"
     _log.critical("thread %s has failed", name, exc_info=failed.exc_value)
 
@@ -101,7 +103,7 @@ class _Process:
         self._stopped_at = 0.0
 
     async def run(self, text: str | None) -> int:
-        """From the start to the end."""
+        """Start, serve, and stop."""
         settings = self._settings
         self._stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._journal = inputs.journal_file(settings)
@@ -109,7 +111,7 @@ class _Process:
         self._views = Views(self._service.scheduler, start_time=time.time_ns())
         self._reloading = Reloading(
             self._service,
-            # A scheduler without a thread belongs to whoever steps it.
+            # a scheduler without a thread belongs to the client that steps it
             queues=self._queues if not settings.client_clock else None,
             access=self._access,
             files=settings.tls,
@@ -146,7 +148,7 @@ class _Process:
             keep_rejected=self._settings.max_rejected,
             keep_rejected_bytes=self._settings.max_rejected_bytes,
         )
-        # the client's time begins at 0, whatever the clock here says
+        # the client's time begins at 0, whatever the local clock says
         clock = (lambda: 0) if self._settings.client_clock else time.time_ns
         return SchedulerService(options, manual=self._settings.client_clock, clock=clock)
 
@@ -202,7 +204,7 @@ class _Process:
         self._run("http", self._http.ended())
 
     def _measured(self) -> Iterator[Measured]:
-        """What the metrics cannot see from within the scheduler."""
+        """Metrics of the process that the scheduler's own metrics do not cover."""
         if self._grpc is not None:
             from quadriga.cli.serving.grpc_part import measured
 
@@ -252,12 +254,12 @@ class _Process:
     # -- while it runs ---------------------------------------------------------------------------
 
     async def _until_stopped(self) -> int:
-        """Until a signal, or until a part ends that nobody has told to."""
+        """Wait for a signal, or for the unexpected end of a part."""
         ends: list[asyncio.Future[Any]] = [self._stop, *self._parts]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if self._stop.done():
             return self._stop.result()
-        if not self._service.alive:  # others notice that sooner than its own part
+        if not self._service.alive:  # other parts may notice this first
             _log.critical("scheduler has ended by itself: stopping")
             return FOUND
         for task, name in self._parts.items():
@@ -270,7 +272,7 @@ class _Process:
         return await asyncio.wrap_future(self._service.read_later(look))
 
     async def _watch(self) -> None:
-        """The scheduler answers: tell systemd. Ends with an error when the scheduler has ended."""
+        """Report to systemd that the scheduler responds. Raises if the scheduler has ended."""
         pause = min(_LOOK_S, self._notifier.watchdog_s or _LOOK_S)
         while True:
             answer = asyncio.ensure_future(self._read(lambda scheduler: None))
@@ -290,10 +292,10 @@ class _Process:
                 try:
                     await asyncio.shield(writing)
                 finally:
-                    await writing  # nobody else writes meanwhile, also when this is cancelled
+                    await writing  # no other writer meanwhile, also if this task is cancelled
 
     async def _live(self) -> None:
-        """The demo's cluster, in the scheduler's thread."""
+        """Run the demo's cluster, in the scheduler's thread."""
         from quadriga.sim.demo import Demo
 
         demo = Demo(self._service, speed=self._settings.demo_speed)
@@ -367,7 +369,7 @@ def _cannot_listen(address: Address, error: OSError) -> CommandError:
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """All of it or nothing: who waits for the file must not read half of it."""
+    """Write the file atomically: a waiting reader must not see half of it."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

@@ -1,4 +1,4 @@
-"""The file of ``--config``: read at the start, and again whenever somebody says so."""
+"""The file of ``--config``: read at the start and on every reload."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from quadriga.cli.config import line, listed
 
 __all__ = ["QueuesFile", "QueuesFileError"]
 
-#: a configuration that is longer than this is some other file
+#: bytes; a larger file is not a configuration
 _MOST_BYTES: Final = 16 << 20
 
 
 class QueuesFileError(ValueError):
-    """It cannot be used. ``lines`` say everything that is wrong, as ``quadriga config check``."""
+    """The file cannot be used. ``lines`` has all problems, as printed by ``quadriga config
+    check``."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
@@ -22,14 +23,14 @@ class QueuesFileError(ValueError):
 
 
 class QueuesFile:
-    """``read`` gives its text; ``warnings`` are those of the last text that was good."""
+    """``read`` returns the text; ``warnings`` belong to the last valid text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.warnings: list[str] = []
 
     def read(self) -> str:
-        """Raises `QueuesFileError`."""
+        """The text of the file. Raises `QueuesFileError`."""
         from quadriga.core.config import ConfigError, load
 
         name = str(self.path)

@@ -1,4 +1,4 @@
-"""Files that are read again while the service runs: queues, tokens, the certificate."""
+"""Files that are reloaded while the service runs: queues, tokens, the certificate."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _log = logging.getLogger("quadriga.serve")
 
 
 class Reloading:
-    """Each file is taken over whole or not at all; what is wrong is logged, and all of it.
+    """Each file is accepted or rejected as a whole; all problems are logged.
 
-    ``outcomes`` counts how often files were taken and refused.
+    ``outcomes`` counts how often files were accepted and rejected.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Reloading:
         tls: ssl.SSLContext | None,
     ) -> None:
         self.outcomes = {"taken": 0, "refused": 0}
-        #: the gRPC server, once there is one
+        #: the gRPC server, once it exists
         self.grpc: Server | None = None
         self._service = service
         self._queues = queues
@@ -48,7 +48,7 @@ class Reloading:
         self._wanted = False
 
     def begin(self) -> None:
-        """SIGHUP."""
+        """Begin a reload (SIGHUP)."""
         _log.info("SIGHUP: reading the files again")
         try:
             self._access.reload()
@@ -62,15 +62,15 @@ class Reloading:
         if self._queues is None:
             _log.info("there is no --config to read again")
             return
-        self._wanted = True  # also while an older version of the file is being read
+        self._wanted = True  # set also while an older version of the file is being read
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._read_while_wanted(self._queues))
 
     def _renew(self, tls: ssl.SSLContext, files: TlsFiles) -> None:
         from quadriga.web.tls import server_context
 
-        # In a context of their own first: files that do not belong together would leave half of
-        # themselves in the one that is in use.
+        # Loaded into a separate context first: files that do not belong together would leave half
+        # of themselves in the active one.
         server_context(files.certificate, files.key)
         if self.grpc is not None:
             self.grpc.renew_certificates()
@@ -105,6 +105,6 @@ class Reloading:
             _log.error("%s", reason)
 
     async def ended(self) -> None:
-        """Until no file is being read."""
+        """Wait until no file is being read."""
         if self._task is not None:
             await self._task

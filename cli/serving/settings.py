@@ -1,4 +1,4 @@
-"""What the operator asked for, understood and found to make sense, before anything is started."""
+"""The settings of a run, parsed and validated before anything is started."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MIB: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen. Port 0 lets the system choose."""
+    """An address to listen on. Port 0 lets the system choose."""
 
     host: str
     port: int
@@ -30,12 +30,12 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def at(self, port: int) -> Address:
-        """The same host, with the port that was chosen."""
+        """The same host with the port that was chosen."""
         return Address(self.host, port)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody from another machine can get there."""
+        """Whether the address can only be reached from this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -46,7 +46,8 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """PEM files: the certificate with its chain, its key, and who signs clients' certificates."""
+    """PEM files: the certificate with its chain, its key, and the authority of client
+    certificates."""
 
     certificate: Path
     key: Path
@@ -55,7 +56,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One run of the command. `grpc` and `http` are None where that side is switched off."""
+    """The settings of one run. `grpc` and `http` are None if that port is disabled."""
 
     grpc: Address | None
     http: Address | None
@@ -89,7 +90,7 @@ class Settings:
 
 
 def settings_of(arguments: Namespace) -> Settings:
-    """Raises `CommandError` for what cannot be meant or must not be."""
+    """The settings from the options. Raises `CommandError` for invalid or unsafe ones."""
     client_clock = arguments.clock == "client"
     settings = Settings(
         grpc=_address("--grpc", arguments.grpc),
@@ -162,7 +163,7 @@ def _check(settings: Settings) -> None:
 
 
 def _check_exposure(settings: Settings) -> None:
-    """What others can reach is encrypted, and knows whom it talks to, unless somebody insists."""
+    """Require encryption and authentication beyond loopback, unless the options waive them."""
     if settings.insecure:
         return
     for name, address in (("--grpc", settings.grpc), ("--http", settings.http)):

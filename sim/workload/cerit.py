@@ -1,8 +1,7 @@
 """The CERIT-SC log of 2013: a folder of nodes.csv, queues.csv and jobs.csv, compressed or not.
 
-Three months of the clusters zewura and zegox with PBS: 44 nodes, walltime classes as queues, and
-for every job the wait and the nodes the real scheduler gave it, so that what we do with the same
-jobs can be compared with what was done.
+It covers three months of the clusters zewura and zegox under PBS: 44 nodes, walltime classes as
+queues, and for every job the wait and the nodes under the real scheduler, for comparison.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from quadriga.sim.workload.model import (
     queue_names,
 )
 
-#: Must travel with the log and with every figure taken from it.
+#: must accompany the log and every figure taken from it
 ACKNOWLEDGEMENT = (
     "The MetaCentrum workload log was graciously provided by the CERIT-SC and the Czech National"
     " Distributed Infrastructure MetaCentrum"
 )
 CITATION = "D. Klusacek and V. Chlumsky, JSSPP 2018"
 
-#: the log's 44 nodes: by them it is known, also where only a part of its jobs is here
+#: identifies the log by its 44 nodes, even if only a part of its jobs is present
 _FINGERPRINT = "d423a64244c93c18a86edc31260ab75dfaf2efed8aed7b777ea15f054308b0b0"
 
 _NODES = ("node_id", "cluster", "vcores", "memory_mib")
@@ -55,17 +54,17 @@ _JOBS = (
     "placement_node_cores",
 )
 
-# "3", "3:ppn=2:x86_64" or "some.host:ppn=2": a count (or a host, which is one node), then
+# "3", "3:ppn=2:x86_64" or "some.host:ppn=2": a count (or a host, which means one node), then
 # attributes, of which only ppn is a size.
 _COUNT = re.compile(r"\d{1,6}")
 _PPN = re.compile(r"ppn=(\d{1,6})(?:\.\d*)?")
 
 
 def read_cerit(path: Path | str) -> Workload:
-    """Read the folder `path`; raises `WorkloadError` naming the file, the line and the reason.
+    """Read the folder `path`. Raises `WorkloadError` naming the file, the line and the reason.
 
-    Jobs without a positive runtime are skipped. Memory is what each member asked for, which PBS
-    did not enforce everywhere.
+    Jobs without a positive runtime are skipped. Memory is what each member requested; PBS did not
+    enforce it everywhere.
     """
     folder = Path(path)
     nodes = tuple(_node(row) for row in rows(required(folder, "nodes.csv"), _NODES))
@@ -90,7 +89,7 @@ def read_cerit(path: Path | str) -> Workload:
 
 
 def _source(nodes: tuple[NodeSpec, ...]) -> str:
-    """Whose data this is. Files that are only alike are nobody's that is known here."""
+    """The source of the data; only the known log is named."""
     facts = (
         (node.name, node.attributes["cluster"], node.resources[VCORE], node.resources[MEMORY])
         for node in nodes
@@ -103,8 +102,8 @@ def _source(nodes: tuple[NodeSpec, ...]) -> str:
 def member_sizes(spec: str) -> tuple[tuple[int, int], ...]:
     """Return the (count, cores) parts of a PBS node specification; raises `ValueError`.
 
-    ``1+2:ppn=2`` is a member of one core and two of two. A part without ``ppn`` has one core, a
-    fraction of a core is cut as PBS did, and neighbours alike become one part.
+    ``1+2:ppn=2`` is one member of one core and two members of two. A part without ``ppn`` has one
+    core. Fractions of a core are cut as in PBS, and adjacent equal parts are merged.
     """
     parts: list[tuple[int, int]] = []
     for text in spec.partition("#")[0].split("+"):
@@ -160,7 +159,7 @@ def _members(row: Row, memory: int) -> tuple[Member, ...]:
         raise row.error(str(error)) from None
     pods = sum(part[0] for part in sizes)
     cores = sum(part[0] * part[1] for part in sizes)
-    # The mean has three decimals.
+    # the mean has three decimals
     if pods != count or abs(cores - mean * count) > 0.001 * count:
         raise row.error(
             f"the node specification asks for {cores} cores on {pods} nodes,"
@@ -172,7 +171,7 @@ def _members(row: Row, memory: int) -> tuple[Member, ...]:
 def _placement(
     row: Row, members: tuple[Member, ...], memory: int, nodes: set[str]
 ) -> tuple[tuple[str, Resources], ...]:
-    """One (node, share) a pod, in the order of `members`: the log's order is that of the nodes."""
+    """One (node, share) for each pod, in the order of `members`; the log is ordered by node."""
     placed: list[tuple[str, Resources]] = []
     for text in row.text("placement_node_cores").split(";"):
         node, _, cores = text.partition(":")

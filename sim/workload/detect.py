@@ -1,4 +1,4 @@
-"""Which reader understands a path."""
+"""Detects the format of a workload."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _PHILLY = ("virtual_clusters.csv", "jobs.csv")
 
 
 def open_workload(path: Path | str) -> Workload:
-    """Read the workload at `path`, a file or a folder of a format that is understood.
+    """Read the workload at `path`, a file or a folder of a known format.
 
-    Raises `WorkloadError`, which lists the formats where none fits.
+    Raises `WorkloadError`, which lists the formats, if none matches.
     """
     path = Path(path)
     if path.is_dir():

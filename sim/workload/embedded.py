@@ -1,9 +1,9 @@
-"""A workload that needs no file: the CERIT log's figures, dealt out by a seed.
+"""A workload that needs no file: distributions of the CERIT log, applied with a seed.
 
-Nodes are the log's two classes, queues its walltime classes. Users submit bags of tasks: jobs
-alike, close together, with runtimes that resemble each other. Bags begin at random with the log's
-rhythm of hours and weekdays; second 0 is a Monday, 00:00. docs/workload-model.md tells how near
-this comes to the log.
+Nodes are the log's two classes, queues its walltime classes. Users submit bags of tasks: similar
+jobs, close together, with similar runtimes. Bags begin at random times that follow the log's rhythm
+of hours and weekdays; second 0 is a Monday, 00:00. docs/workload-model.md tells how close this
+comes to the log.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_DAYS = 36_500
 
 
 class _Bag:
-    """Jobs alike of one user: how many, what each asks for, and when each starts and how long."""
+    """Similar jobs of one user: their number, their requests, and the start and runtime of each."""
 
     __slots__ = ("memory", "runtimes", "shape", "submits", "tasks", "user", "walltime_s")
 
@@ -62,9 +62,9 @@ class _Bag:
 def embedded(days: int = 90, seed: int = 1, scale: float = 1.0, cluster: float = 1.0) -> Workload:
     """Return `days` days of about 200 jobs, the same for the same arguments on every Python.
 
-    `scale` multiplies how many bags of tasks are submitted, and with it the load; `cluster`
-    multiplies how many nodes of each class there are (at least one). Raises `ValueError` for days
-    that are not 1 to 36,500, and for a factor that is not above 0 and at most 1000.
+    `scale` multiplies the number of bags of tasks and thereby the load; `cluster` multiplies the
+    number of nodes of each class (at least one). Raises `ValueError` for days outside 1 to 36,500,
+    and for a factor that is not above 0 or is above 1000.
     """
     if not 1 <= days <= _MAX_DAYS:
         raise ValueError(f"days is {days}, not 1 to {_MAX_DAYS}")
@@ -122,7 +122,8 @@ def _nodes(cluster: float) -> tuple[NodeSpec, ...]:
 
 
 def _bags(rng: Random, kind: Kind, count: int) -> list[_Bag]:
-    """Deal `count` bags of a kind: tasks a bag, then by tasks shapes and memory, then runtimes."""
+    """Generate `count` bags of a kind: first tasks per bag, then shapes and memory by task, then
+    runtimes."""
     counts = [bags for bags, _ in kind.sizes]
     sizes = [_tasks(rng, *kind.sizes[pick(counts, share)]) for share in deal(rng, count)]
     weights = [jobs for jobs, _ in kind.shapes]
@@ -132,7 +133,7 @@ def _bags(rng: Random, kind: Kind, count: int) -> list[_Bag]:
             sizes, deal_by(rng, sizes), deal_by(rng, sizes), strict=True
         )
     ]
-    # A job's place among the runtimes is partly its bag's, partly its own.
+    # The rank of a job among the runtimes depends partly on its bag, partly on itself.
     places: list[tuple[float, _Bag]] = []
     for bag, by_bag in zip(bags, deal(rng, count), strict=True):
         for _ in range(bag.tasks):
@@ -148,7 +149,8 @@ def _bags(rng: Random, kind: Kind, count: int) -> list[_Bag]:
 
 
 def _tasks(rng: Random, bags: int, jobs: int) -> int:
-    """A size of a class of sizes: its mean, give or take a quarter where that is several jobs."""
+    """The number of jobs for a size class: its mean, varied by a quarter if that is several
+    jobs."""
     mean = jobs / bags
     return whole(rng, mean * (0.75 + rng.random() / 2) if mean >= 4 else mean)
 
@@ -158,7 +160,7 @@ def _at(values: tuple[int, ...], share: float) -> int:
 
 
 def _walltimes(rng: Random, queue: Queue, bags: list[_Bag]) -> None:
-    """Deal the queue's walltimes; a bag that runs longer asks for more, and ends at the limit."""
+    """Assign the queue's walltimes; a bag that runs longer asks for more, and ends at the limit."""
     weights = [jobs for jobs, _ in queue.walltimes]
     walltimes = [walltime_s for _, walltime_s in queue.walltimes]
     for bag, share in zip(bags, deal_by(rng, [bag.tasks for bag in bags]), strict=True):
@@ -169,7 +171,7 @@ def _walltimes(rng: Random, queue: Queue, bags: list[_Bag]) -> None:
 
 
 def _users(rng: Random, queue: Queue, bags: list[_Bag]) -> None:
-    """Give each bag, the largest first, to the user who lacks most of their share of the jobs."""
+    """Assign each bag, largest first, to the user who is furthest below their share of the jobs."""
     jobs, total = sum(bag.tasks for bag in bags), sum(weight for weight, _ in queue.users)
     lacking = [(-weight * jobs, rng.random(), user) for weight, user in queue.users]
     heapify(lacking)
@@ -181,16 +183,16 @@ def _users(rng: Random, queue: Queue, bags: list[_Bag]) -> None:
 def _submits(rng: Random, bags: list[_Bag], days: int) -> None:
     """Begin each bag at a time of the week's rhythm; its jobs follow at the log's gaps.
 
-    Users work in campaigns: many a bag begins in the day after the last one of its user. What runs
-    over the end of the trace goes on at its start, as if the trace were a circle.
+    Users work in campaigns: many a bag begins within a day of the user's last one. Jobs beyond the
+    end of the trace wrap around to its start.
     """
     hours = [figures.WEEKDAYS[day % 7] * hour for day in range(days) for hour in figures.HOURS]
     reached = [0, *accumulate(hours)]
     total = reached[-1]
     latest: dict[int, float] = {}
     for bag in bags:
-        # In units of work done by the rhythm, of which a weekend has little: a day after a Friday
-        # is mostly Monday.
+        # In units of the rhythm's work, of which a weekend has little: a day after Friday is mostly
+        # Monday.
         if bag.user in latest and rng.random() * 1000 < figures.CAMPAIGN:
             place = (latest[bag.user] + rng.random() * total / days) % total
         else:

@@ -1,6 +1,5 @@
-"""Text and tables from files that somebody else wrote: compressed or not, bounded, with line
-numbers in every complaint.
-"""
+"""Text files and tables from other sources: compressed or not, bounded, with line numbers in every
+error."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ from pathlib import Path
 
 from quadriga.sim.workload.model import WorkloadError
 
-#: No line of a trace is longer; a longer one means that the file is something else.
+#: a longer line means that the file has another format
 MAX_LINE_BYTES = 65_536
-#: More jobs than any log of the Parallel Workloads Archive has; it bounds what a small compressed
-#: file can make us hold.
+#: more jobs than any log of the Parallel Workloads Archive has; bounds the memory for a small
+#: compressed file
 MAX_LINES = 5_000_000
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def _open(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    # By content, not by suffix: downloads get renamed.
+    # by content, not by suffix: downloads are often renamed
     with path.open("rb") as stream:
         compressed = stream.read(2) == _GZIP_MAGIC
     return gzip.open(path, "rb") if compressed else path.open("rb")
@@ -33,8 +32,8 @@ def _open(path: Path) -> gzip.GzipFile | io.BufferedReader:
 def lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its end) of a text file, compressed by gzip or not.
 
-    Bytes that are not UTF-8, which old logs have in comments, are replaced. Raises `WorkloadError`
-    where the file cannot be read, is not text, or has too long a line or too many lines.
+    Invalid UTF-8, which old logs have in comments, is replaced. Raises `WorkloadError` for a file
+    that cannot be read, is not text, or has too long a line or too many lines.
     """
     number = 0
     try:
@@ -54,13 +53,13 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def fingerprint(facts: Iterable[tuple[str | int, ...]]) -> str:
-    """A digest of these facts in any order: by what only one log has, it is known."""
+    """A digest of these facts in any order; it identifies a known log."""
     text = "\n".join(sorted(",".join(map(str, fact)) for fact in facts))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Row:
-    """One line of a table: its fields by column name, and complaints that name the place."""
+    """One line of a table: its fields by column name, and errors that name the line."""
 
     __slots__ = ("_columns", "_fields", "line", "path")
 
@@ -71,18 +70,18 @@ class Row:
         self._fields = fields
 
     def error(self, reason: str) -> WorkloadError:
-        """Return the complaint `reason` about this line."""
+        """The error `reason` for this line."""
         return WorkloadError(self.path, self.line, reason)
 
     def text(self, column: str) -> str:
-        """Return the field, which must not be empty."""
+        """The field, which must not be empty."""
         value = self._fields[self._columns[column]]
         if not value:
             raise self.error(f"{column} is empty")
         return value
 
     def whole(self, column: str, least: int | None = None) -> int:
-        """Return the field as a whole number, at least `least`."""
+        """The field as an integer of at least `least`."""
         value = self._fields[self._columns[column]]
         try:
             number = int(value)
@@ -93,7 +92,7 @@ class Row:
         return number
 
     def real(self, column: str) -> float:
-        """Return the field as a finite number."""
+        """The field as a finite number."""
         value = self._fields[self._columns[column]]
         try:
             number = float(value)
@@ -107,8 +106,8 @@ class Row:
 def rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     """Yield the lines of a comma-separated table whose first line names its columns.
 
-    The table may have more columns than `columns`, in any order; blank lines are passed over.
-    Raises `WorkloadError` for a missing column or a line of another width.
+    The table may have further columns, in any order; blank lines are skipped. Raises
+    `WorkloadError` for a missing column or a line with another number of fields.
     """
     numbered = lines(path)
     line, header = next(numbered, (0, ""))
@@ -119,7 +118,7 @@ def rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
     positions = {name: index for index, name in enumerate(names)}
     width = len(names)
     for line, text in numbered:
-        # A split is ten times faster than a csv reader per line; quotes are rare.
+        # split is ten times faster than a csv reader per line; quotes are rare
         fields = next(csv.reader([text])) if '"' in text else text.split(",")
         if len(fields) != width:
             if not text.strip():
@@ -129,7 +128,7 @@ def rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def table(folder: Path, name: str) -> Path | None:
-    """Return the path of the table `name` (``jobs.csv``) in `folder`, or of its ``.gz``."""
+    """The path of the table `name` (``jobs.csv``) in `folder`, or of its ``.gz``."""
     for candidate in (folder / name, folder / f"{name}.gz"):
         if candidate.is_file():
             return candidate
@@ -137,7 +136,7 @@ def table(folder: Path, name: str) -> Path | None:
 
 
 def required(folder: Path, name: str) -> Path:
-    """Return `table`, or raise `WorkloadError` when `folder` has none."""
+    """Like `table`, but raises `WorkloadError` if `folder` has none."""
     path = table(folder, name)
     if path is None:
         raise WorkloadError(folder, 0, f"there is neither {name} nor {name}.gz")

@@ -1,9 +1,10 @@
-"""Take the figures of the embedded model from the CERIT log.
+"""Derive the figures of the embedded model from the CERIT log.
 
     python -m quadriga.sim.workload.fit FOLDER [--write FILE]
 
-prints figures.py, or writes it. Only aggregates leave the log: counts, and quantiles of groups of
-`MIN_JOBS` jobs or more, with users numbered by activity. docs/workload-model.md tells the method.
+prints figures.py, or writes it. The figures contain only aggregates of the log: counts, and
+quantiles of groups of at least `MIN_JOBS` jobs, with users numbered by activity.
+docs/workload-model.md describes the method.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from quadriga.sim.workload.cerit import ACKNOWLEDGEMENT, CITATION, read_cerit
 from quadriga.sim.workload.model import MEMORY, MIB, MILLI, VCORE, Job, Workload, WorkloadError
 from quadriga.sim.workload.tables import POINTS, Kind, Queue, Shape
 
-#: Jobs alike that follow each other within this many seconds are a bag of tasks.
+#: similar jobs within this many seconds of each other form a bag of tasks
 BAG_GAP_S = 900
-#: Fewer jobs than these are not described on their own: a table of them would be the jobs.
+#: smaller groups of jobs are not described on their own: a table of them would reveal the jobs
 MIN_JOBS = 30
-#: The largest total of cores of each size class; gangs are a class of their own.
+#: the largest total of cores of each size class; gangs are a class of their own
 SIZE_CLASSES = (1, 3, 7, 11, 19, 31, 47, 1_000_000)
-#: Jobs that ask for more memory a core, in MiB, are classed apart: they run longer.
+#: jobs that request more memory per core, in MiB, form classes of their own: they run longer
 HEAVY_MIB = 8192
-#: The log's second 0 is Tuesday 2013-01-01 00:22:27 in Brno: the two jobs without an end have
-#: runtimes of minus their start in Unix time, less the log's own start.
+#: The log's second 0 is Tuesday 2013-01-01 00:22:27 in Brno. The two jobs without an end show it:
+#: their runtimes are minus their start in Unix time, less the log's own start.
 LOG_START_S = 86_400 + 22 * 60 + 27
 
 _DAY_S = 86_400
@@ -40,7 +41,7 @@ _WALLTIME_SHARE = 0.02
 def bags(jobs: Iterable[Job]) -> list[list[Job]]:
     """Group `jobs`, in order of submission, into bags of tasks, in order of their first job.
 
-    A bag has one user, queue, walltime and shape, and no pause above `BAG_GAP_S`.
+    A bag has one user, queue, walltime and shape, and no pause longer than `BAG_GAP_S`.
     """
     found: list[list[Job]] = []
     latest: dict[object, list[Job]] = {}
@@ -57,8 +58,7 @@ def bags(jobs: Iterable[Job]) -> list[list[Job]]:
 
 def profile(seconds: Iterable[int], offset_s: int = 0) -> tuple[list[int], list[int]]:
     """Count `seconds` by hour of the day and by weekday, Monday first; second 0 is Monday 00:00
-    plus `offset_s`.
-    """
+    plus `offset_s`."""
     hours, weekdays = [0] * 24, [0] * 7
     for second in seconds:
         hours[(second + offset_s) // 3600 % 24] += 1
@@ -67,10 +67,10 @@ def profile(seconds: Iterable[int], offset_s: int = 0) -> tuple[list[int], list[
 
 
 def quantiles(values: Iterable[int]) -> tuple[int, ...]:
-    """Return the quantile table of `values`, to three digits.
+    """The quantile table of `values`, to three digits.
 
-    Its last point is not the maximum, which one job decides, but lies where the mean of the last
-    stretch asks for it: heavy tails keep their weight.
+    Its last point is not the maximum, which depends on a single job, but is chosen to give the last
+    interval its mean: heavy tails keep their weight.
     """
     ordered = sorted(values)
     last = len(ordered) - 1
@@ -81,7 +81,7 @@ def quantiles(values: Iterable[int]) -> tuple[int, ...]:
 
 
 def fit(log: Workload) -> tuple[tuple[Queue, ...], dict[str, object]]:
-    """Return the queues with their kinds of jobs, and the other figures by name."""
+    """The queues with their kinds of jobs, and the other figures by name."""
     by_queue = {
         spec.name: [job for job in log.jobs if job.queue == spec.name] for spec in log.queues
     }
@@ -121,7 +121,7 @@ def _three_digits(value: int) -> int:
 
 
 def _walltimes(jobs: Sequence[Job]) -> tuple[tuple[int, int], ...]:
-    """The common walltimes; a rare one counts as the next longer, or the longest."""
+    """The common walltimes; a rare one counts as the next longer one, or the longest."""
     counts = Counter(job.walltime_s or 0 for job in jobs)
     common = sorted(w for w, n in counts.items() if n >= _WALLTIME_SHARE * len(jobs) and w)
     shares = Counter[int]()
@@ -135,7 +135,7 @@ def _shape(job: Job) -> Shape:
 
 
 def _size_class(job: Job) -> tuple[bool, int]:
-    """Whether a job has much memory a core, then its class of cores."""
+    """Whether a job has much memory per core, and its class of cores."""
     total = job.total()
     cores = total[VCORE] // MILLI
     heavy = total[MEMORY] > HEAVY_MIB * MIB * cores
@@ -145,7 +145,7 @@ def _size_class(job: Job) -> tuple[bool, int]:
 
 
 def _kinds(own: Sequence[list[Job]]) -> Iterable[Kind]:
-    """One kind a size class, where classes of too few jobs go together with the next."""
+    """One kind per size class; classes of too few jobs are merged with the next one."""
     group: list[list[Job]] = []
     groups: list[list[list[Job]]] = []
     for size in sorted({_size_class(bag[0]) for bag in own}):
@@ -174,7 +174,8 @@ def _sizes(sizes: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 def _steps(values: Iterable[int]) -> tuple[int, ...]:
-    """Middles of equal steps, as values that occur; the mean for the last, which has the tail."""
+    """Middles of equal intervals, as values that occur; the last one is the mean, as it has the
+    tail."""
     ordered = sorted(values)
     edges = [len(ordered) * step // _MEMORY_STEPS for step in range(_MEMORY_STEPS + 1)]
     steps = [ordered[(low + high) // 2] for low, high in pairwise(edges)]
@@ -183,10 +184,11 @@ def _steps(values: Iterable[int]) -> tuple[int, ...]:
 
 
 def _likeness(all_bags: Sequence[list[Job]]) -> int:
-    """How much of a job's place among its queue's runtimes its bag decides, in thousandths.
+    """How much a bag determines the rank of its jobs among the runtimes of their queue, in
+    thousandths.
 
-    With places ``a * bag + (1 - a) * own`` of independent evenly spread parts, the variance
-    between bags is ``a**2 / (a**2 + (1 - a)**2)`` of the whole; this is solved for ``a``.
+    With ranks ``a * bag + (1 - a) * own`` of independent uniform parts, the variance between bags
+    is ``a**2 / (a**2 + (1 - a)**2)`` of the total; this is solved for ``a``.
     """
     within = whole = 0.0
     for queue in {bag[0].queue: None for bag in all_bags}:
@@ -215,7 +217,7 @@ def _campaign(all_bags: Sequence[list[Job]]) -> int:
 
 
 def render(log: Workload) -> str:
-    """Return the text of figures.py."""
+    """The text of figures.py."""
     queues, figures = fit(log)
     out = [
         '"""Figures of the embedded workload: written by fit.py, do not edit.',
@@ -268,7 +270,7 @@ def _wrapped(prefix: str, value: object, indent: int, end: str = "") -> list[str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
+    """Run the command. Returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m quadriga.sim.workload.fit",
         description="Take the embedded workload model's figures from the CERIT log.",

@@ -1,9 +1,9 @@
-"""The one shape every workload has, wherever it comes from.
+"""The common form of all workloads.
 
 A workload is a cluster (`NodeSpec`), its leaf queues (`QueueSpec`) and what users submit to it
-(`Job`). Times are whole seconds from the start of the trace. Resources are YuniKorn's names and
+(`Job`). Times are whole seconds from the start of the trace. Resources have YuniKorn's names and
 units: ``vcore`` in milli, ``memory`` in bytes, ``nvidia.com/gpu`` in devices. All values are plain
-data: two workloads are equal when their contents are, and `repr` says everything.
+data: workloads with equal content are equal, and `repr` shows everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
 
-#: The user of a job whose source does not name one.
+#: user of a job whose source names none
 ANONYMOUS = "anonymous"
 
 _QUEUE_NAME_LENGTH = 64
@@ -30,9 +30,9 @@ Resources = dict[str, int]
 
 
 class WorkloadError(ValueError):
-    """A source cannot be read: one line that names the file, the line in it, and the reason.
+    """A source cannot be read. The text is one line with the file, the line number, and the reason.
 
-    `line` counts from 1 and is 0 where the whole file or folder is meant.
+    `line` counts from 1 and is 0 for the whole file or folder.
     """
 
     def __init__(self, path: object, line: int, reason: str) -> None:
@@ -59,8 +59,8 @@ class NodeSpec:
 class QueueSpec:
     """A leaf queue under root.
 
-    `name` is valid as a YuniKorn queue name; `original` is what the source calls it. A quota that
-    is None is not known, which means unlimited.
+    `name` is a valid YuniKorn queue name; `original` is the name in the source. A quota of None is
+    unknown, which means unlimited.
     """
 
     name: str
@@ -71,7 +71,7 @@ class QueueSpec:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`count` pods alike, each asking for `resources`: what YuniKorn calls a task group."""
+    """`count` equal pods, each asking for `resources`: a task group in YuniKorn's terms."""
 
     count: int
     resources: Resources
@@ -79,12 +79,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a user submitted: pods that start together and run for `runtime_s`.
+    """A job as submitted by a user: pods that start together and run for `runtime_s`.
 
-    `walltime_s` is the limit the user promised to keep, `recorded_wait_s` the wait under the
-    scheduler the log was taken from, and `placement` the node and share of each pod there, in the
-    order of `members`. The three are None where the source does not tell. A job may have run past
-    its limit.
+    `walltime_s` is the requested time limit, `recorded_wait_s` the wait under the scheduler of the
+    log, and `placement` the node and share of each pod there, in the order of `members`. All three
+    are None if the source does not have them. A job may have exceeded its limit.
     """
 
     job_id: str
@@ -99,7 +98,7 @@ class Job:
 
     @property
     def pods(self) -> int:
-        """How many pods the job has over all its members."""
+        """The number of pods of all members."""
         return sum(member.count for member in self.members)
 
     @property
@@ -108,7 +107,7 @@ class Job:
         return self.pods > 1
 
     def total(self) -> Resources:
-        """What all pods ask for together."""
+        """The total request of all pods."""
         total: Resources = {}
         for member in self.members:
             for name, amount in member.resources.items():
@@ -118,7 +117,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A job of the source that is not in the workload, and why."""
+    """A job of the source that is not in the workload, with the reason."""
 
     job_id: str
     reason: str
@@ -126,10 +125,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A cluster and what is submitted to it, jobs in order of (`submit_s`, order in the source).
+    """A cluster and its jobs, in order of (`submit_s`, order in the source).
 
-    `horizon_s` is how many seconds of submissions there are: every `submit_s` is below it.
-    `source` says in words where the workload comes from, with the acknowledgement it asks for.
+    `horizon_s` is the duration of the submissions in seconds: every `submit_s` is below it.
+    `source` describes the origin of the workload, with the acknowledgement that it requires.
     """
 
     name: str
@@ -141,7 +140,7 @@ class Workload:
     source: str
 
     def capacity(self) -> Resources:
-        """What all nodes have together."""
+        """The total capacity of all nodes."""
         total: Resources = {}
         for node in self.nodes:
             for name, amount in node.resources.items():
@@ -149,7 +148,7 @@ class Workload:
         return total
 
     def offered(self, resource: str) -> int:
-        """How much of `resource` times seconds all jobs ask for."""
+        """The total of `resource` times seconds that all jobs request."""
         return sum(
             member.count * member.resources.get(resource, 0) * job.runtime_s
             for job in self.jobs
@@ -163,15 +162,15 @@ def in_order(jobs: Iterable[Job]) -> tuple[Job, ...]:
 
 
 def horizon(jobs: Iterable[Job]) -> int:
-    """Return the end of the second of the last submission, 0 without jobs."""
+    """The end of the second of the last submission; 0 without jobs."""
     return max((job.submit_s + 1 for job in jobs), default=0)
 
 
 def queue_names(originals: Iterable[str]) -> dict[str, str]:
     """Map each of a source's queue names to a valid and distinct YuniKorn queue name.
 
-    Names become lower-case, anything but ``a-z0-9_-`` becomes ``-`` and 64 characters are kept.
-    Where two names become one, the later gets a number: ``a.b``, ``A.B`` give ``a-b``, ``a-b-2``.
+    Names become lower-case, anything but ``a-z0-9_-`` becomes ``-``, and 64 characters are kept. If
+    two names become equal, the later one gets a number: ``a.b``, ``A.B`` become ``a-b``, ``a-b-2``.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -190,9 +189,9 @@ def queue_names(originals: Iterable[str]) -> dict[str, str]:
 
 
 def split(units: int, largest: int, unit: Resources) -> tuple[Member, ...]:
-    """Cut a job of `units` times `unit` into members of at most `largest` units each.
+    """Split a job of `units` times `unit` into members of at most `largest` units each.
 
-    As many members as possible are whole and one has the rest: 12 GPUs on nodes of 8 become a
+    As many members as possible are full, and one has the rest: 12 GPUs on nodes of 8 become a
     member of 8 and one of 4.
     """
     whole, rest = divmod(units, largest)

@@ -1,7 +1,7 @@
 """The Philly log of 2017: a folder of virtual_clusters.csv and jobs.csv, compressed or not.
 
-Deep-learning jobs that know one resource, GPUs, and start together. A virtual cluster becomes a
-queue whose guarantee and limit are its GPUs.
+Its deep-learning jobs request only GPUs and start together. A virtual cluster becomes a queue whose
+guarantee and limit are its GPUs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quadriga.sim.workload.model import (
     split,
 )
 
-# The log knows neither; jobs ask for GPUs only, so this only has to look like a GPU machine.
+# The log has neither. Jobs request only GPUs, so these values need only resemble a GPU machine.
 _VCORE_PER_GPU = 8 * MILLI
 _MEMORY_PER_GPU = 64 * GIB
 
@@ -35,17 +35,17 @@ _CLUSTERS = ("vc", "nodes", "gpus_per_node")
 _JOBS = ("job_id", "submit_s", "duration_s", "vc", "num_gpus")
 _MAX_NODES = 100_000
 
-#: the sizes of the log's virtual clusters: by them it is known, also where only a part of its jobs is
-#: here
+#: identifies the log by the sizes of its virtual clusters, even if only a part of its jobs is
+#: present
 _FINGERPRINT = "e88f2e0d23839d19ee6259960aed4f7e891a7629fea2762fd3c428a06709175d"
 
 
 def read_philly(path: Path | str) -> Workload:
-    """Read the folder `path`; raises `WorkloadError` naming the file, the line and the reason.
+    """Read the folder `path`. Raises `WorkloadError` naming the file, the line and the reason.
 
-    Skipped are jobs of a virtual cluster without a recorded size, and jobs without a positive
-    duration. A job of more GPUs than a node has becomes whole nodes and a rest. Nodes belong to
-    all virtual clusters, as in the real cluster: the quota keeps them apart.
+    Jobs of a virtual cluster without a recorded size, and jobs without a positive duration, are
+    skipped. A job with more GPUs than a node has becomes whole nodes and a rest. Nodes are shared
+    by all virtual clusters, as in the real cluster; the quotas separate them.
     """
     folder = Path(path)
     clusters: dict[str, tuple[int, int]] = {}
@@ -81,7 +81,7 @@ def read_philly(path: Path | str) -> Workload:
 
 
 def _source(clusters: dict[str, tuple[int, int]]) -> str:
-    """Whose data this is. Files that are only alike are nobody's that is known here."""
+    """The source of the data; only the known log is named."""
     if fingerprint((name, *sizes) for name, sizes in clusters.items()) == _FINGERPRINT:
         return (
             "Philly log, msr-fiddle/philly-traces (CC-BY-4.0);"

@@ -45,19 +45,19 @@ _NUMBER = re.compile(r"\d{1,9}")
 _PLAIN = re.compile(r"[+-]?\d{1,18}(\.\d*)?")
 _NAMED = re.compile(r"(\d{1,9})[\s,:]+([^\s,]+)")
 
-# The status of a line that tells a part of a job whose summary has a line of its own.
+# statuses of lines for parts of a job whose summary has a line of its own
 _PARTIAL = (2, 3, 4)
 
 
 class _Header:
-    """What the comments say: sizes by label, and names of queues and partitions by number."""
+    """Values from the comments: sizes by label, and names of queues and partitions by number."""
 
     def __init__(self) -> None:
         self.sizes: dict[str, int] = {}
         self.names: dict[str, dict[int, str]] = {"queue": {}, "partition": {}}
 
     def read(self, text: str) -> None:
-        """Take in a comment; one that is not ``label: value`` is prose."""
+        """Read a comment; one that is not ``label: value`` is ignored."""
         if match := _LABEL.match(text):
             label, value = match[1].lower(), match[2]
             if label in self.names and (named := _NAMED.match(value)):
@@ -72,12 +72,12 @@ def read_swf(
     nodes: Sequence[NodeSpec] | None = None,
     queue_by: Literal["queue", "partition"] = "queue",
 ) -> Workload:
-    """Read a log; raises `WorkloadError` naming the file, the line and the reason.
+    """Read a log. Raises `WorkloadError` naming the file, the line and the reason.
 
-    `nodes` replaces the cluster of the header; queues are the log's queues or its partitions.
-    A job is as many processors as it wanted (or used, where that is all that is known) of one
-    vcore each; one larger than the largest node is a gang of whole nodes and a rest. Skipped are
-    jobs without a positive runtime or processors, and the lines of a job's parts.
+    `nodes` replaces the cluster of the header. Queues are the log's queues or its partitions. A job
+    has as many processors of one vcore each as it requested (or used, if only that is known). A job
+    larger than the largest node is a gang of whole nodes and a rest. Jobs without a positive
+    runtime or processors, and lines for parts of jobs, are skipped.
     """
     path = Path(path)
     header = _Header()
@@ -122,7 +122,7 @@ def _fields(path: Path, number: int, text: str) -> list[int]:
     if len(words) != FIELDS:
         raise WorkloadError(path, number, f"{len(words)} fields where the format has {FIELDS}")
     try:
-        # Some logs write seconds with decimals.
+        # some logs have seconds with decimals
         return [int(word) if "." not in word else int(float(word)) for word in words]
     except (ValueError, OverflowError):
         bad = next((word for word in words if not _PLAIN.fullmatch(word)), text)
@@ -144,7 +144,7 @@ def _processors(fields: list[int]) -> int:
 
 
 def _memory(fields: list[int]) -> int:
-    """Bytes a processor, 0 where the log tells none."""
+    """Bytes per processor, 0 if the log has none."""
     return KIB * max(fields[9] if fields[9] > 0 else fields[6], 0)
 
 
@@ -169,9 +169,9 @@ def _job(fields: list[int], largest: int, queue: str) -> Job:
 
 
 def _cluster(path: Path, header: _Header, memory: int) -> tuple[NodeSpec, ...]:
-    """Spread MaxProcs over MaxNodes, the first ones one larger where it does not divide.
+    """Spread MaxProcs over MaxNodes; the first nodes get one more if it does not divide evenly.
 
-    Where only one of the two is known, a node is a processor, as it is in the format's own words.
+    If only one of the two is known, a node has one processor, as the format defines.
     """
     processors = header.sizes.get("maxprocs") or header.sizes.get("maxnodes")
     if not processors:

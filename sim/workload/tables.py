@@ -1,10 +1,10 @@
-"""Distributions as short tables, and how values are dealt from them.
+"""Distributions as short tables, and sampling from them.
 
-The embedded model deals rather than draws: a table is handed out evenly over the jobs, like a deck
-of cards, and chance only decides who gets what. So ninety days have the log's load for every seed,
-and not merely on average over many.
+The embedded model deals values out rather than drawing them: a table is distributed evenly over the
+jobs, like a deck of cards, and chance only decides which job gets which value. Ninety days thus
+have the log's load for every seed, not only on average over many seeds.
 
-Only `random.Random.random` is used, whose sequence for a seed is the same in every Python.
+Only `random.Random.random` is used, since its sequence for a seed is the same in every Python.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-#: Where a quantile table has its points, in thousandths of the jobs.
+#: points of a quantile table, in thousandths of the jobs
 POINTS = (0, 10, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 980, 990, 1000)
 
-#: The parts of a shape: (members, cores of each).
+#: the parts of a shape: (members, cores of each)
 Shape = tuple[tuple[int, int], ...]
 
 
 class Kind(NamedTuple):
-    """Jobs of one queue, about one size and either much memory a core or little.
+    """Jobs of one queue and of about one size, with either much or little memory per core.
 
-    `sizes` are (bags of tasks, jobs in all of them) by classes of about that many jobs a bag, as
-    counted in the log. `shapes` are (jobs, shape). `memory` has equally likely values, in MiB a
+    `sizes` are (bags of tasks, jobs in all of them) by classes of about that many jobs per bag, as
+    counted in the log. `shapes` are (jobs, shape). `memory` has equally likely values, in MiB per
     member. `runtimes` are seconds at each of `POINTS`.
     """
 
@@ -36,7 +36,7 @@ class Kind(NamedTuple):
 
     @property
     def bags(self) -> int:
-        """How many bags of tasks of this kind the log has."""
+        """The number of bags of tasks of this kind in the log."""
         return sum(bags for bags, _ in self.sizes)
 
 
@@ -50,7 +50,7 @@ class Queue(NamedTuple):
 
 
 def quantile(table: Sequence[int], share: float) -> int:
-    """Return the value below which `share` (0 to 1) lies, between the points of `table`."""
+    """The value below which `share` (0 to 1) lies, interpolated between the points of `table`."""
     place = share * 1000
     for index in range(1, len(POINTS)):
         if place < POINTS[index] or index == len(POINTS) - 1:
@@ -61,7 +61,7 @@ def quantile(table: Sequence[int], share: float) -> int:
 
 
 def pick(weights: Sequence[int], share: float) -> int:
-    """Return the index at which `share` of the sum of `weights` is reached."""
+    """The index at which `share` of the sum of `weights` is reached."""
     place = share * sum(weights)
     for index, reached in enumerate(accumulate(weights)):
         if place < reached:
@@ -70,24 +70,23 @@ def pick(weights: Sequence[int], share: float) -> int:
 
 
 def whole(rng: Random, amount: float) -> int:
-    """Round `amount` up or down, so that it is right on average."""
+    """Round `amount` up or down at random, so that it is right on average."""
     return int(amount + rng.random())
 
 
 def order(rng: Random, count: int) -> list[int]:
-    """Return 0 to `count` - 1 shuffled."""
+    """0 to `count` - 1, shuffled."""
     return sorted(range(count), key=lambda _: rng.random())
 
 
 def deal(rng: Random, count: int) -> list[float]:
-    """Return `count` shares (0 to 1), one out of each of as many equal stretches, shuffled."""
+    """`count` shares (0 to 1), one from each of as many equal intervals, shuffled."""
     return [(place + rng.random()) / count for place in order(rng, count)]
 
 
 def deal_by(rng: Random, weights: Sequence[int]) -> list[float]:
-    """Return a share for each of `weights`: the middle of its stretch when all are laid out in a
-    shuffled row. A bag of a hundred jobs takes a hundred times the room of a single job.
-    """
+    """A share for each of `weights`: the middle of its interval when all are laid out in random
+    order. A bag of a hundred jobs gets an interval a hundred times that of a single job."""
     shares = [0.0] * len(weights)
     total, reached = sum(weights), 0
     for index in order(rng, len(weights)):
@@ -97,7 +96,7 @@ def deal_by(rng: Random, weights: Sequence[int]) -> list[float]:
 
 
 def apportion(rng: Random, amounts: Sequence[float]) -> list[int]:
-    """Round `amounts` to whole numbers that are right on average, and so is their sum."""
+    """Round `amounts` to integers that are right on average, as is their sum."""
     counts = []
     reached = rng.random()
     for amount in amounts:
