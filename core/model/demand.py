@@ -49,16 +49,14 @@ class Ranking(LazyHeap):
         """The child with the smallest rank. There must be one."""
         entry = self._heap[0]
         child = entry[2]
-        if child.rank is entry[0]:
-            own = self._entries.get(child)
-            if own is not None and own[1] == entry[1]:
-                return child  # the usual case
+        if child.rank is entry[0] and self._numbers.get(child) == entry[1]:
+            return child  # the usual case
         return super().first()
 
     def tied(self, length: int) -> list[Any]:
         """The best child and all whose ranks begin with the same ``length`` parts."""
         best = self.first()
-        if len(self._entries) == 1:
+        if len(self._numbers) == 1:
             return [best]
         heap = self._heap
         head = heap[0][0][:length]
@@ -67,7 +65,7 @@ class Ranking(LazyHeap):
             return [best]
         found: list[Any] = []
         kept: list[tuple[Key, int, Any]] = []
-        while self._entries and len(found) < len(self._entries):
+        while self._numbers and len(found) < len(self._numbers):
             child = super().first()
             if child is None or self.key_of(child)[:length] != head:
                 break

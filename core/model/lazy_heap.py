@@ -27,20 +27,20 @@ class LazyHeap:
     Subclasses say what the key of an item is now (``key_of``).
     """
 
-    __slots__ = ("_count", "_entries", "_heap")
+    __slots__ = ("_count", "_heap", "_numbers")
 
     def __init__(self) -> None:
         #: (key when it was entered, number of the entry, item)
         self._heap: list[tuple[Key, int, Any]] = []
-        #: the one entry of each item that counts
-        self._entries: dict[Any, tuple[Key, int, Any]] = {}
+        #: the number of the one entry of each item that counts
+        self._numbers: dict[Any, int] = {}
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._numbers)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._entries)
+        return iter(self._numbers)
 
     def key_of(self, item: Any) -> Key:
         """The key of the item now."""
@@ -48,30 +48,30 @@ class LazyHeap:
 
     def add(self, item: Any) -> None:
         """Add the item, or tell that its key may have become smaller."""
+        key, numbers = self.key_of(item), self._numbers
         self._count += 1
-        entry = self._entries[item] = (self.key_of(item), self._count, item)
-        heappush(self._heap, entry)
-        if len(self._heap) > 2 * len(self._entries) + _SLACK:
-            self._heap = sorted(self._entries.values())
+        numbers[item] = self._count
+        heappush(self._heap, (key, self._count, item))
+        if len(self._heap) > 2 * len(numbers) + _SLACK:
+            self._heap = sorted(entry for entry in self._heap if numbers.get(entry[2]) == entry[1])
 
     def discard(self, item: Any) -> None:
         """The item is no longer here."""
-        self._entries.pop(item, None)
+        self._numbers.pop(item, None)
 
     def first(self) -> Any:
         """The item with the smallest key, or ``None``. Its entry is now on top of the heap."""
-        heap, entries = self._heap, self._entries
+        heap, numbers = self._heap, self._numbers
         while heap:
             entry = heap[0]
             item = entry[2]
-            own = entries.get(item)
-            if own is None or own[1] != entry[1]:  # no ``is``: a compiled tuple is not an object
+            if numbers.get(item) != entry[1]:
                 heappop(heap)
                 continue
             key = self.key_of(item)
             if key is entry[0] or key == entry[0]:
                 return item
             self._count += 1
-            fresh = entries[item] = (key, self._count, item)
-            heapreplace(heap, fresh)
+            numbers[item] = self._count
+            heapreplace(heap, (key, self._count, item))
         return None

@@ -28,31 +28,39 @@ Ledgers = tuple["Ledger", ...]
 class _LaneRanking(LazyHeap):
     """The lanes that have an application for one bit, by the ranks of these applications."""
 
-    __slots__ = ("_bit",)
+    __slots__ = ("_bit", "_keys")
 
     def __init__(self, bit: int) -> None:
         super().__init__()
         self._bit = bit
+        #: the key of each lane's entry
+        self._keys: dict[Any, Key] = {}
 
     def key_of(self, item: Any) -> Key:
         key: Key = item.key_for(self._bit)
+        self._keys[item] = key  # in the heap, the key is entered now or equal to that of the entry
         return key
 
     def add(self, item: Any) -> None:
         """The lane has applications for the bit, or its first application is another now."""
-        known = self._entries.get(item)
-        if known is None or self.key_of(item) < known[0]:  # else it surfaces early enough
+        known = self._keys.get(item)
+        if known is None or item.key_for(self._bit) < known:  # else it surfaces early enough
             super().add(item)
 
+    def discard(self, item: Any) -> None:
+        super().discard(item)
+        self._keys.pop(item, None)
+
     def first(self) -> Any:
-        if len(self._entries) == 1:
-            return next(iter(self._entries))
+        if len(self._numbers) == 1:
+            return next(iter(self._numbers))
         return super().first()
 
     def renew(self) -> None:
         """All lanes have new keys, which cannot be compared with the old ones."""
-        lanes = list(self._entries)
-        self._entries.clear()
+        lanes = list(self._numbers)
+        self._numbers.clear()
+        self._keys.clear()
         self._heap.clear()
         for lane in lanes:
             self.add(lane)
