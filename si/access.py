@@ -154,7 +154,7 @@ def _read(path: Path) -> tuple[_Entry, ...]:
     entries = []
     for number, line in enumerate(lines, 1):
         words = line.split()
-        comment = next((place for place, word in enumerate(words) if word[0] == "#"), len(words))
+        comment = next((index for index, word in enumerate(words) if word[0] == "#"), len(words))
         words = words[:comment]
         if words:
             try:

@@ -187,7 +187,7 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
             "gang",
         )
     for queue in leaf.lineage[:-1]:  # G6; root's max is what nodes there are, not a quota (G12)
-        if any(place < len(whole) and whole[place] > limit for place, limit in queue.limits):
+        if any(index < len(whole) and whole[index] > limit for index, limit in queue.limits):
             text = partition.registry.text
             limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
             raise Refused(

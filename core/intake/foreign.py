@@ -104,12 +104,12 @@ def occupy(node: Node, anonymous: Vector) -> None:
 def _change(node: Node, before: Vector, after: Vector) -> None:
     """This much of what is occupied becomes that."""
     occupied = tuple(node.occupied)
-    for place, value in enumerate(before):
-        node.occupied[place] -= value
-        node.available[place] += value
-    for place, value in enumerate(after):
-        node.occupied[place] += value
-        node.available[place] -= value
+    for index, value in enumerate(before):
+        node.occupied[index] -= value
+        node.available[index] += value
+    for index, value in enumerate(after):
+        node.occupied[index] += value
+        node.available[index] -= value
     accounting.node_gained(node)
     # of a new node nothing is known yet: ``node_added`` follows
     if node.entries and tuple(node.occupied) != occupied:

@@ -157,7 +157,7 @@ class Ledger:
 
     def headroom(self) -> dict[int, int]:
         """What is left, by type; types without a limit are absent."""
-        return {place: limit - self.usage[place] for place, limit in self.resources}
+        return {index: limit - self.usage[index] for index, limit in self.resources}
 
     def __repr__(self) -> str:
         return f"<Ledger {self.account.kind} {self.account.name} in {self.queue.path}>"

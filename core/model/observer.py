@@ -2,7 +2,7 @@
 
 The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
 It does not know what becomes of the call. A new ``Observer`` ignores all calls; ``events.observers``
-puts the functions that make event records in their places. Transitions of applications and nodes
+puts the functions that make event records there. Transitions of applications and nodes
 need no call, because the kernel reports them (``Kernel.on_entering``).
 """
 
@@ -158,7 +158,7 @@ class Observer:
         self.queue_added: Callable[[Queue], None] = _ignore
         #: the queue is gone
         self.queue_removed: Callable[[Queue], None] = _ignore
-        #: the queue is a new one in the place of one of the other type, leaf or parent
+        #: the queue replaces a queue of the other type, leaf or parent
         self.queue_type_changed: Callable[[Queue], None] = _ignore
         #: the configuration has other settings for the queue, or has a draining queue again
         self.queue_configured: Callable[[Queue], None] = _ignore

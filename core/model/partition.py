@@ -161,10 +161,10 @@ class Partition:
     def capacity_changed(self, before: Vector, after: Vector) -> None:
         """The sum of nodes' capacities went up or down; root's max is that sum (5.1)."""
         total = tuple(self.capacity)
-        for place, value in enumerate(before):
-            self.capacity[place] -= value
-        for place, value in enumerate(after):
-            self.capacity[place] += value
+        for index, value in enumerate(before):
+            self.capacity[index] -= value
+        for index, value in enumerate(after):
+            self.capacity[index] += value
         self.root.limits = tuple(enumerate(self.capacity)) if self.nodes else ()
         self.rm.observer.capacity_changed(self, total)
         for queue in self.queues():
@@ -173,7 +173,7 @@ class Partition:
         self.failed_preemptions.allow_all_retries()
 
     def _lengthen(self) -> None:
-        """A resource type nobody used before: every book gets a place for it."""
+        """A new resource type: every vector gets an element for it."""
         registry = self.registry
         registry.lengthen([self.capacity])
         for account in (*self.users.values(), *self.groups.values()):

@@ -1,7 +1,7 @@
 """Queues: the tree in which applications wait, and its quotas.
 
 A parent's children are queues, a leaf's are applications, in two lanes: those that are served, and
-those that need a place under maxapplications first; applications under user or group limits have
+those that need a slot under maxapplications first; applications under user or group limits have
 lanes of their own (``order.lanes``). What a quota has no room for is *blocked* at the queue whose
 quota it is, and freed when that queue gets something back; nobody asks again meanwhile.
 """
@@ -300,13 +300,13 @@ class Queue(Level):
         share, most, of = 0.0, 0, 1
         allocated = self.allocated
         whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
-        for place, whole in self._denominators or self._denominator():
-            used = allocated[place]
+        for index, whole in self._denominators or self._denominator():
+            used = allocated[index]
             this: float = used / whole
             if this > share or (this == share and used * of > most * whole):
                 share, most, of = this, used, whole
-        for place in self._barred:
-            if allocated[place] > 0 and most < of:
+        for index in self._barred:
+            if allocated[index] > 0 and most < of:
                 share, most, of = 1.0, 1, 1
         self.share = most, of
         parent = self.parent
@@ -472,7 +472,7 @@ class Lane(Level):
 class LeafQueue(Queue):
     """Its children are applications, in two lanes.
 
-    ``serving`` has those that run or need no permission, ``admission`` those that a free place under
+    ``serving`` has those that run or need no permission, ``admission`` those that a free slot under
     maxapplications must let in; that lane is closed while there is none, here or above. ``limited``
     is empty, or the same two for applications that limits of users or groups apply to.
     """
@@ -533,7 +533,7 @@ class LeafQueue(Queue):
         self._drop_demand(gone)
 
     def refresh_admission(self) -> None:
-        """Open or close the lanes of those who need a place."""
+        """Open or close the lanes of applications that need a slot under maxapplications."""
         if self.partition.quota_changes is not None:
             self.partition.quota_changes.leaves[self] = None
         entering = (self.admission, *self.limited[1:])
@@ -556,7 +556,7 @@ class LeafQueue(Queue):
         """
         room: dict[int, int] = {}
         for queue in self.lineage if with_root else self.lineage[:-1]:
-            for place, limit in queue.limits:
-                left = limit - queue.allocated[place]
-                room[place] = min(left, room.get(place, left))
+            for index, limit in queue.limits:
+                left = limit - queue.allocated[index]
+                room[index] = min(left, room.get(index, left))
         return room

@@ -73,8 +73,8 @@ class Usage:
         if len(book) < len(vector):
             book.extend([0] * (len(vector) - len(book)))
         if seconds:
-            for place, value in enumerate(vector):
-                book[place] += value * seconds
+            for index, value in enumerate(vector):
+                book[index] += value * seconds
 
 
 def _copied(tracked: Tracked) -> Tracked:

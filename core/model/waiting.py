@@ -47,7 +47,7 @@ class Waiting:
     def __init__(self) -> None:
         #: reservations that may have become allocations since they were last tried
         self.retries = ReservationsToRetry()
-        #: of these, the ones that lacked only quota, or a place under maxapplications
+        #: of these, the ones that lacked only quota, or a slot under maxapplications
         self.short_of_quota: dict[Reservation, None] = {}
         #: asks, and reservations, that predicates refused, until the next call of ``schedule``
         self.deferred_asks: dict[Ask, None] = {}
@@ -107,6 +107,6 @@ class Waiting:
         raise NotImplementedError
 
     def retry_short_of_quota(self) -> None:
-        """A quota, or a place under maxapplications, became free: reservations that lacked only that
+        """A quota, or a slot under maxapplications, became free: reservations that lacked only that
         are tried again."""
         raise NotImplementedError

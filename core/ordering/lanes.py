@@ -2,7 +2,7 @@
 
 Below a leaf stand the lanes of its groups, below each of these the lanes of its users, and in those
 the applications. So a limit that has no room stops one level, whatever waits behind it, and frees one
-level. A lane has no sort key of its own: for each want its place is that of its first application,
+level. A lane has no sort key of its own: for each want its position is that of its first application,
 which is looked up where it matters and kept in the heap of the level above.
 
 Applications without any limit never come by here (see ``model.queue.LeafQueue``).
@@ -75,13 +75,13 @@ class LimitLane(Level):
         super().__init__()
         self.above = self.lanes = lanes
         self.ledgers = ledgers
-        #: they need a place before they are served
+        #: they need a slot under maxapplications before they are served
         self.entering = lanes.entering
         #: applications that belong here, whether they want anything or not
         self.members = 0
 
     def key_for(self, bit: int) -> Key:
-        """The place in order of the first application that waits for this bit."""
+        """The position in order of the first application that waits for this bit."""
         app = self.best(bit)
         return app.rank or app.make_rank()  # type: ignore[no-any-return]
 
@@ -165,7 +165,7 @@ class LaneSet(Level):
             order.renew()
 
     def key_for(self, bit: int) -> Key:
-        """The place in order of the first application of all lanes that waits for this bit."""
+        """The position in order of the first application of all lanes that waits for this bit."""
         app = self.best(bit)
         assert app is not None
         return app.rank or app.make_rank()
@@ -192,7 +192,7 @@ class LaneSet(Level):
 
 
 def lane_for(leaf: LeafQueue, app: Application, counted: bool) -> Level:
-    """The lane of the application: it depends on whether the application has its place under
+    """The lane of the application: it depends on whether the application has its slot under
     maxapplications, and on the limits that apply to it."""
     if not app.limiting:
         return leaf.serving if counted else leaf.admission

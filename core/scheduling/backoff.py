@@ -1,4 +1,4 @@
-"""Applications with too many asks that find no place are left alone for a while (2.2.2, +1.8).
+"""Back-off: an application with too many unschedulable asks is skipped for a time (2.2.2, +1.8).
 
 A queue may say how many unschedulable asks of one application are enough. Where that many have been
 looked at in vain before its next ask has its turn, or by the end of a round that found nothing, the
@@ -21,7 +21,7 @@ __all__ = ["has_seen_enough", "look_again", "look_back"]
 
 
 def has_seen_enough(kernel: Kernel, app: Application, group: AskGroup) -> bool:
-    """Whether so many asks before this group have found no place that the application waits."""
+    """Return True if the asks before this group that could not be placed are enough for the back-off."""
     enough = app.queue.properties.backoff
     if not enough:
         return False

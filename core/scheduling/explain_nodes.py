@@ -82,10 +82,10 @@ def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
         text = f"required node {ask.required_node} is not there"
         verdict = f"Node {ask.required_node}, which it requires, is not there."
         return Check("node sizes", False, text, f"add node {ask.required_node}", verdict=verdict)
-    most = [max((node.total[place] for node in nodes), default=0) for place, _ in shape.need]
+    most = [max((node.total[index] for node in nodes), default=0) for index, _ in shape.need]
     largest = " ".join(
-        f"{registry.names[place]}={value}"
-        for (place, _), value in zip(shape.need, most, strict=True)
+        f"{registry.names[index]}={value}"
+        for (index, _), value in zip(shape.need, most, strict=True)
     )
     if ask.required_node:
         text = f"required node {ask.required_node} is too small for {whole}: it has {largest}"
@@ -117,7 +117,7 @@ def _own(ask: Ask) -> Iterator[Check]:
 
 
 def _short(node: Node, shape: Shape) -> tuple[int, ...]:
-    return tuple(place for place, value in shape.need if node.available[place] < value)
+    return tuple(index for index, value in shape.need if node.available[index] < value)
 
 
 def _is_kept_from(node: Node, ask: Ask) -> bool:
@@ -156,14 +156,14 @@ def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]])
     registry = ask.app.partition.registry
 
     def distance(node: Node) -> tuple[bool, float, str]:
-        share = max((value - node.available[place]) / value for place, value in shape.need)
+        share = max((value - node.available[index]) / value for index, value in shape.need)
         return _is_kept_from(node, ask), share, node.node_id
 
     nearest = min(
         (node for nodes in lacking.values() for node in nodes), key=distance, default=None
     )
     groups = {
-        ", ".join(registry.names[place] for place in short): nodes
+        ", ".join(registry.names[index] for index in short): nodes
         for short, nodes in lacking.items()
     }
     for short, nodes in sorted(

@@ -62,9 +62,9 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     if not app.gang.announced:  # its size is not known in advance (X35)
         return None
     for queue in app.queue.lineage[:-1]:
-        for place, limit in queue.limits:
-            left = limit - queue.allocated[place] - queue.reserved_headroom[place]
-            if place < len(whole) and whole[place] > max(0, left):
+        for index, limit in queue.limits:
+            left = limit - queue.allocated[index] - queue.reserved_headroom[index]
+            if index < len(whole) and whole[index] > max(0, left):
                 room = tuple(
                     top - queue.allocated[at] - queue.reserved_headroom[at]
                     for at, top in queue.limits
@@ -74,7 +74,8 @@ def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
 
 
 def may_start(app: Application) -> bool:
-    """Whether the gang may place its first placeholder; if not, it waits at the queue in question."""
+    """Return True if the first placeholder of the gang may be allocated. If not, the gang waits at
+    the queue that lacks room."""
     closed = gate(app)
     if closed is None:
         return True

@@ -65,12 +65,12 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     allowed = first_allowed(predicate, ask, nodes)
     if allowed is not None:
         return allowed
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         reason = predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
         if reason is ANSWER_PENDING:
-            look_ahead(predicate, ask, islice(nodes, place + 1, None))
+            look_ahead(predicate, ask, islice(nodes, index + 1, None))
             return None
         refused[reason] = refused.get(reason, 0) + 1
     partition.rm.observer.predicates_refused(ask, refused)

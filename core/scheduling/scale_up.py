@@ -122,8 +122,8 @@ def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: in
         asks = group.asks
         last = next(reversed(asks))
         number = len(asks) if last <= until else sum(seq <= until for seq in asks)
-        for place, value in group.shape.need:
-            total[place] = total.get(place, 0) + number * value
+        for index, value in group.shape.need:
+            total[index] = total.get(index, 0) + number * value
     return _take(rooms, total)
 
 
@@ -160,7 +160,7 @@ def _is_away(partition: Partition, ask: Ask) -> bool:
 
 
 def _need(ask: Ask) -> dict[int, int]:
-    return {place: value for place, value in enumerate(ask.vector) if value}
+    return {index: value for index, value in enumerate(ask.vector) if value}
 
 
 def _put(
@@ -174,13 +174,13 @@ def _put(
 def _take(rooms: list[dict[int, int]], need: dict[int, int]) -> bool:
     """Take it from what is left everywhere, if there is as much."""
     for room in rooms:
-        for place, value in need.items():
-            if value > room.get(place, value):
+        for index, value in need.items():
+            if value > room.get(index, value):
                 return False
     for room in rooms:
-        for place, value in need.items():
-            if place in room:
-                room[place] -= value
+        for index, value in need.items():
+            if index in room:
+                room[index] -= value
     return True
 
 
@@ -233,7 +233,8 @@ def _tried(app: Application) -> dict[AskGroup, None]:
 
 
 def _is_shut(level: Level | None) -> bool:
-    """Whether nobody looks at the application: it waits for its turn or for a place."""
+    """Return True if the application is not tried: it waits for its turn or for a slot under
+    maxapplications."""
     while level is not None:
         if level.blocked == EVERY_BIT:
             return True

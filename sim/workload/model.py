@@ -42,8 +42,8 @@ class WorkloadError(ValueError):
         self.reason = reason
 
     def __str__(self) -> str:
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}: {self.reason}"
+        where = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{where}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def picture(lifecycle: Lifecycle) -> dict[str, Any]:
     Raises ``KeyError`` for a lifecycle without a layout, and for a state without coordinates in it.
     """
     layout = layouts()[lifecycle.name]
-    places = {state["name"]: state["at"] for state in layout["states"]}
+    positions = {state["name"]: state["at"] for state in layout["states"]}
     return {
         "name": lifecycle.name,
         "initial": lifecycle.initial,
@@ -41,8 +41,8 @@ def picture(lifecycle: Lifecycle) -> dict[str, Any]:
         "states": [
             {
                 "name": state,
-                "x": places[state][0],
-                "y": places[state][1],
+                "x": positions[state][0],
+                "y": positions[state][1],
                 "final": state in lifecycle.final,
                 "lasts": _lasts(lifecycle, state),
             }
