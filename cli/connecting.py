@@ -28,7 +28,7 @@ def add_connection(parser: ArgumentParser) -> None:
     )
     add_file(group, "--token-file", f"bearer token (default: ${TOKEN} if set)")
     group.add_argument("--tls", action="store_true", help="TLS with the authorities of the system")
-    add_file(group, "--tls-ca", "TLS, as these (PEM) know it")
+    add_file(group, "--tls-ca", "TLS with these authorities (PEM)")
     add_file(group, "--tls-cert", "own certificate (mutual TLS)")
     add_file(group, "--tls-key", "its key")
     group.add_argument(

@@ -83,7 +83,7 @@ def _draw_one(arguments: Namespace) -> int:
     lifecycle = find_lifecycle(arguments.lifecycle)
     format = arguments.format or _by_name(arguments.output)
     if format == "text":
-        raise CommandError("draw: text is for flows; for a lifecycle there is md", USAGE)
+        raise CommandError("draw: the format text is only for flows; use md for a lifecycle", USAGE)
     drawn = render(lifecycle, _LONG.get(format, format))
     content = drawn.encode() if isinstance(drawn, str) else drawn
     if arguments.output is not None:
@@ -91,7 +91,9 @@ def _draw_one(arguments: Namespace) -> int:
     elif isinstance(drawn, str):
         sys.stdout.write(drawn)
     elif sys.stdout.isatty():
-        raise CommandError(f"draw: {format} is not for a terminal; give a file with --output")
+        raise CommandError(
+            f"draw: {format} cannot be printed on a terminal; give a file with --output"
+        )
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)

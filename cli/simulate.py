@@ -204,7 +204,7 @@ def run(arguments: Namespace) -> int:
     _write_report(arguments, report)
     jobs = report.data["jobs"]
     if arguments.config is not None and jobs["rejected"] == jobs["total"] and not arguments.quiet:
-        text = "no job was let in; --queue-map and --user-map say where jobs go, and whose they are"
+        text = "no job was accepted; --queue-map and --user-map say which queues and users jobs get"
         print(f"quadriga: {text}", file=sys.stderr)
     if report.unaccounted:
         raise CommandError(f"simulate: {report.unaccounted} jobs are not accounted for", FOUND)

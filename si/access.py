@@ -162,7 +162,7 @@ def _read(path: Path) -> tuple[_Entry, ...]:
             except AccessError as error:
                 raise AccessError(f"{path}:{number}: {error}") from None
     if not entries:
-        raise AccessError(f"{path}: has no credential, so that nobody could do anything")
+        raise AccessError(f"{path}: has no credential, so every caller would be refused")
     return tuple(entries)
 
 

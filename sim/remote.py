@@ -101,7 +101,7 @@ class RemoteScheduler:
             response = self.client.step(now, streams, **what)
         except RequestError as error:  # the step itself was refused
             raise SimulationError(
-                f"the scheduler at {self.client.address} does not go by this clock: {error.reason}"
+                f"the scheduler at {self.client.address} does not run by this clock: {error.reason}"
                 " (start a new one: quadriga serve --clock client)"
             ) from None
         self.now = now

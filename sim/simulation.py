@@ -224,7 +224,7 @@ class Simulation:
                 changed = False
             else:
                 return
-        raise SimulationError(f"no end of messages at {self._at()}")
+        raise SimulationError(f"endless messages at {self._at()}")
 
     @property
     def _happened(self) -> int:

@@ -60,7 +60,8 @@ def authorize_change(site: Site, scope: Scope, rm_id: str) -> Principal:
         raise unauthorized(scope)
     if site.access.is_open and not _is_local(host):
         raise Refusal(
-            403, f"Host {host!r} is a name, which anybody's name server may give; use the address"
+            403,
+            f"Host {host!r} is a name, and any name server may resolve it to this address; use the address",
         )
     if not who.may_act_for(rm_id):
         raise Refusal(403, f"{who.name} may not act for resource manager {rm_id!r}")

@@ -159,7 +159,7 @@ class Reader:
 
     def _ask(self, look: Callable[[Scheduler], Any]) -> Answer:
         if len(self._waiting) >= MAX_PENDING:
-            raise Refusal(503, "The scheduler is busy, and too many ask")
+            raise Refusal(503, "The scheduler is busy, and too many requests wait")
         answer = Answer()
         clock = self._clock
 

@@ -147,5 +147,5 @@ async def read_body(request: Request, limit: int) -> bytes:
                 if len(found) > limit:
                     raise too_long
     except TimeoutError:
-        raise Refusal(408, f"The body has not come within {BODY_TIMEOUT:g} s") from None
+        raise Refusal(408, f"The body did not arrive within {BODY_TIMEOUT:g} s") from None
     return bytes(found)

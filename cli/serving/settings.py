@@ -156,7 +156,9 @@ def _check(settings: Settings) -> None:
     if settings.client_clock and settings.demo:
         raise _wrong("--demo lives in real time: it has no use for --clock client")
     if settings.ui is not None and not (settings.ui / "index.html").is_file():
-        raise _wrong(f"--ui {settings.ui}: there is no index.html (it wants the web UI's dist)")
+        raise _wrong(
+            f"--ui {settings.ui}: there is no index.html (give the dist folder of the web UI)"
+        )
     if settings.require_token_for_reads and settings.tokens is None and not _identifies(settings):
         raise _wrong("--require-token-for-reads needs --tokens or --tls-client-ca")
     _check_exposure(settings)
@@ -208,7 +210,7 @@ def _address(option: str, text: str) -> Address | None:
     elif host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise _wrong(f"{option} {text!r}: an IPv6 address goes into brackets, [::1]:9080")
+        raise _wrong(f"{option} {text!r}: an IPv6 address needs brackets, [::1]:9080")
     if not port.isascii() or not port.isdigit() or int(port) > _HIGHEST_PORT:
         raise _wrong(f"{option} {text!r} is neither HOST:PORT nor PORT nor {_OFF}")
     address = Address(host or "0.0.0.0", int(port))

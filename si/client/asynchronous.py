@@ -290,7 +290,7 @@ class AsyncClient:
         data = request.SerializeToString()
         if len(data) > self._max_bytes:
             reason = (
-                f"has {len(data)} bytes, more than the {self._max_bytes} that may be sent at once"
+                f"has {len(data)} bytes, more than the {self._max_bytes} that one request may have"
             )
             raise RequestError(name, "", reason)
         outgoing = self._registration.outgoing

@@ -59,6 +59,6 @@ def integer_metadata(context: Context, key: str) -> int | None:
         return None
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise StatusError(
-            Code.INVALID_ARGUMENT, "I7", f"metadata {key}: {text[:40]!r} is no number"
+            Code.INVALID_ARGUMENT, "I7", f"metadata {key}: {text[:40]!r} is not a number"
         )
     return int(text)

@@ -153,7 +153,7 @@ class Registry:
             older.end(StatusError(Code.ABORTED, "I6", "replaced by a newer stream of its kind"))
         if received is not None and not session.mailbox.rewind(channel, received):
             status = _register_again(
-                "I43", f"what followed message {received} is no longer known: register again"
+                "I43", f"messages after number {received} are no longer stored: register again"
             )
             session.end(status)
             self._changed(session)

@@ -93,7 +93,7 @@ class Server:
     ) -> None:
         if tls is None and not insecure and not is_loopback(address):
             raise ValueError(
-                f"plaintext on {address} can be read by others: use TLS, or say that it is meant"
+                f"plaintext on {address} can be read by others: use TLS, or set insecure=True"
             )
         self.access = access if access is not None else Access.open()
         self.limits = limits if limits is not None else Limits()
@@ -236,7 +236,7 @@ class Server:
                 principal = self._authenticate(context)
                 if self._bucket is not None and not self._bucket.try_take():
                     raise StatusError(
-                        Code.RESOURCE_EXHAUSTED, "I11", "too many requests: wait a little"
+                        Code.RESOURCE_EXHAUSTED, "I11", "too many requests: try again later"
                     )
                 response = await do(principal, parse(message, data), context)
             except StatusError as status:
@@ -287,7 +287,9 @@ class Server:
             rm_id not in self.registry.known_ids
             and len(self.registry.known_ids) >= most * _IDS_PER_REGISTRATION
         ):
-            raise StatusError(Code.RESOURCE_EXHAUSTED, "I9", "too many names of resource managers")
+            raise StatusError(
+                Code.RESOURCE_EXHAUSTED, "I9", "too many different resource manager ids"
+            )
         await self._prepare(request)
         # a registration is completed even if the caller stops waiting for it
         in_order = metadata(context, IN_ORDER) is not None

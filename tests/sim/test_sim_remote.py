@@ -154,7 +154,7 @@ def test_the_command_shows_its_token(
         (["--connect", "localhost:http"], "write HOST:PORT"),
         (
             ["--connect", "127.0.0.1:1", "--check"],
-            "--check and --journal are of a scheduler at hand",
+            "--check and --journal need a scheduler in this process",
         ),
         (["--tls-ca", "x.pem"], "go with --connect"),
         (["--connect", "127.0.0.1:1", "--token-file", "/no/such"], "/no/such: No such file"),

@@ -49,7 +49,7 @@ _TEXT: Final = Body(
 
 
 def resources(site: Site) -> list[Resource]:
-    desk = ValidationQueue()
+    validations = ValidationQueue()
 
     async def running(rm_id: str | None) -> dict[str, Any]:
         def look(scheduler: Scheduler) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def resources(site: Site) -> list[Resource]:
         text = _decoded(await read_body(request, MAX_BYTES))
         if text is None:
             return json_response({"allowed": False, "reason": "the configuration is not UTF-8"})
-        return json_response(await desk.call(verdict, text))
+        return json_response(await validations.call(verdict, text))
 
     async def changed(request: Request) -> Response:
         rm_id = request.query_params.get("rmID", "")
@@ -84,10 +84,10 @@ def resources(site: Site) -> list[Resource]:
             raise Refusal(400, "the configuration is not UTF-8")
         if not text.strip():
             raise Refusal(400, "the configuration is empty")
-        extra = await desk.call(_settings, text)
+        extra = await validations.call(_settings, text)
         if extra and not rm_id and extra != (await running(None))["extra"]:
             raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
-        await desk.call(asyncio.to_thread, _change, site, rm_id, text, extra)
+        await validations.call(asyncio.to_thread, _change, site, rm_id, text, extra)
         answer: ReloadObject = {"rmID": rm_id, "checksum": checksum(text)}
         return json_response(answer)
 
