@@ -214,7 +214,7 @@ class Scheduler:
         kernel.settle()
         return kernel.outbox.take()
 
-    # -- looking ---------------------------------------------------------------------------------
+    # -- reading ---------------------------------------------------------------------------------
 
     @property
     def journal(self) -> Journal:

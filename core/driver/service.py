@@ -343,17 +343,17 @@ class SchedulerService:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    def read(self, look: Callable[[Scheduler], T]) -> T:
-        """Return what ``look`` returns for the scheduler, called between two steps and before any request."""
+    def read(self, reader: Callable[[Scheduler], T]) -> T:
+        """Return what ``reader`` returns for the scheduler, called between two steps and before any request."""
         found: list[T] = []
-        self._do(partial(self._look, look, found))
+        self._do(partial(self._read_into, reader, found))
         return found[0]
 
-    def read_later(self, look: Callable[[Scheduler], T]) -> Future[T]:
-        """As ``read``, without waiting: the future gets what ``look`` returns or raises."""
-        return self._read_later(look)
+    def read_later(self, reader: Callable[[Scheduler], T]) -> Future[T]:
+        """As ``read``, without waiting: the future gets what ``reader`` returns or raises."""
+        return self._read_later(reader)
 
-    def _read_later(self, look: Callable[[Scheduler], T], rm_id: str = "") -> Future[T]:
+    def _read_later(self, reader: Callable[[Scheduler], T], rm_id: str = "") -> Future[T]:
         answer: Future[T] = Future()
         found: list[T] = []
 
@@ -367,12 +367,12 @@ class SchedulerService:
         answer.set_running_or_notify_cancel()  # the caller cannot cancel it
         done: Future[None] = Future()
         done.add_done_callback(finish)
-        item = WorkItem(partial(self._look, look, found), done, rm_id)
+        item = WorkItem(partial(self._read_into, reader, found), done, rm_id)
         self._hand_over(item, at_once=True)
         return answer
 
-    def _look(self, look: Callable[[Scheduler], T], found: list[T]) -> list[Output]:
-        found.append(look(self.scheduler))
+    def _read_into(self, reader: Callable[[Scheduler], T], found: list[T]) -> list[Output]:
+        found.append(reader(self.scheduler))
         return []
 
     def explain(
@@ -385,7 +385,7 @@ class SchedulerService:
         for an unknown application or ask.
         """
 
-        def look(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
+        def reader(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
             verdict = ""
@@ -399,16 +399,16 @@ class SchedulerService:
                 verdict,
             )
 
-        return self._read_later(look, rm_id)
+        return self._read_later(reader, rm_id)
 
     def attach(self, meter: Meter | None) -> None:
         """Report durations to this meter from now on, or to none."""
 
-        def look(scheduler: Scheduler) -> None:
+        def reader(scheduler: Scheduler) -> None:
             self._watch.meter = meter
             scheduler.set_measure(meter.measure if meter is not None else None)
 
-        self.read(look)
+        self.read(reader)
 
     @property
     def failures(self) -> int:
@@ -442,10 +442,10 @@ class SchedulerService:
         """The whole state at one moment, as JSON, with the resource managers' own dumps (2.13, I4)."""
         diagnostics = self.diagnostics()
 
-        def look(scheduler: Scheduler) -> dict[str, Any]:
+        def reader(scheduler: Scheduler) -> dict[str, Any]:
             return views.state_dump(diagnostics=diagnostics, log_level=log_level)
 
-        return as_text(self.read(look))  # of a copy: the owner need not wait for the encoding
+        return as_text(self.read(reader))  # of a copy: the owner need not wait for the encoding
 
     # -- the owner -------------------------------------------------------------------------------
 
