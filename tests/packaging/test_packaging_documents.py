@@ -13,6 +13,13 @@ HEADING = re.compile(r"^#{1,6} +(.+?)\s*$", re.MULTILINE)
 ANCHOR = re.compile(r'<a id="([^"]+)"></a>')
 #: names with a slash that are no paths of the repository
 NO_PATHS = {"si/node-partition", "si/instance-type"}
+#: pages that name metrics, or what other programs call things; other tests check the metrics
+OTHER_NAMES = {"CHANGELOG.md", "glossary.md", "metrics.md"}
+#: the same in other pages, and names that are examples
+NO_IDENTIFIERS = {
+    *("AskKind", "__thread", "httpGet", "priority_long", "resume_"),
+    "test_x37_a_member_takes_one_placeholder",
+}
 CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -112,6 +119,28 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
         for name in pattern.findall(prose(path))
         if name not in NO_PATHS and not list(repository.glob(name.rstrip("/")))
     ]
+    assert missing == []
+
+
+def test_identifiers_named_in_documents_exist(repository: Path) -> None:
+    """A function, class or constant in backticks is a word of the sources."""
+    folders = ("fsm", "si", "core", "diagrams", "sim", "web", "cli", "tests", "bench")
+    files = (path for folder in folders for path in (repository / folder).rglob("*.p*"))
+    words = {
+        word
+        for path in files
+        if path.suffix in (".py", ".proto")
+        for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    }
+    looks = re.compile(r"_\w|[a-z][A-Z]|[A-Z]{3}")  # neither a plain word nor a state
+    missing = []
+    for path in pages(repository):
+        if path.name in OTHER_NAMES:
+            continue
+        for name in re.findall(r"`([A-Za-z_][\w.]*)(?:\([^`]*\))?`", prose(path)):
+            last = name.rpartition(".")[2]
+            if looks.search(last) and last not in words and last not in NO_IDENTIFIERS:
+                missing.append(f"{path.relative_to(repository)}: {name}")
     assert missing == []
 
 
