@@ -17,7 +17,7 @@ from bench._cluster import RM, TWO_QUEUES, add_apps, add_nodes, allocations_in, 
 from bench._timing import Clock, Pace, floor, per_call, service_memory
 from quadriga import si
 from quadriga.core import Options, Scheduler
-from quadriga.core.model.shapes import Shape
+from quadriga.core.model.shapes import Requirements, Shape
 from quadriga.sim.script import resource
 
 
@@ -160,14 +160,14 @@ def _tail() -> list[Figure]:
 
 
 def _parts() -> list[Figure]:
-    shape = Shape(0, (1000, 10**6), "")
+    shape = Shape(0, Requirements((1000, 10**6)))
     free = [4000, 10**9]
     figures = [Figure("fit check", per_call(lambda: shape.fits(free)), "ns")]
     for nodes in (1_000, 10_000):
         scheduler = registered()
         add_nodes(scheduler, nodes)
         partition = scheduler.partition()
-        wanted, _ = partition.shapes.intern((1000, 10**6), "")
+        wanted, _ = partition.shapes.intern(Requirements((1000, 10**6)))
         choose = partial(partition.node_index.best, wanted)
         figures.append(Figure(f"node choice among {nodes:,}", per_call(choose), "ns"))
     return figures

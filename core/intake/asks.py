@@ -9,9 +9,10 @@ from quadriga.core.intake.repeated_asks import ASKS, Spelled, take_row
 from quadriga.core.intake.tags import tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
-from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, Terms
+from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resources import Vector
+from quadriga.core.model.shapes import Requirements
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, reservation
@@ -119,8 +120,10 @@ def take_up(
         _change(kernel, known, message, vector, by_key)
         return None
     partition.waiting.arrivals += 1
-    ask = Ask(app, key, vector, partition.waiting.arrivals, kernel.now)
-    _fill_in(ask, message, by_key)
+    terms = _terms_of(message, by_key)
+    kind = _kind_of(message, vector, terms)
+    ask = Ask(app, key, kind, partition.waiting.arrivals, kernel.now)
+    ask.pending, ask.terms = message.maxAllocations, terms
     app.asks[key] = ask
     if ask.placeholder and not app.is_gang:
         gang.begin(kernel, app)
@@ -162,15 +165,19 @@ def _wrong_resource(quantities: dict[str, int], field: str) -> str:
     return "" if any(quantities.values()) else f"{field} asks for nothing"
 
 
-def _fill_in(ask: Ask, message: AllocationAsk, by_key: bool) -> None:
-    ask.pending = message.maxAllocations
-    ask.priority = message.priority
-    ask.task_group = message.taskGroupName
-    ask.placeholder = message.placeholder and bool(message.taskGroupName)  # I18
+def _terms_of(message: AllocationAsk, by_key: bool) -> Terms:
     limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
-    terms = read_terms(message.tags, message, message.Originator, limit, by_key)
-    ask.terms = terms
-    ask.required_node = required_node(terms)
+    return read_terms(message.tags, message, message.Originator, limit, by_key)
+
+
+def _kind_of(message: AllocationAsk, vector: Vector, terms: Terms) -> AskKind:
+    task_group = message.taskGroupName
+    return AskKind(
+        Requirements(vector, required_node(terms)),
+        message.priority,
+        message.placeholder and bool(task_group),  # I18
+        task_group,
+    )
 
 
 def read_terms(
@@ -234,8 +241,8 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         gang.expect(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.begin(kernel, app)
-    ask.vector = vector
-    _fill_in(ask, message, by_key)
+    ask.pending, ask.terms = message.maxAllocations, _terms_of(message, by_key)
+    ask.kind = _kind_of(message, vector, ask.terms)
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from quadriga.core.intake import asks, foreign, tags
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.ask import Ask
+from quadriga.core.model.ask import Ask, AskKind
+from quadriga.core.model.shapes import Requirements
 from quadriga.core.preemption import quota
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, reservation
@@ -247,12 +248,12 @@ def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector
     """The ask that an allocation must have had (G56), as old as its tag says."""
     partition = app.partition
     partition.waiting.arrivals += 1
-    ask = Ask(app, message.allocationKey, vector, partition.waiting.arrivals, kernel.now)
-    ask.priority = message.priority
-    ask.placeholder, ask.task_group = _role(message)
     by_key = not (message.UUID or message.allocationID)  # as resource managers of SI 1.6 have it
     terms = asks.read_terms(message.allocationTags, message, message.originator, by_key=by_key)
-    ask.terms, ask.required_node = terms, asks.required_node(terms)
+    requires = Requirements(vector, asks.required_node(terms))
+    kind = AskKind(requires, message.priority, *_role(message))
+    ask = Ask(app, message.allocationKey, kind, partition.waiting.arrivals, kernel.now)
+    ask.terms = terms
     ask.created = tags.created(terms.tags, kernel.now)
     app.submitted = min(app.submitted, ask.created)
     if not ask.placeholder:

@@ -173,7 +173,7 @@ def charge_application(group: AskGroup, number: int) -> None:
     """Charge this number of pending asks of the group to its application, user and group."""
     app = group.app
     _mark_changed(app)
-    if group.placeholder:
+    if group.kind.placeholder:
         held = app.allocated_placeholder
     else:
         held = app.allocated
@@ -197,12 +197,12 @@ def charge_queue(queue: Queue, shape: Shape, number: int) -> None:
 
 def _held_by(app: Application, allocation: Allocation) -> dict[str, Allocation]:
     """The application's placeholders or its real allocations, by UUID."""
-    return app.placeholders if allocation.ask.placeholder else app.allocations
+    return app.placeholders if allocation.ask.kind.placeholder else app.allocations
 
 
 def _total_of(app: Application, allocation: Allocation) -> Totals:
     """The application's total of these."""
-    return app.allocated_placeholder if allocation.ask.placeholder else app.allocated
+    return app.allocated_placeholder if allocation.ask.kind.placeholder else app.allocated
 
 
 def start_counting(app: Application) -> None:

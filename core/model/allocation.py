@@ -50,7 +50,7 @@ class Allocation:
     def __init__(self, ask: Ask, uuid: str, node: Node, now: int) -> None:
         self.ask = ask
         #: the ask's at the time: an update of the ask changes only what is still to be allocated
-        self.vector = ask.vector
+        self.vector = ask.kind.requires.vector
         self.uuid = uuid
         self.node = node
         self.created = now

@@ -13,7 +13,7 @@ from quadriga.fsm import application as application_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.account import Account, Ledger
     from quadriga.core.model.allocation import Allocation
-    from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.ask import Ask, AskGroup, AskKind
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.reservation import Reservation
@@ -126,7 +126,7 @@ class Application(Level):
         self.timers: tuple[Timer, ...] = ()
 
         self.asks: dict[str, Ask] = {}
-        self.groups: dict[object, AskGroup] = {}
+        self.groups: dict[AskKind, AskGroup] = {}
         self.allocations: dict[str, Allocation] = {}
         self.placeholders: dict[str, Allocation] = {}
         self.reservations: dict[Reservation, None] = {}

@@ -1,14 +1,14 @@
-"""An ask, and the group of alike asks of an application in which it waits."""
+"""An ask, its kind, and the group of asks of one kind in which it waits."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.resources import Vector
-from quadriga.core.model.shapes import REPLACE, Shape
+from quadriga.core.model.shapes import REPLACE, Requirements, Shape
 from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.preemption_queue import PreemptionQueue
     from quadriga.core.model.timer import Timer
 
-__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "Terms"]
+__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "Terms"]
 
 
 @dataclass(slots=True)
@@ -42,11 +42,26 @@ PLAIN: Final = Terms()
 PLAIN_BY_KEY: Final = Terms(by_key=True)
 
 
-class Ask:
-    """A request for ``pending`` more allocations of ``vector``.
+class AskKind(NamedTuple):
+    """Everything about an ask that scheduling decisions look at; asks of one kind share it.
 
-    ``seq`` is its place in the order of arrival, ``created`` the instant (ns). ``group`` is where it
-    waits, ``None`` while it is parked, set aside or over.
+    A field that decisions look at is declared here, or in ``Requirements`` where the choice of a node
+    depends on it, and is filled in where an ask is read (``intake``). The groups in which asks wait,
+    repeated asks and the encoded templates of messages all go by the whole kind.
+    """
+
+    requires: Requirements
+    priority: int = 0
+    placeholder: bool = False
+    task_group: str = ""
+
+
+class Ask:
+    """A request for ``pending`` more allocations of one kind.
+
+    ``seq`` is its position in the order of arrival, ``created`` the instant (ns). ``group`` is where it
+    waits, ``None`` while it is parked, deferred or over. The properties that read the ``kind`` are a
+    convenience; hot paths read the kind itself.
     """
 
     __slots__ = (
@@ -56,39 +71,31 @@ class Ask:
         "entries",
         "group",
         "hinted",
+        "kind",
         "last_quota_event",
         "pending",
-        "placeholder",
         "planned",
         "preempt_from",
         "preemption_queue",
         "preempt_outcome",
         "preempted",
-        "priority",
         "quiet_until",
-        "required_node",
         "reservations",
         "reserve_from",
         "seq",
         "state",
-        "task_group",
         "terms",
-        "vector",
     )
 
-    def __init__(self, app: Application, ask_key: str, vector: Vector, seq: int, now: int) -> None:
+    def __init__(self, app: Application, ask_key: str, kind: AskKind, seq: int, now: int) -> None:
         self.app = app
         self.ask_key = ask_key
-        self.vector = vector
+        self.kind = kind
         self.seq = seq
         self.created = now
         self.state: ask_fsm.State = ask_fsm.INITIAL
         self.entries = 0
         self.pending = 1
-        self.priority = 0
-        self.placeholder = False
-        self.task_group = ""
-        self.required_node = ""
         self.terms = PLAIN
         self.group: AskGroup | None = None
         #: the real allocation of the replacement in flight
@@ -113,12 +120,8 @@ class Ask:
 
     def like(self, ask_key: str, seq: int, now: int) -> Ask:
         """A new ask for the same, under another key."""
-        ask = Ask(self.app, ask_key, self.vector, seq, now)
+        ask = Ask(self.app, ask_key, self.kind, seq, now)
         ask.pending = self.pending
-        ask.priority = self.priority
-        ask.placeholder = self.placeholder
-        ask.task_group = self.task_group
-        ask.required_node = self.required_node
         ask.terms = self.terms
         return ask
 
@@ -126,9 +129,29 @@ class Ask:
     def key(self) -> str:
         return f"{self.app.app_id}/{self.ask_key}"
 
+    @property
+    def vector(self) -> Vector:
+        return self.kind.requires.vector
+
+    @property
+    def required_node(self) -> str:
+        return self.kind.requires.required_node
+
+    @property
+    def priority(self) -> int:
+        return self.kind.priority
+
+    @property
+    def placeholder(self) -> bool:
+        return self.kind.placeholder
+
+    @property
+    def task_group(self) -> str:
+        return self.kind.task_group
+
 
 class AskGroup:
-    """Asks of one application that differ in nothing that a decision looks at.
+    """Asks of one application and of one kind: no decision tells them apart.
 
     They wait in order of arrival. ``demand`` is what the group has announced to its application; nothing
     is ever blocked here.
@@ -138,12 +161,10 @@ class AskGroup:
         "app",
         "asks",
         "demand",
-        "look",
+        "kind",
         "outgrown",
-        "placeholder",
         "preempting",
         "preemption_queue",
-        "priority",
         "rank",
         "reservable",
         "reserve_timer",
@@ -152,19 +173,13 @@ class AskGroup:
         "retries",
         "shape",
         "skipped",
-        "task_group",
-        "template",
     )
 
-    def __init__(
-        self, app: Application, shape: Shape, priority: int, placeholder: bool, task_group: str
-    ) -> None:
+    def __init__(self, app: Application, kind: AskKind, shape: Shape) -> None:
         self.app = app
+        #: its vector is without trailing zeros, as that of the shape
+        self.kind = kind
         self.shape = shape
-        self.priority = priority
-        self.placeholder = placeholder
-        self.task_group = task_group
-        self.look = (shape, priority, placeholder, task_group)
         self.asks: OrderedDict[int, Ask] = OrderedDict()
         self.demand = 0
         self.rank: Key | None = None
@@ -183,8 +198,18 @@ class AskGroup:
         self.preemption_queue: PreemptionQueue | None = None
         #: up to which ask the resource manager was told what stops them, by what stops them (X43)
         self.skipped: dict[str, int] = {}
-        #: a response with what is the same in all of their Allocation messages, as it goes out
-        self.template: bytes | None = None
+
+    @property
+    def priority(self) -> int:
+        return self.kind.priority
+
+    @property
+    def placeholder(self) -> bool:
+        return self.kind.placeholder
+
+    @property
+    def task_group(self) -> str:
+        return self.kind.task_group
 
     @property
     def head(self) -> Ask:
@@ -192,7 +217,7 @@ class AskGroup:
 
     def make_rank(self) -> Key:
         """Priority descending, then arrival (5.6)."""
-        rank: Key = (-self.priority, next(iter(self.asks)))
+        rank: Key = (-self.kind.priority, next(iter(self.asks)))
         self.rank = rank
         return rank
 
@@ -245,12 +270,12 @@ class AskGroup:
         if not self.asks:
             return 0
         app = self.app
-        if self.placeholder:
+        if self.kind.placeholder:
             return 0 if app.gang.gated else self._node_bits()
         if app.holding:  # X9
             return 0
-        if self.task_group:
-            task_group = app.gang.task_groups.get(self.task_group)
+        if self.kind.task_group:
+            task_group = app.gang.task_groups.get(self.kind.task_group)
             if task_group is not None and task_group.can_replace:  # G27, X36
                 if self.outgrown:
                     return self._node_bits() | (REPLACE if self.retries else 0)
@@ -287,4 +312,4 @@ class AskGroup:
             firsts.append(first)
         if bits & shape.preempt and self.preemption_queue is not None:
             firsts.append(self.preemption_queue.first_seq(self))
-        return (-self.priority, min(firsts))
+        return (-self.kind.priority, min(firsts))

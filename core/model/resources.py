@@ -43,7 +43,7 @@ class Registry:
     that the partition lengthens its books.
     """
 
-    __slots__ = ("_messages", "decoded", "index", "names", "on_new_type", "templates")
+    __slots__ = ("_messages", "decoded", "index", "names", "on_new_type")
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -51,7 +51,6 @@ class Registry:
         self.on_new_type: Callable[[], None] = lambda: None
         #: vectors by the bytes that they came as: reading a map costs more than the rest of an ask
         self.decoded: dict[bytes, Vector] = {}
-        self.templates: dict[tuple[Vector, int, str, bool], bytes] = {}
         #: vectors in the protocol's form, which is dear to make
         self._messages: dict[Vector, Resource] = {}
 

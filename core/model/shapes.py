@@ -9,15 +9,19 @@ shape: a gang member waits for a placeholder of its group, a reservation is to b
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
 from quadriga.core.model.resources import Vector
 
-if TYPE_CHECKING:
-    pass
-
-
-__all__ = ["ELSEWHERE", "REPLACE", "RETRY_RESERVATION", "Need", "Shape", "Shapes"]
+__all__ = [
+    "ELSEWHERE",
+    "REPLACE",
+    "RETRY_RESERVATION",
+    "Need",
+    "Requirements",
+    "Shape",
+    "Shapes",
+]
 
 #: (type, quantity) for what is really asked
 Need = tuple[tuple[int, int], ...]
@@ -31,8 +35,19 @@ BITS_PER_SHAPE: Final = 4
 ELSEWHERE: Final = 1
 
 
+class Requirements(NamedTuple):
+    """Everything about an ask that the choice of a node depends on.
+
+    ``required_node`` is the id of the only node for the ask; empty for any node. A field that nodes are
+    chosen by is declared here; groups of asks, shapes and templates of messages are keyed by the whole.
+    """
+
+    vector: Vector
+    required_node: str = ""
+
+
 class Shape:
-    """One interned shape."""
+    """One interned shape. ``vector`` and ``required_node`` are those of its requirements."""
 
     __slots__ = (
         "allocate",
@@ -43,14 +58,16 @@ class Shape:
         "preempt",
         "quota",
         "required_node",
+        "requires",
         "reserve",
         "vector",
     )
 
-    def __init__(self, number: int, vector: Vector, required_node: str) -> None:
+    def __init__(self, number: int, requires: Requirements) -> None:
         self.number = number
-        self.vector = vector
-        self.required_node = required_node
+        self.requires = requires
+        vector = self.vector = requires.vector
+        self.required_node = requires.required_node
         self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
         #: an ask that has a node reserved takes any other that has room (5.8)
@@ -91,7 +108,7 @@ class Shapes:
     """The shapes of a partition. Idle ones are kept a while: the next ask often looks alike."""
 
     __slots__ = (
-        "_by_look",
+        "_by_requirements",
         "_free",
         "_idle",
         "_idle_limit",
@@ -104,7 +121,7 @@ class Shapes:
     )
 
     def __init__(self, idle_limit: int = 256) -> None:
-        self._by_look: dict[tuple[Vector, str], Shape] = {}
+        self._by_requirements: dict[Requirements, Shape] = {}
         self._idle: deque[Shape] = deque()
         self._idle_limit = idle_limit
         self._free: list[int] = []
@@ -119,14 +136,17 @@ class Shapes:
         self.largest: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._by_look)
+        return len(self._by_requirements)
 
-    def intern(self, vector: Vector, required_node: str) -> tuple[Shape, bool]:
-        """The shape of this look, and whether it is new."""
-        while vector and not vector[-1]:  # the same need, whatever types are known by now
-            vector = vector[:-1]
-        look = (vector, required_node)
-        shape = self._by_look.get(look)
+    def intern(self, requires: Requirements) -> tuple[Shape, bool]:
+        """The shape for these requirements, and whether it is new. Trailing zeros of the vector do not
+        count: they come from resource types that became known later."""
+        vector = requires.vector
+        if vector and not vector[-1]:
+            while vector and not vector[-1]:
+                vector = vector[:-1]
+            requires = requires._replace(vector=vector)
+        shape = self._by_requirements.get(requires)
         if shape is not None:
             return shape, False
         if self._free:
@@ -134,7 +154,7 @@ class Shapes:
         else:
             number = self._numbers
             self._numbers += 1
-        shape = self._by_look[look] = self.by_number[number] = Shape(number, vector, required_node)
+        shape = self._by_requirements[requires] = self.by_number[number] = Shape(number, requires)
         self.elsewhere |= shape.elsewhere
         self.preempt |= shape.preempt
         self.late |= shape.elsewhere | shape.reserve | shape.preempt
@@ -159,7 +179,7 @@ class Shapes:
             return None
         if oldest in self._idle:
             return None
-        del self._by_look[(oldest.vector, oldest.required_node)]
+        del self._by_requirements[oldest.requires]
         del self.by_number[oldest.number]
         self._free.append(oldest.number)
         return oldest

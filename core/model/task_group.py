@@ -28,7 +28,6 @@ class TaskGroup:
         "name",
         "pending",
         "replaced",
-        "spelled",
         "stood_in",
         "timed_out",
     )
@@ -44,9 +43,6 @@ class TaskGroup:
         #: when the placeholder was allocated (ns) whose place a real allocation took, by that one's
         #: UUID: asked for is what stood in for it (2.14)
         self.stood_in: dict[str, int] = {}
-        #: of the member announced last what it asked for, its priority, and the part of its message
-        #: that is the same for all who look like it
-        self.spelled: tuple[Vector, int, bytes] | None = None
         self._waiting: OrderedDict[Allocation, int] = OrderedDict()
         self._in_order = True
 

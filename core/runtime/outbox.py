@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.ask import PLAIN, Ask, Terms
+from quadriga.core.runtime.allocation_templates import AllocationTemplates
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
@@ -69,9 +70,6 @@ class Output(NamedTuple):
 
 _response_of = AllocationResponse.FromString
 
-#: so many different responses are remembered in a partition
-_SPELLED_LIMIT: Final = 10_000
-
 #: as quick as a plain tuple; one is made for each allocation
 _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output)
 
@@ -79,13 +77,14 @@ _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output
 class Outbox:
     """Collects outputs until they are taken. ``batch`` is the most new allocations of a message."""
 
-    __slots__ = ("_batch", "_open", "outputs")
+    __slots__ = ("_batch", "_open", "_templates", "outputs")
 
     def __init__(self, batch: int) -> None:
         self.outputs: list[Output] = []
         self._batch = batch
         #: the last output's response, while more of its kind may join it
         self._open: tuple[str, str, AllocationResponse] | None = None
+        self._templates: dict[Partition, AllocationTemplates] = {}
 
     def take(self) -> list[Output]:
         """All outputs so far; the next ones start anew."""
@@ -109,18 +108,22 @@ class Outbox:
     # -- allocations -----------------------------------------------------------------------------
 
     def allocated(self, allocations: Sequence[Allocation]) -> None:
-        """New (or recovered and echoed) allocations of one resource manager (G4, G33)."""
+        """New (or recovered and echoed) allocations of one partition (G4, G33)."""
         if not allocations:
             return
-        rm = allocations[0].ask.app.partition.rm
-        messages = self._new(rm, [_template_of(allocation.ask) for allocation in allocations])
+        partition = allocations[0].ask.app.partition
+        templates = self._templates.get(partition)
+        if templates is None:
+            templates = self._templates[partition] = AllocationTemplates(partition)
+        rm = partition.rm
+        messages = self._new(rm, [templates.of(allocation.ask) for allocation in allocations])
         for allocation, message in zip(allocations, messages, strict=True):
             ask = allocation.ask
             message.allocationKey = ask.ask_key
             message.UUID = allocation.uuid
             message.nodeID = allocation.node.node_id
-            if allocation.vector is not ask.vector:  # the ask has changed since (I17)
-                changed = ask.app.partition.registry.message(allocation.vector)
+            if allocation.vector is not ask.kind.requires.vector:  # the ask has changed since (I17)
+                changed = partition.registry.message(allocation.vector)
                 message.resourcePerAlloc.CopyFrom(changed)
             if rm.speaks_allocation_id:
                 message.allocationID = allocation.uuid
@@ -150,6 +153,10 @@ class Outbox:
             messages += response.new[known:]
             templates = templates[room:]
         return messages
+
+    def partition_dropped(self, partition: Partition) -> None:
+        """Forget the templates of a partition that is no more."""
+        self._templates.pop(partition, None)
 
     def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
         """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
@@ -262,51 +269,3 @@ def _add_terms(message: AllocationMessage, terms: Terms) -> None:
                 allowPreemptOther=terms.allow_preempt_other,
             )
         )
-
-
-def _template_of(ask: Ask) -> bytes:
-    """What all asks of its group have in common is spelled once."""
-    group = ask.group
-    if group is None:
-        return _template(ask)
-    if group.template is None:
-        group.template = _template(ask)
-    return group.template
-
-
-def _template(ask: Ask) -> bytes:
-    """A response with what is the same for all allocations of asks that look like this one: quicker
-    to read than a message with a map in it is to copy. A gang's members, which are in no group any
-    more when their placeholders are gone, look like one another."""
-    app = ask.app
-    tasks = None if ask.placeholder else app.gang.task_groups.get(ask.task_group)
-    if tasks is not None and tasks.spelled is not None:
-        vector, priority, known = tasks.spelled
-        if vector == ask.vector and priority == ask.priority:
-            return known
-    response = _response_of(_alike(ask))
-    response.new[0].applicationID = app.app_id
-    template = response.SerializeToString()
-    if tasks is not None:
-        tasks.spelled = ask.vector, ask.priority, template
-    return template
-
-
-def _alike(ask: Ask) -> bytes:
-    """A response with what is the same for asks of all applications of a partition that want the same."""
-    partition: Partition = ask.app.partition
-    look = ask.vector, ask.priority, ask.task_group, ask.placeholder
-    templates = partition.registry.templates
-    known = templates.get(look)
-    if known is None:
-        message = AllocationMessage(
-            resourcePerAlloc=partition.registry.message(ask.vector),
-            priority=ask.priority,
-            partitionName=partition.name,
-            taskGroupName=ask.task_group,
-            placeholder=ask.placeholder,
-        )
-        if len(templates) >= _SPELLED_LIMIT:
-            templates.clear()
-        known = templates[look] = AllocationResponse(new=[message]).SerializeToString()
-    return known

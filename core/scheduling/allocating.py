@@ -33,7 +33,7 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
     kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
     ask.pending -= 1
-    if ask.placeholder:
+    if ask.kind.placeholder:
         gang.placeholder_landed(kernel, allocation)
     elif not APPLICATION.idles(app.state, application_fsm.RUN):
         kernel.fire(APPLICATION, app, application_fsm.RUN)
@@ -46,6 +46,6 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
         partition.waiting.remove(ask)
         partition.hints.asks.pop(ask, None)
         del app.asks[ask.ask_key]
-    if group is not None and group.placeholder and not group.asks:
+    if group is not None and group.kind.placeholder and not group.asks:
         app.partition.waiting.offer_replacements(app)
     return allocation

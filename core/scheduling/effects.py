@@ -190,6 +190,7 @@ def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> Non
     """Forget everything of the resource manager (I6, I7): it has left, or reports its state again."""
     for partition in rm.partitions.values():
         partition.dropped = True
+        kernel.outbox.partition_dropped(partition)
     rm.partitions = {}
     rm.serials = {}
     rm.forget_ended()

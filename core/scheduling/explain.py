@@ -39,7 +39,7 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     Without ``predicates`` the resource manager is not asked about each node, which may take its
     time; what it said in the last round is told instead.
     """
-    shape = Shape(0, ask.vector, ask.required_node)
+    shape = Shape(0, ask.kind.requires)
     checks = [
         *_of_application(kernel, ask),
         *_of_gang(ask),

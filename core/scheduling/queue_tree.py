@@ -328,4 +328,5 @@ def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
         _rest(partition)
         kernel.fire(QUEUE, partition, queue_fsm.REMOVED_)
         del partition.rm.partitions[partition.name]
+        kernel.outbox.partition_dropped(partition)
         partition.rm.observer.partition_removed(partition)

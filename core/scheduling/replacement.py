@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.resources import Vector, covers
-from quadriga.core.model.shapes import Shape
+from quadriga.core.model.shapes import Requirements, Shape
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.scheduling import reservation
@@ -154,7 +154,7 @@ def _beyond(size: Vector, vector: Vector) -> Vector:
 def _has_quota(ask: Ask, more: Vector) -> bool:
     """Whether so much more is within all quotas and limits of the ask."""
     app = ask.app
-    shape = Shape(0, more, "")
+    shape = Shape(0, Requirements(more))
     return all(
         shape.stays_within(queue.limits, queue.allocated) for queue in app.queue.lineage
     ) and (all(shape.stays_within(ledger.resources, ledger.usage) for ledger in app.limiting))
@@ -360,7 +360,7 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     node_index = ask.app.partition.node_index
     if not node_index.nodes:
         return None, False
-    nodes = node_index.in_order(Shape(0, real.vector, ask.required_node))
+    nodes = node_index.in_order(Shape(0, ask.kind.requires._replace(vector=real.vector)))
     try:
         node, _ = _first_accepted(kernel, ask, nodes)
     except TooManyPending:

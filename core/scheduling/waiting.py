@@ -36,14 +36,14 @@ class WaitingAsks(Waiting):
     def add(self, ask: Ask) -> None:
         """Put the ask in its group; a new group becomes known to the application."""
         app, partition = ask.app, self._partition
-        shapes = partition.shapes
-        shape, _ = shapes.intern(ask.vector, ask.required_node)
+        shapes, kind = partition.shapes, ask.kind
+        shape, _ = shapes.intern(kind.requires)
         self.demand_epoch += 1
-        look = (shape, ask.priority, ask.placeholder, ask.task_group)
-        group = app.groups.get(look)
+        if kind.requires != shape.requires:  # trailing zeros make no difference
+            kind = kind._replace(requires=shape.requires)
+        group = app.groups.get(kind)
         if group is None:
-            group = AskGroup(app, shape, ask.priority, ask.placeholder, ask.task_group)
-            app.groups[look] = group
+            group = app.groups[kind] = AskGroup(app, kind, shape)
             if not shape.asks:  # new, or idle until now: assume that it has a node
                 partition.node_index.watch(shape)
             shapes.used(shape)
@@ -80,7 +80,7 @@ class WaitingAsks(Waiting):
             group.preemption_queue.cancel_timer()
         if partition.quota_changes is not None:
             partition.rm.observer.group_emptied(group)
-        del app.groups[group.look]
+        del app.groups[group.kind]
         self.outgrown.pop(group, None)
         _priority_changed(app)
         self._refresh_turn(app)

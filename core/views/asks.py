@@ -132,7 +132,7 @@ def _obstacles(ask: Ask, now: int) -> Iterator[str]:
         yield "Not enough queue quota for the whole gang"
         return
     waits = ask.group
-    shape = waits.shape if waits is not None else Shape(0, ask.vector, ask.required_node)
+    shape = waits.shape if waits is not None else Shape(0, ask.kind.requires)
     if limits.full(app) is not None:
         yield "Too many applications of the user or group are running"
     elif app.shut_out:

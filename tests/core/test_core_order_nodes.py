@@ -11,7 +11,7 @@ import pytest
 
 from quadriga.core.model.demand import EVERY_BIT, FEW, Level, Ranking, bits_of
 from quadriga.core.model.resources import Registry
-from quadriga.core.model.shapes import REPLACE, Shapes
+from quadriga.core.model.shapes import REPLACE, Requirements, Shapes
 from quadriga.core.ordering import best_nodes
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
@@ -381,10 +381,10 @@ def test_level_blocked_bits_are_not_passed_on_and_come_back() -> None:
 
 def test_shapes_are_interned_by_what_is_asked() -> None:
     shapes = Shapes()
-    one, fresh = shapes.intern((1, 2), "")
+    one, fresh = shapes.intern(Requirements((1, 2)))
     assert fresh
-    assert shapes.intern((1, 2, 0, 0), "") == (one, False)  # types that turned up since
-    assert shapes.intern((1, 2), "n1")[0] is not one
+    assert shapes.intern(Requirements((1, 2, 0, 0))) == (one, False)  # types that turned up since
+    assert shapes.intern(Requirements((1, 2), "n1"))[0] is not one
     assert one.need == ((0, 1), (1, 2))
     assert not one.bits & REPLACE
 
@@ -393,7 +393,7 @@ def test_shapes_numbers_are_given_again_after_many_were_idle() -> None:
     shapes = Shapes(idle_limit=4)
     forgotten = []
     for size in range(1, 100):
-        shape, fresh = shapes.intern((size,), "")
+        shape, fresh = shapes.intern(Requirements((size,)))
         assert fresh
         assert shape.bits not in {s.bits for s in shapes.by_number.values() if s is not shape}
         shapes.used(shape)
@@ -407,15 +407,15 @@ def test_shapes_numbers_are_given_again_after_many_were_idle() -> None:
 
 def test_shapes_in_use_are_not_forgotten() -> None:
     shapes = Shapes(idle_limit=1)
-    kept, _ = shapes.intern((7,), "")
+    kept, _ = shapes.intern(Requirements((7,)))
     shapes.used(kept)
     shapes.unused(kept)
     shapes.used(kept)
     for size in range(20, 30):
-        other, _ = shapes.intern((size,), "")
+        other, _ = shapes.intern(Requirements((size,)))
         shapes.used(other)
         shapes.unused(other)
-    assert shapes.intern((7,), "") == (kept, False)
+    assert shapes.intern(Requirements((7,))) == (kept, False)
 
 
 def test_registry_lengthens_by_name() -> None:

@@ -16,7 +16,8 @@ from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.events.records import message_of
 from quadriga.core.intake import asks, repeated_asks
-from quadriga.core.model.ask import Ask, Terms
+from quadriga.core.model.ask import Ask, AskKind, Terms
+from quadriga.core.model.shapes import Requirements
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduling import batch, turns
 from quadriga.core.scheduling.cycle import decide
@@ -346,19 +347,17 @@ def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> N
     world = World(1, 1)
     partition = world.scheduler.partition()
     app = partition.applications["app-0"]
-    first = Ask(app, "first", (1, 2), 7, 11)
+    kind = AskKind(Requirements((1, 2), "n1"), priority=9, placeholder=True, task_group="group")
+    first = Ask(app, "first", kind, 7, 11)
     said = {
+        "kind": kind,
         "pending": 4,
-        "priority": 9,
-        "task_group": "group",
-        "placeholder": True,
-        "required_node": "n1",
         "terms": Terms({"a": "b"}, originator=True, run_limit=13, allow_preempt_self=False),
     }
     for name, value in said.items():
         setattr(first, name, value)
     other = first.like("other", 8, 12)
-    fresh = Ask(app, "other", (1, 2), 8, 12)
+    fresh = Ask(app, "other", AskKind(Requirements((1, 2))), 8, 12)
     for name in Ask.__slots__:
         assert getattr(other, name) == said.get(name, getattr(fresh, name)), name
 
