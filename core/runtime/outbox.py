@@ -77,14 +77,14 @@ _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output
 class Outbox:
     """Collects outputs until they are taken. ``batch`` is the most new allocations of a message."""
 
-    __slots__ = ("_batch", "_open", "_templates", "outputs")
+    __slots__ = ("_batch", "_open", "outputs", "templates")
 
     def __init__(self, batch: int) -> None:
         self.outputs: list[Output] = []
         self._batch = batch
         #: the last output's response, while more of its kind may join it
         self._open: tuple[str, str, AllocationResponse] | None = None
-        self._templates: dict[Partition, AllocationTemplates] = {}
+        self.templates: dict[Partition, AllocationTemplates] = {}
 
     def take(self) -> list[Output]:
         """All outputs so far; the next ones start anew."""
@@ -112,9 +112,9 @@ class Outbox:
         if not allocations:
             return
         partition = allocations[0].ask.app.partition
-        templates = self._templates.get(partition)
+        templates = self.templates.get(partition)
         if templates is None:
-            templates = self._templates[partition] = AllocationTemplates(partition)
+            templates = self.templates[partition] = AllocationTemplates(partition)
         rm = partition.rm
         messages = self._new(rm, [templates.of(allocation.ask) for allocation in allocations])
         for allocation, message in zip(allocations, messages, strict=True):
@@ -156,7 +156,7 @@ class Outbox:
 
     def partition_dropped(self, partition: Partition) -> None:
         """Forget the templates of a partition that is no more."""
-        self._templates.pop(partition, None)
+        self.templates.pop(partition, None)
 
     def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
         """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
