@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.intake.repeated_asks import ASKS, Spelled, take_row
+from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
 from quadriga.core.intake.tags import tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
@@ -59,11 +59,11 @@ _READ_LIMIT: Final = 10_000
 def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
-    spelled = Spelled(request.SerializeToString(), ASKS) if len(messages) > 1 else None
+    encoded = EncodedAsks(request.SerializeToString(), ASKS) if len(messages) > 1 else None
     rejected = []
     while at < len(messages):
         message = messages[at]
-        own = spelled.read() if spelled is not None else b""
+        own = encoded.read() if encoded is not None else b""
         at += 1
         try:
             ask = take_up(kernel, rm, message)
@@ -77,8 +77,8 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
                 )
             )
         else:
-            if ask is not None and spelled is not None:
-                at += take_row(kernel, ask, own, spelled, len(messages) - at)
+            if ask is not None and encoded is not None:
+                at += add_repeated(kernel, ask, own, encoded, len(messages) - at)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_asks(rm, rejected)

@@ -1,9 +1,9 @@
-"""Asks that arrive in rows: each like the one before, but for its key.
+"""Repeated asks: each differs from the one before in nothing but its key.
 
-Applications ask for their pods with many asks that say the same. The first of a row is read and
-taken up as any ask (``asking``); those that follow are recognised by their bytes, and are never read
-as messages. At the end of the row they join its group and are counted as pending, all together. What
-is said and written of them is what would have been, had each been taken up alone.
+An application asks for its pods with many such asks in one request. The first of them is read and added
+like any other ask. Those that follow are recognized by their bytes and are never decoded. Where the
+repetition ends, they join the group of the first one and are counted as pending, all at once. Messages,
+events and accounting are the same as if each ask had been added alone.
 """
 
 from __future__ import annotations
@@ -20,102 +20,105 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["ALLOCATIONS", "ASKS", "Spelled", "take_row"]
+__all__ = ["ALLOCATIONS", "ASKS", "EncodedAsks", "add_repeated"]
 
-#: a text or a message that is field 1, as ``allocationKey`` is in an ask and in an allocation, is this
-#: byte, the length in one byte or more, and the bytes of the content
+#: the first byte of an encoded text or message in field 1, such as the ``allocationKey`` of an ask or of
+#: an allocation; its length follows in one byte or more, then its content
 _FIELD_1: Final = b"\n"[0]
-#: so begins each of the request's ``asks``, which is field 1, and of its ``allocations``, field 4
+#: the first byte of each of a request's ``asks`` (field 1), and of each of its ``allocations`` (field 4)
 ASKS: Final = _FIELD_1
 ALLOCATIONS: Final = b'"'[0]
-#: lengths below this are spelled in one byte
-_SHORT: Final = 128
-#: so many bytes stand before a short key: the ask's field and length, and its own
-_HEAD: Final = 4
+#: lengths below this are encoded in one byte
+_ONE_BYTE: Final = 128
+#: the number of bytes before the key of a short ask: field and length of the ask, then of the key
+_PREFIX: Final = 4
 
 
-class Spelled:
-    """The asks of a request as they are spelled: in ``field``, which comes first in it; ``at`` is where
-    the next one begins."""
+class EncodedAsks:
+    """The encoded asks of a request, which stand in ``field``, the first field of the encoding.
+
+    ``at`` is the position of the next ask.
+    """
 
     __slots__ = ("at", "field", "wire")
 
     def __init__(self, wire: bytes, field: int) -> None:
-        self.wire = wire + bytes(_HEAD)  # so that one may look ahead
+        self.wire = wire + bytes(_PREFIX)  # so that the prefix after the last ask can be read
         self.field = field
         self.at = 0
 
     def read(self) -> bytes:
-        """The next one."""
-        length, begin = _length(self.wire, self.at + 1)
-        self.at = begin + length
-        return self.wire[begin : self.at]
+        """The content of the next ask; the position moves on to the one after it."""
+        length, start = _length(self.wire, self.at + 1)
+        self.at = start + length
+        return self.wire[start : self.at]
 
 
 def _length(wire: bytes, at: int) -> tuple[int, int]:
-    """The length that is spelled here, seven bits in each byte, the lowest first; and where it ends."""
+    """The length that is encoded at a position, seven bits a byte and the lowest first, and the position
+    after it."""
     length = shift = 0
-    while wire[at] >= _SHORT:
-        length |= (wire[at] - _SHORT) << shift
+    while wire[at] >= _ONE_BYTE:
+        length |= (wire[at] - _ONE_BYTE) << shift
         shift += 7
         at += 1
     return length | wire[at] << shift, at + 1
 
 
-def take_row(kernel: Kernel, first: Ask, own: bytes, spelled: Spelled, most: int) -> int:
-    """Take up those that follow and are like ``first``, whose ``own`` bytes were read and which was taken
-    up just now; how many these are, of ``most`` that are left."""
-    rest = _without_key(own) if _is_plain(first) else None
+def add_repeated(kernel: Kernel, first: Ask, own: bytes, encoded: EncodedAsks, most: int) -> int:
+    """Add the asks that follow and repeat ``first``, which was added just now and whose content is
+    ``own``. Returns their number, at most ``most``."""
+    rest = _after_key(own) if _can_be_repeated(first) else None
     if rest is None:
         return 0
     app = first.app
     partition, known, now = app.partition, app.asks, kernel.now
     seq = partition.waiting.arrivals
-    wire, at, field = spelled.wire, spelled.at, spelled.field
-    by_key, given = first.terms.by_key, app.serial
-    width, head = 0, b""
+    wire, at, field = encoded.wire, encoded.at, encoded.field
+    by_key, allocated_keys = first.terms.by_key, app.serial
+    width, prefix = 0, b""
     asks = []
     for _ in range(most):
-        begin = at + _HEAD
-        if wire[at:begin] != head:  # a key of another length than the last one
-            width = wire[begin - 1]
-            head = _head_of(field, width, len(rest))
-            if wire[at:begin] != head:
+        start = at + _PREFIX
+        if wire[at:start] != prefix:  # the key has another length than the one before
+            width = wire[start - 1]
+            prefix = _prefix(field, width, len(rest))
+            if wire[at:start] != prefix:
                 break
-        tail = begin + width
+        tail = start + width
         end = tail + len(rest)
         if wire[tail:end] != rest:
             break
-        key = wire[begin:tail].decode()
-        if key in known or (by_key and key in given):
+        key = wire[start:tail].decode()
+        if key in known or (by_key and key in allocated_keys):
             break
         seq += 1
         at = end
         ask = known[key] = first.like(key, seq, now)
         asks.append(ask)
-    partition.waiting.arrivals, spelled.at = seq, at
+    partition.waiting.arrivals, encoded.at = seq, at
     if asks:
         _enter(kernel, first, asks)
     return len(asks)
 
 
-def _without_key(spelled: bytes) -> bytes | None:
-    """The bytes of an ask without its key; ``None`` if they do not begin with it."""
-    if spelled[0] != _FIELD_1:
+def _after_key(content: bytes) -> bytes | None:
+    """The content of an ask after its key; ``None`` if it does not begin with the key."""
+    if content[0] != _FIELD_1:
         return None
-    length, at = _length(spelled, 1)
-    return spelled[at + length :]
+    length, at = _length(content, 1)
+    return content[at + length :]
 
 
-def _head_of(field: int, key: int, rest: int) -> bytes:
-    """What stands before a key of this length, if so much follows it; empty where lengths are spelled in
-    more than a byte."""
+def _prefix(field: int, key: int, rest: int) -> bytes:
+    """The bytes before a key of length ``key`` that ``rest`` bytes follow; empty if the ask is too long
+    for a length of one byte."""
     length = 2 + key + rest
-    return bytes((field, length, _FIELD_1, key)) if length < _SHORT else b""
+    return bytes((field, length, _FIELD_1, key)) if length < _ONE_BYTE else b""
 
 
-def _is_plain(ask: Ask) -> bool:
-    """Whether one more of these changes nothing but the length of the group it waits in."""
+def _can_be_repeated(ask: Ask) -> bool:
+    """Whether one more such ask changes nothing but the length of the group in which it waits."""
     group = ask.group
     return (
         group is not None
@@ -126,7 +129,7 @@ def _is_plain(ask: Ask) -> bool:
 
 
 def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
-    """Those of the row wait with the first one, and are counted as pending."""
+    """Let the repeated asks wait with the first one, and count them as pending."""
     partition, group = first.app.partition, first.group
     assert group is not None
     taken = kernel.fire_all(ASK, asks, ask_fsm.SUBMIT)
@@ -137,5 +140,5 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     partition.hints.asks.update(dict.fromkeys(asks))
     more = len(asks) * first.pending
     accounting.add_pending(first, more)
-    if first.placeholder:
+    if first.kind.placeholder:
         gang.expect(first, more)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.intake import asks, foreign, recovery
-from quadriga.core.intake.repeated_asks import ALLOCATIONS, Spelled, take_row
+from quadriga.core.intake.repeated_asks import ALLOCATIONS, EncodedAsks, add_repeated
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.si import Allocation as AllocationMessage
@@ -38,14 +38,14 @@ def is_report(message: AllocationMessage) -> bool:
 def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]) -> None:
     """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
     asks, at = list(messages), 0
-    spelled = None
+    encoded = None
     if len(asks) > 1:
         wire = AllocationRequest(allocations=asks).SerializeToString()
-        spelled = Spelled(wire, ALLOCATIONS)
+        encoded = EncodedAsks(wire, ALLOCATIONS)
     rejected = []
     while at < len(asks):
         message = asks[at]
-        own = spelled.read() if spelled is not None else b""
+        own = encoded.read() if encoded is not None else b""
         at += 1
         try:
             ask = _take_up(kernel, rm, message)
@@ -59,8 +59,8 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationM
                 )
             )
         else:
-            if ask is not None and spelled is not None:
-                at += take_row(kernel, ask, own, spelled, len(asks) - at)
+            if ask is not None and encoded is not None:
+                at += add_repeated(kernel, ask, own, encoded, len(asks) - at)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.outbox.rejected_allocations(rm, rejected)

@@ -251,7 +251,7 @@ def test_a_compiled_wheel_has_the_same_modules(compiled: Path, inside: Sequence[
         name for name in inside if name.endswith(".py")
     }
     binary = {name.partition(".")[0] for name in names if name.endswith((".so", ".pyd"))}
-    wanted = {"core/streak", "core/kernel", "core/model/queue", "fsm/lifecycle"}
+    wanted = {"core/scheduling/batch", "core/runtime/kernel", "core/model/queue", "fsm/lifecycle"}
     assert {f"quadriga/{name}" for name in wanted} <= binary
     assert "quadriga/fsm/table" not in binary  # whose Effect others derive from
     assert "any" not in compiled.name

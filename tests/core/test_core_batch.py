@@ -1,7 +1,7 @@
-"""Short ways that may change nothing: streaks of plain decisions, and asks that arrive in rows.
+"""Batches of simple decisions, and repeated asks, which may change nothing.
 
-The same input goes through two schedulers, one of which takes the long way for every decision and
-every ask. Everything that can be seen of them must be the same: messages, journal, events, books.
+The same input goes through two schedulers, one of which makes every decision singly and reads every
+ask. Everything that can be seen of them must be the same: messages, journal, events, accounting.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RM = "rm"
 USERS = ("ann", "bob", "cyd")
 
 
-def the_long_way(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
+def decided_singly(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
     made = 0
     while made != most:
         made += 1
@@ -37,19 +37,19 @@ def the_long_way(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
 
 
 @pytest.fixture
-def no_short_ways(monkeypatch: pytest.MonkeyPatch) -> Any:
+def no_batches(monkeypatch: pytest.MonkeyPatch) -> Any:
     def switch() -> None:
-        monkeypatch.setattr(turns, "decide_all", the_long_way)
-        monkeypatch.setattr(repeated_asks, "_is_plain", lambda ask: False)
+        monkeypatch.setattr(turns, "decide_all", decided_singly)
+        monkeypatch.setattr(repeated_asks, "_can_be_repeated", lambda ask: False)
 
     return switch
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A streak is tried before every decision, however little there may be to decide."""
-    monkeypatch.setattr(batch, "_SHORT", 0)
-    monkeypatch.setattr(batch, "_PATIENCE", 1)
+    """A batch is tried before every decision, however little there may be to decide."""
+    monkeypatch.setattr(batch, "_MIN_BATCH", 0)
+    monkeypatch.setattr(batch, "_MAX_PAUSE", 1)
 
 
 # -- a cluster ---------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class World:
         self.apply(si.NodeRequest(rmID=RM, nodes=infos))
 
     def ask(self) -> None:
-        """Rows of asks that look alike, some of several applications in one request."""
+        """Runs of repeated asks, some of several applications in one request."""
         random = self.random
         request = si.AllocationRequest(rmID=RM)
         for _ in range(random.randrange(1, 6)):
@@ -263,48 +263,48 @@ def lived(seed: int, batch: int, steps: int = 25) -> dict[str, Any]:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(12))
-def test_the_short_ways_lead_to_the_same(seed: int, no_short_ways: Any) -> None:
+def test_with_batches_the_decisions_are_the_same(seed: int, no_batches: Any) -> None:
     batch = (1, 1, 10)[seed % 3]
-    short = lived(seed, batch)
-    no_short_ways()
-    long = lived(seed, batch)
-    for what, seen in long.items():
-        assert short[what] == seen, what
+    batched = lived(seed, batch)
+    no_batches()
+    single = lived(seed, batch)
+    for what, seen in single.items():
+        assert batched[what] == seen, what
 
 
 @pytest.mark.interpreted
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
-def test_the_short_ways_lead_to_the_same_at_length(
-    seed: int, eager: None, no_short_ways: Any
+def test_with_batches_the_decisions_are_the_same_at_length(
+    seed: int, eager: None, no_batches: Any
 ) -> None:
-    short = lived(seed, 1, 40)
-    no_short_ways()
-    assert short == lived(seed, 1, 40)
+    batched = lived(seed, 1, 40)
+    no_batches()
+    assert batched == lived(seed, 1, 40)
 
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("seed", range(6))
-def test_with_everything_at_once_they_lead_to_the_same(
-    seed: int, eager: None, no_short_ways: Any
+def test_with_everything_at_once_the_decisions_are_the_same(
+    seed: int, eager: None, no_batches: Any
 ) -> None:
-    """Gangs, limits, reservations, preemption, faults: most decisions are not plain."""
-    short = history(seed, 60, curious=False).log
-    no_short_ways()
-    assert short == history(seed, 60, curious=False).log
+    """Gangs, limits, reservations, preemption, faults: most decisions are not simple."""
+    batched = history(seed, 60, curious=False).log
+    no_batches()
+    assert batched == history(seed, 60, curious=False).log
 
 
 @pytest.mark.interpreted
-def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the tests above would compare the long way with itself."""
-    plain, swaps, rows = 0, 0, 0
-    real_streak, real_row = batch._streak, repeated_asks.take_row
-    real_replacements = batch._replacements
+def test_batches_and_repeated_asks_occur(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the tests above would compare single decisions with themselves."""
+    placed, swaps, repeated = 0, 0, 0
+    real_placements, real_repeated = batch.place_in_batch, repeated_asks.add_repeated
+    real_replacements = batch.replace_in_batch
 
     def counted(*arguments: Any) -> int:
-        nonlocal plain
-        made = real_streak(*arguments)
-        plain += made
+        nonlocal placed
+        made = real_placements(*arguments)
+        placed += made
         return made
 
     def given_up(*arguments: Any) -> int:
@@ -314,14 +314,14 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     def taken(*arguments: Any) -> int:
-        nonlocal rows
-        found = real_row(*arguments)
-        rows += found
+        nonlocal repeated
+        found = real_repeated(*arguments)
+        repeated += found
         return found
 
-    monkeypatch.setattr(batch, "_streak", counted)
-    monkeypatch.setattr(batch, "_replacements", given_up)
-    monkeypatch.setattr(asks, "take_row", taken)
+    monkeypatch.setattr(batch, "place_in_batch", counted)
+    monkeypatch.setattr(batch, "replace_in_batch", given_up)
+    monkeypatch.setattr(asks, "add_repeated", taken)
     real_landed = batch.gang.missing
 
     def counted_gangs(app: Any, need: Any) -> int:
@@ -332,18 +332,18 @@ def test_the_short_ways_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     gangs = 0
     monkeypatch.setattr(batch.gang, "missing", counted_gangs)
     said = [lived(seed, 1)["said"] for seed in range(6)]
-    assert plain > 500, plain
+    assert placed > 500, placed
     assert swaps > 50, swaps
-    assert rows > 1000, rows
+    assert repeated > 1000, repeated
     assert gangs > 5, gangs
-    assert sum(map(len, said)) > plain
+    assert sum(map(len, said)) > placed
 
 
 # -- what they are made of -------------------------------------------------------------------------
 
 
 @pytest.mark.interpreted
-def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> None:
+def test_a_repeated_ask_has_everything_that_the_message_of_the_first_says() -> None:
     world = World(1, 1)
     partition = world.scheduler.partition()
     app = partition.applications["app-0"]
@@ -362,7 +362,7 @@ def test_an_ask_like_another_is_like_it_in_everything_that_a_message_says() -> N
         assert getattr(other, name) == said.get(name, getattr(fresh, name)), name
 
 
-def test_x13_a_row_may_be_of_asks_with_repeats() -> None:
+def test_x13_repeated_asks_may_have_several_repeats() -> None:
     world = World(2, 1)
     request = si.AllocationRequest(rmID=RM)
     for at in range(5):
@@ -378,7 +378,7 @@ def test_x13_a_row_may_be_of_asks_with_repeats() -> None:
     assert app.pending[partition.registry.index["memory"]] == 150
 
 
-def test_i17_a_key_that_comes_twice_in_a_row_changes_the_ask() -> None:
+def test_i17_a_key_that_comes_twice_among_repeated_asks_changes_the_ask() -> None:
     world = World(2, 1)
     request = si.AllocationRequest(rmID=RM)
     for key, repeats in (("a", 1), ("b", 1), ("b", 1), ("c", 1), ("a", 2)):
@@ -396,7 +396,7 @@ def test_i17_a_key_that_comes_twice_in_a_row_changes_the_ask() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 127, "k" * 128, "k" * 300, "schlüssel", "\n"])
-def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
+def test_keys_of_repeated_asks_may_have_any_length_and_script(key: str) -> None:
     world = World(2, 1)
     request = si.AllocationRequest(rmID=RM)
     for each in ("first", key, f"{key}2", "last"):
@@ -413,7 +413,7 @@ def test_keys_of_any_length_and_script_may_stand_in_a_row(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["k", "k" * 100, "k" * 300])
 @pytest.mark.parametrize("tag", ["", "t", "t" * 300])
-def test_a_row_ends_at_an_ask_that_says_more(key: str, tag: str) -> None:
+def test_an_ask_that_says_more_is_not_a_repeated_ask(key: str, tag: str) -> None:
     world = World(2, 1)
     request = si.AllocationRequest(rmID=RM)
     says_more = (False, True, False, False, True)
@@ -434,7 +434,7 @@ def test_a_row_ends_at_an_ask_that_says_more(key: str, tag: str) -> None:
     assert all(ask.terms.tags.get("tag", "") == tag for ask in asks.values())
 
 
-# -- what they must not take for granted -----------------------------------------------------------
+# -- what a batch must not take for granted ---------------------------------------------------------
 
 LIMITED = f"""\
 {ONE_QUEUE}\
@@ -445,7 +445,7 @@ LIMITED = f"""\
 """
 
 
-def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_streak(eager: None) -> None:
+def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None) -> None:
     script = Script(LIMITED)
     script.node("n1", vcore=100_000, memory=10**6)
     for app, user in (("first", "ann"), ("second", "bob")):
@@ -473,7 +473,7 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_streak(eager: Non
 @pytest.mark.parametrize("policy", ["fair", "binpacking"])
 @pytest.mark.parametrize("budget", [False, True])
 def test_i32_the_last_node_goes_while_asks_wait(policy: str, budget: bool) -> None:
-    """A call that ended at its limit goes straight on with a streak: there may be no nodes by then."""
+    """A call that ended at its limit starts with a batch at once: there may be no nodes by then."""
     one_policy = f"    nodesortpolicy: {{type: {policy}}}\n"
     script = Script(ONE_QUEUE + one_policy)
     script.node("n1", vcore=1_000)

@@ -1,0 +1,46 @@
+"""Replacements in a batch: gang members take over placeholders one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quadriga.core.model.shapes import REPLACE
+from quadriga.core.scheduling.batch_walk import Forks, next_leaf
+from quadriga.core.scheduling.replacement import replace
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
+    from quadriga.core.runtime.kernel import Kernel
+
+__all__ = ["replace_in_batch"]
+
+
+def replace_in_batch(kernel: Kernel, partition: Partition, most: int) -> int:
+    """Replace up to ``most`` placeholders; return how many were replaced.
+
+    A replacement changes no share. So in each leaf the same group of asks stays first until none of its
+    asks waits for a placeholder.
+    """
+    root = partition.root
+    forks: Forks = {}
+    groups: dict[Queue, AskGroup] = {}
+    made = 0
+    while made < most and root.demand & REPLACE:
+        leaf, demand = next_leaf(forks, root, REPLACE)
+        group = groups.get(leaf)
+        if group is None:
+            app: Application = leaf.best(demand)
+            group = app.best(REPLACE)
+            if any(g.demand & REPLACE for g in app.groups.values() if g is not group):
+                break
+            groups[leaf] = group
+        if not replace(kernel, group.head):
+            break
+        made += 1
+        if not group.demand & REPLACE:  # the order may have changed in every queue above
+            forks.clear()
+            del groups[leaf]
+    return made
