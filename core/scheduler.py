@@ -347,7 +347,7 @@ class Scheduler:
         while (timer := kernel.timers.pop(until)) is not None:
             kernel.now = max(kernel.now, timer.when)
             kernel.cause = f"timer {timer.name}"
-            deadlines.ring(kernel, timer)
+            deadlines.timer_fired(kernel, timer)
 
     def _rm(self, message: Request) -> ResourceManager:
         rm = self._rms.get(message.rmID)

@@ -77,7 +77,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     except Refused as refused:
         app = _new(kernel, partition, partition.root, request, submission)
         app.rejected_message = shortened(str(refused))
-        ending.turn_away(kernel, app)
+        ending.record_rejected(kernel, app)
         raise
     app = _new(kernel, partition, leaf, request, submission)
     app.placed_by = placed.by

@@ -16,7 +16,7 @@ from quadriga.core.model.shapes import Requirements
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, reservation
-from quadriga.core.scheduling.ending import Removed, drop_ask
+from quadriga.core.scheduling.ending import Removals, drop_ask
 from quadriga.fsm import APPLICATION, ASK
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import ask as ask_fsm
@@ -126,7 +126,7 @@ def take_up(
     ask.pending, ask.terms = message.maxAllocations, terms
     app.asks[key] = ask
     if ask.placeholder and not app.is_gang:
-        gang.begin(kernel, app)
+        gang.become_gang(kernel, app)
     kernel.fire(ASK, ask, ask_fsm.SUBMIT)
     kernel.fire(APPLICATION, app, application_fsm.ASK)
     rm.observer.asks_added((ask,))
@@ -211,10 +211,10 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     partition = app.partition
     accounting.add_pending(ask, ask.pending)
     if ask.placeholder:
-        gang.expect(ask, ask.pending)
+        gang.count_pending(ask, ask.pending)
         app.partition.waiting.offer_replacements(app)
     partition.hints.asks[ask] = None
-    reservation.wait_again(kernel, ask)
+    reservation.enqueue(kernel, ask)
 
 
 def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by_key: bool) -> None:
@@ -238,24 +238,24 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     reservation.cancel_all_of(partition, ask)
     partition.waiting.remove(ask)
     if ask.placeholder:
-        gang.expect(ask, -ask.pending)
+        gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
-        gang.begin(kernel, app)
+        gang.become_gang(kernel, app)
     ask.pending, ask.terms = message.maxAllocations, _terms_of(message, by_key)
     ask.kind = _kind_of(message, vector, ask.terms)
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))
     if ask.placeholder:
-        gang.expect(ask, ask.pending)
+        gang.count_pending(ask, ask.pending)
     app.partition.waiting.offer_replacements(app)
     accounting.add_pending(ask, ask.pending - in_flight)
     ask.hinted = False
     partition.hints.asks[ask] = None
     if not in_flight:
-        reservation.wait_again(kernel, ask)
+        reservation.enqueue(kernel, ask)
         if ask.group is not None:
-            reservation.wait_to_reserve(kernel, ask.group)
+            reservation.start_reserve_timer(kernel, ask.group)
 
 
 def _has_allocations(ask: Ask) -> bool:
@@ -286,7 +286,7 @@ def release_asks(
 
     Any type that only the core creates is a late confirmation and is dropped (X8).
     """
-    removed = Removed()
+    removed = Removals()
     dropped: list[Ask] = []
     for release in releases:
         if release.terminationType in BY_SCHEDULER:

@@ -199,7 +199,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     if ask is None:
         ask = _ask_of(kernel, app, message, vector)
         if ask.placeholder and not app.is_gang:
-            gang.begin(kernel, app)
+            gang.become_gang(kernel, app)
         kernel.fire(ASK, ask, ask_fsm.SUBMIT)
         kernel.fire(APPLICATION, app, application_fsm.ASK)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
@@ -221,11 +221,11 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         _has_its_place(partition, ask)
     if ask.placeholder:
         if not waited:
-            gang.expect(ask, 1)
+            gang.count_pending(ask, 1)
         elif vector != ask.vector:
-            gang.enlarge(app, ask.vector, -1)
-            gang.enlarge(app, vector, 1)
-        gang.placeholder_landed(kernel, allocation)
+            gang.resize(app, ask.vector, -1)
+            gang.resize(app, vector, 1)
+        gang.placeholder_allocated(kernel, allocation)
     elif app.state in application_fsm.RUNS_ON_ALLOCATION:
         kernel.fire(APPLICATION, app, application_fsm.RUN)
     return allocation
@@ -299,8 +299,8 @@ def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str
     if known.state not in allocation_fsm.RESIZABLE:
         return f"is {known.state} and cannot change"
     if known.placeholder:
-        gang.enlarge(known.ask.app, known.vector, -1)
-        gang.enlarge(known.ask.app, vector, 1)
+        gang.resize(known.ask.app, known.vector, -1)
+        gang.resize(known.ask.app, vector, 1)
     accounting.resize(known, vector)
     quota.watch_growth(kernel, known.ask.app.queue)
     if known.placeholder:

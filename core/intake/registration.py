@@ -247,4 +247,4 @@ def _switch_reservations(kernel: Kernel, rm: ResourceManager) -> None:
                 reservation.cancel(partition, kept)
         for app in partition.applications.values():
             for group in list(app.groups.values()):
-                reservation.wait_to_reserve(kernel, group)
+                reservation.start_reserve_timer(kernel, group)

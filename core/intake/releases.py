@@ -9,7 +9,7 @@ from quadriga.core.intake import foreign
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.core.scheduling import replacement
-from quadriga.core.scheduling.ending import Removed, drop_ask, end_allocation, report_released
+from quadriga.core.scheduling.ending import Removals, drop_ask, end_allocation, report_released
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
 
@@ -48,7 +48,7 @@ def release_allocations(
     stopped: list[Allocation] = []
     taken_back: list[Ask] = []
     replaced: dict[Allocation, None] = {}  # each once
-    removed = Removed()
+    removed = Removals()
     for release in releases:
         if not release.applicationID:
             foreign.release(kernel, rm, release)

@@ -141,4 +141,4 @@ def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
     more = len(asks) * first.pending
     accounting.add_pending(first, more)
     if first.kind.placeholder:
-        gang.expect(first, more)
+        gang.count_pending(first, more)

@@ -1,4 +1,4 @@
-"""An ask gets a node: the allocation enters all books and is announced (G4)."""
+"""Allocation of one ask to a node, charged and announced (G4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["allocate"]
 
 
 def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
-    """Allocate the ask's next repeat on the node, and say so (G4)."""
+    """Allocate the ask's next repeat on the node, and announce it (G4)."""
     app = ask.app
     partition = app.partition
     if ask.last_quota_event or app.last_quota_event:
@@ -34,7 +34,7 @@ def allocate(kernel: Kernel, ask: Ask, node: Node) -> Allocation:
     kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
     ask.pending -= 1
     if ask.kind.placeholder:
-        gang.placeholder_landed(kernel, allocation)
+        gang.placeholder_allocated(kernel, allocation)
     elif not APPLICATION.idles(app.state, application_fsm.RUN):
         kernel.fire(APPLICATION, app, application_fsm.RUN)
     landed = (allocation,)

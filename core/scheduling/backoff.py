@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["has_seen_enough", "look_again", "look_back"]
+__all__ = ["end", "start_after_round", "start_before_group"]
 
 
-def has_seen_enough(kernel: Kernel, app: Application, group: AskGroup) -> bool:
-    """Return True if the asks before this group that could not be placed are enough for the back-off."""
+def start_before_group(kernel: Kernel, app: Application, group: AskGroup) -> bool:
+    """Start a back-off if too many asks before this group are unschedulable; return True if so."""
     enough = app.queue.properties.backoff
     if not enough:
         return False
     key = group.rank or group.make_rank()
     before = (g for g in app.groups.values() if (g.rank or g.make_rank()) < key)
-    return _wait_if(kernel, app, _in_vain(before) >= enough)
+    return _start_if(kernel, app, _unschedulable(before) >= enough)
 
 
-def look_back(kernel: Kernel, partition: Partition) -> None:
-    """A round found nothing: whoever has shown too many asks waits."""
+def start_after_round(kernel: Kernel, partition: Partition) -> None:
+    """Start back-offs after a round that decided nothing."""
     for leaf in partition.leaves():
         enough = leaf.properties.backoff
         if enough:
             for app in list(leaf.apps.values()):
                 if not app.blocked:
-                    _wait_if(kernel, app, _in_vain(app.groups.values()) >= enough)
+                    _start_if(kernel, app, _unschedulable(app.groups.values()) >= enough)
 
 
-def look_again(kernel: Kernel, app: Application) -> None:
-    """The application's deadline has come."""
+def end(kernel: Kernel, app: Application) -> None:
+    """End the back-off of an application at its deadline."""
     app.backoff_until = 0
     if app.partition.applications.get(app.app_id) is app:
         app.partition.waiting.refresh(app)
 
 
-def _in_vain(groups: Iterable[AskGroup]) -> int:
-    """How many asks wait there for a node."""
+def _unschedulable(groups: Iterable[AskGroup]) -> int:
+    """Return the number of asks in these groups that wait for a node."""
     return sum(len(group.asks) for group in groups if group.demand & group.shape.allocate)
 
 
-def _wait_if(kernel: Kernel, app: Application, enough: bool) -> bool:
+def _start_if(kernel: Kernel, app: Application, enough: bool) -> bool:
     if enough:
         delay = app.queue.properties.backoff_delay
         app.backoff_until = kernel.now + delay

@@ -150,7 +150,7 @@ def is_simple(group: AskGroup) -> bool:
     if not app.counted or group.reserved:
         return False
     if group.kind.placeholder:
-        return gang.only_gathers(app)
+        return gang.adds_placeholders_only(app)
     return APPLICATION.idles(app.state, application_fsm.RUN)
 
 

@@ -1,9 +1,9 @@
 """One decision: which ask gets what, in one partition (5.2).
 
-Three things are tried in this order: asks that have a node reserved (``reserved``), gang members that
-can take over a placeholder, and all others. For the last two the tree is walked down (``walk``) to
-the ask that is next. It gets a node; where no node has room it may reserve one, and where neither a
-node nor a quota has, others may have to go for it (5.6).
+A round tries three kinds of asks in this order: asks with a reserved node (``reserved_nodes``), gang
+members that can replace a placeholder, and all others. The last two are found by a walk down the queue
+tree (``next_ask``). The next ask gets a node. If no node has room, it may reserve one; if a node or a
+quota lacks room, it may preempt allocations (5.6).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     if spent:
         return True
     if waiting.backs_off:
-        backoff.look_back(kernel, partition)
+        backoff.start_after_round(kernel, partition)
     if round_.attempts is not None and max(round_.attempts.values()) > preemption_queue.ATTEMPTS:
         return True
     if not too_many_pending:
@@ -83,7 +83,7 @@ def _serve_next(round_: Round) -> bool:
             return False
         app, group, feasible = found
         shape = group.shape
-        if partition.waiting.backs_off and backoff.has_seen_enough(kernel, app, group):
+        if partition.waiting.backs_off and backoff.start_before_group(kernel, app, group):
             continue
         if app.limiting and limits.held_back(app, shape):
             continue
@@ -94,7 +94,7 @@ def _serve_next(round_: Round) -> bool:
         if group.placeholder and not app.gang.started and not gang.may_start(app):
             continue
         if short is not None or not group.demand & feasible & shape.allocate:
-            if _serve_late(round_, group, feasible, within=short is None):
+            if _reserve_or_preempt(round_, group, feasible, within=short is None):
                 return True
             continue
         ask = group.head
@@ -105,17 +105,17 @@ def _serve_next(round_: Round) -> bool:
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-        if node_index.feasible & shape.allocate and _make_do(round_, ask):
+        if node_index.feasible & shape.allocate and _fall_back(round_, ask):
             return True
 
 
 # -- where no node has room ------------------------------------------------------------------------
 
 
-def _serve_late(round_: Round, group: AskGroup, feasible: int, *, within: bool) -> bool:
-    """Reserve a node for, or make room for, the first ask of the group that may (5.6, 5.7).
+def _reserve_or_preempt(round_: Round, group: AskGroup, feasible: int, *, within: bool) -> bool:
+    """Reserve a node, or preempt, for the first ask of the group that may do so (5.6, 5.7).
 
-    ``within``: its quotas have room, only the nodes do not.
+    ``within`` says that the quotas have room and only nodes are missing.
     """
     kernel, partition = round_.kernel, round_.partition
     shape, wanted = group.shape, group.demand & feasible
@@ -124,7 +124,7 @@ def _serve_late(round_: Round, group: AskGroup, feasible: int, *, within: bool) 
         if partition.rm.reservations:
             late = reservation.candidate(group, kernel.now, kernel.options.reservation_delay)
         if late is None:
-            reservation.wait_to_reserve(kernel, group)
+            reservation.start_reserve_timer(kernel, group)
             return False
     if wanted & shape.preempt and group.preemption_queue is not None:
         due = group.preemption_queue.first_due(group, kernel.now)
@@ -137,7 +137,7 @@ def _serve_late(round_: Round, group: AskGroup, feasible: int, *, within: bool) 
 
 
 def _reserve(round_: Round, ask: Ask) -> bool:
-    """Keep a node for an ask that has waited long enough and fits nowhere."""
+    """Reserve a node for an ask that has waited long enough and fits on no node."""
     kernel, partition = round_.kernel, round_.partition
     group = ask.group
     assert group is not None
@@ -145,23 +145,23 @@ def _reserve(round_: Round, ask: Ask) -> bool:
     if node is None:
         return False
     if _may_reserve(kernel, ask, node):
-        _keep(kernel, ask, node)
+        _make_reservation(kernel, ask, node)
         return True
-    return _make_do(round_, ask, reserve=False)
+    return _fall_back(round_, ask, reserve=False)
 
 
-def _keep(kernel: Kernel, ask: Ask, node: Node) -> None:
-    """Reserve the node for the ask, whose quotas have room for it."""
+def _make_reservation(kernel: Kernel, ask: Ask, node: Node) -> None:
+    """Reserve the node for the ask, which is within its quotas."""
     partition = ask.app.partition
     if ask.last_quota_event:
         partition.rm.observer.ask_served(ask)
     reservation.make(kernel, ask, node)
     assert ask.group is not None
-    reservation.wait_to_reserve(kernel, ask.group)
+    reservation.start_reserve_timer(kernel, ask.group)
 
 
 def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
-    """Whether predicates agree, who are not asked where there is no choice (5.6, step 6)."""
+    """Whether the predicates accept the node. A required node is not checked (5.6, step 6)."""
     predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
     if predicate is None or ask.required_node:
         return True
@@ -171,9 +171,11 @@ def _may_reserve(kernel: Kernel, ask: Ask, node: Node) -> bool:
     return said is None
 
 
-def _make_do(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
-    """Predicates have refused the ask: it may still reserve, or preempt, before the next one has
-    its turn; else it is set aside until the next call of ``schedule``."""
+def _fall_back(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
+    """Reserve or preempt for an ask that predicates refused, if it may.
+
+    Otherwise the ask is deferred until the next call of ``schedule``.
+    """
     kernel, partition = round_.kernel, round_.partition
     group = ask.group
     assert group is not None
@@ -184,7 +186,7 @@ def _make_do(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
     if reserve and partition.rm.reservations and reservation.may_reserve(ask, now, options):
         node = partition.node_index.best_to_reserve(group.shape)
         if node is not None and _may_reserve(kernel, ask, node):
-            _keep(kernel, ask, node)
+            _make_reservation(kernel, ask, node)
             return True
     if preemption_queue.is_due(ask, now) and _preempt(round_, ask, nodes_tried=True):
         return True
@@ -194,7 +196,7 @@ def _make_do(round_: Round, ask: Ask, *, reserve: bool = True) -> bool:
 
 
 def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
-    """Try to make room for the ask; the attempts in one leaf and round are limited (2.8)."""
+    """Try to preempt for the ask. The attempts of each leaf in a round are limited (2.8)."""
     kernel, partition = round_.kernel, round_.partition
     leaf = ask.app.queue
     assert ask.group is not None
@@ -206,7 +208,7 @@ def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
         return False
     try:
         eviction = attempt(kernel, ask, nodes_tried=nodes_tried)
-    except AnswerPending:  # the ask tries again when the answer is there
+    except AnswerPending:  # the ask tries again when the answer has arrived
         partition.waiting.defer(ask)
         return False
     if eviction is None:

@@ -1,4 +1,4 @@
-"""What happens when a timer fires: one function per timer, the table is at the end."""
+"""The handlers of timers: one function for each, and a table at the end."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.queue import Queue
 
-__all__ = ["ring"]
+__all__ = ["timer_fired"]
 
 
-def ring(kernel: Kernel, timer: Timer) -> None:
-    """The timer's instant has come. Entities of a dropped partition are nobody's any more."""
+def timer_fired(kernel: Kernel, timer: Timer) -> None:
+    """Handle a timer that fired. Timers of a dropped partition are ignored."""
     partition = _partition_of(timer.entity)
     if partition is not None and partition.dropped:
         return
     if timer.entries >= 0:
-        _state_over(kernel, timer)
+        _state_timed_out(kernel, timer)
     else:
         _NAMED[timer.name](kernel, timer.entity)
     kernel.settle()
@@ -48,8 +48,8 @@ def _partition_of(entity: Any) -> Partition | None:
     return found
 
 
-def _state_over(kernel: Kernel, timer: Timer) -> None:
-    """An entity has been in its state for as long as the table allows."""
+def _state_timed_out(kernel: Kernel, timer: Timer) -> None:
+    """Handle an entity that has been in its state for as long as the table allows."""
     entity: Any = timer.entity
     name, _, state = timer.name.partition(".")
     lifecycle = LIFECYCLES[name]
@@ -65,37 +65,37 @@ def _state_over(kernel: Kernel, timer: Timer) -> None:
 
 
 def _report(kernel: Kernel, name: str, entity: Any, state: str) -> None:
-    """The watchdog's report: the entity outstayed the state."""
+    """Report to the watchdog that the entity outstayed its state."""
     kernel.overdue.append((kernel.now, f"{name}/{entity.key}", state))
     kernel.tally.watchdog[name, state] += 1
 
 
 def _application_run_limit(kernel: Kernel, app: Application) -> None:
-    """X17: the application ran for as long as it may."""
+    """X17: kill an application that has reached its time limit."""
     if APPLICATION.allows(app.state, application_fsm.KILL):
         kernel.fire(APPLICATION, app, application_fsm.KILL, reason="ApplicationExecutionTimeout")
 
 
 def _placeholder_timeout(kernel: Kernel, app: Application) -> None:
-    gang.timed_out(kernel, app)
+    gang.placeholders_timed_out(kernel, app)
 
 
 def _gang_wait(kernel: Kernel, app: Application) -> None:
-    gang.waited_too_long(kernel, app)
+    gang.wait_timed_out(kernel, app)
 
 
 def _gang_idle(kernel: Kernel, app: Application) -> None:
-    gang.looked_idle(kernel, app)
+    gang.idle_timed_out(kernel, app)
 
 
 def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
-    """X17: an allocation ran for as long as its ask allowed."""
+    """X17: release an allocation that has reached the time limit of its ask."""
     release(kernel, allocation, allocation_fsm.TIMEOUT, "allocation execution timeout")
 
 
 def _group_reserve(kernel: Kernel, group: AskGroup) -> None:
     group.reserve_timer = None
-    reservation.wait_to_reserve(kernel, group)
+    reservation.start_reserve_timer(kernel, group)
 
 
 def _group_preempt(kernel: Kernel, group: AskGroup) -> None:
@@ -115,7 +115,7 @@ def _partition_preempt(kernel: Kernel, partition: Partition) -> None:
 
 
 def _queue_quota(kernel: Kernel, queue: Queue) -> None:
-    """The queue has been above its max for as long as it may."""
+    """Preempt in a queue whose delay above its max has passed."""
     for eviction in quota.enforce(kernel, queue):
         evict(kernel, eviction)
 
@@ -145,7 +145,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.gang_wait":   _gang_wait,
     "application.gang_idle":   _gang_idle,
     "allocation.run_limit":    _allocation_run_limit,
-    "application.backoff":     backoff.look_again,
+    "application.backoff":     backoff.end,
     "group.reserve":           _group_reserve,
     "group.preempt":           _group_preempt,
     "reservation.preempt":     _reservation_preempt,
@@ -155,6 +155,6 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "partition.skipped":       _partition_skipped,
     "partition.preempt":       _partition_preempt,
     "partition.clean":         queue_tree.clean,
-    "partition.give_up":       reservation.give_up_old_ones,
+    "partition.give_up":       reservation.expire,
 }
 # fmt: on

@@ -1,4 +1,4 @@
-"""What the effects of the lifecycles do. One function per effect; the table is at the end."""
+"""The handlers of the lifecycles' effects: one function for each, and a table at the end."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def forget(kernel: Kernel, entity: Any, effect: fx.Forget) -> None:
 def update(kernel: Kernel, app: Application | EndedApplication, effect: fx.Update) -> None:
     living = app.partition.applications.get(app.app_id)
     if living is not None and living is not app:
-        return  # its id is in use again (G55): the news would be taken for the new one's
+        return  # its ID is in use again (G55): the update would be read as the new application's
     kernel.outbox.updated(app, effect.state, effect.message, kernel.now)
 
 
@@ -94,7 +94,7 @@ def stopped_running(kernel: Kernel, app: Application, effect: fx.StoppedRunning)
 
 
 def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None:
-    """G50, G54: the queue no longer knows it, and its id is free (G55)."""
+    """G50, G54: remove the application from its queue; its ID is free again (G55)."""
     leaf = app.queue
     assert isinstance(leaf, LeafQueue)
     del leaf.apps[app.app_id]
@@ -113,20 +113,22 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
         queue.gated.pop(app, None)
         queue.released += app.released
     limits.release(app)
-    ending.hand_over(kernel, app)
+    ending.archive(kernel, app)
     queue_tree.left(kernel, leaf)
 
 
-def _is_idle(app: Application) -> bool:
-    """Whether it counts no longer against the limits of its user and group: it waits or has ended,
-    or is back from a soft timeout with nothing in its hands."""
+def _is_uncounted(app: Application) -> bool:
+    """Whether the application no longer counts against the limits of its user and group.
+
+    True if it waits, has ended, or is Accepted again after a Soft timeout without allocations.
+    """
     if app.state in application_fsm.GATHERS:
         return not app.allocations and not app.placeholders
     return app.state in application_fsm.IDLE
 
 
 def application_entered(kernel: Kernel, app: Application | EndedApplication) -> None:
-    """It entered a state: who serves it, and how it counts, may have changed."""
+    """Update what depends on the state of an application that entered a new one."""
     if isinstance(app, EndedApplication):
         return
     app.history.append((kernel.now, app.state))
@@ -137,8 +139,8 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
     ):  # a Soft timeout: from now on it is an ordinary application
         app.gang.over = True
     if app.state in application_fsm.GATHERS:
-        gang.watch_idle(kernel, app)
-    if app.counted and _is_idle(app):
+        gang.start_idle_timer(kernel, app)
+    if app.counted and _is_uncounted(app):
         limits.forget(app)
     elif not app.counted and app.placeholders and app.state in application_fsm.SERVED:
         accounting.start_counting(
@@ -156,7 +158,7 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
 
 
 def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:
-    """A queue or a whole partition is stopped, drained or restored."""
+    """Record when a partition was stopped, drained or restored."""
     if isinstance(queue, Partition):
         queue.changed = kernel.now
 
@@ -176,7 +178,7 @@ def open_node(kernel: Kernel, node: Node, effect: fx.OpenNode) -> None:
 
 
 def close_node(kernel: Kernel, node: Node, effect: fx.CloseNode) -> None:
-    """It takes nobody new, but stays reserved: it may be drained back (I29)."""
+    """Close the node to new allocations. Reservations stay: the node may be schedulable again (I29)."""
     node.open = False
     node.since = kernel.now
     node.partition.node_index.changed(node)
@@ -187,7 +189,7 @@ def node_emptied(kernel: Kernel, node: Node, effect: fx.EmptyNode) -> None:
 
 
 def drop_state(kernel: Kernel, rm: ResourceManager, effect: fx.DropState) -> None:
-    """Forget everything of the resource manager (I6, I7): it has left, or reports its state again."""
+    """Drop all state of a resource manager that left or registered again (I6, I7)."""
     for partition in rm.partitions.values():
         partition.dropped = True
         kernel.outbox.partition_dropped(partition)

@@ -1,7 +1,7 @@
-"""How asks, allocations and applications come to their end.
+"""The end of asks, allocations and applications.
 
-Every way out leads through here: the books are settled, a replacement in flight is undone, the task
-group counts, and then the application looks at what is left of it.
+Every ask and allocation that ends passes through here: the accounting is updated, a replacement under
+way is discarded, the task group is counted, and then the application takes its next step.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = [
-    "Removed",
+    "Removals",
     "after_removal",
+    "archive",
     "drop_ask",
     "end_allocation",
     "forget",
-    "hand_over",
+    "record_rejected",
     "remove_application",
     "report_released",
-    "turn_away",
 ]
 
 
-#: looked up once: attributes of the enumeration are slow
+#: read once, because attributes of the enumeration are slow
 _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 
 _ASK_TEXT: Final = "ask released as per RM request"
 
 
 def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
-    """Reject an ask that is not wholly allocated. A planned allocation of it is taken back.
+    """Reject an ask that is not wholly allocated, and discard its planned allocation.
 
-    A placeholder ask that ``timed_out`` counts as such in its group, one that the resource manager
-    takes back was never one (V4, S2).
+    A placeholder ask that ``timed_out`` counts as timed out in its task group. One that the resource
+    manager releases is not counted at all (V4, S2).
     """
     app = ask.app
     partition = app.partition
     waiting = ask.pending - (1 if ask.planned is not None else 0)
     if ask.planned is not None:
-        replacement.unplan(kernel, ask.planned, again=False)
+        replacement.discard(kernel, ask.planned, again=False)
     kernel.fire(ASK, ask, ask_fsm.REJECT)
     partition.rm.observer.ask_removed(ask, timed_out)
     accounting.remove_pending(ask, waiting)
@@ -70,7 +70,7 @@ def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
             group.pending -= ask.pending
             group.timed_out += ask.pending
         else:
-            gang.expect(ask, -ask.pending)
+            gang.count_pending(ask, -ask.pending)
         app.partition.waiting.offer_replacements(app)
 
 
@@ -80,12 +80,12 @@ def end_allocation(
     trigger: allocation_fsm.Trigger,
     kind: TerminationType = TerminationType.STOPPED_BY_RM,
 ) -> None:
-    """The allocation is over: out of all books. A replacement of it is planned anew (X18).
+    """End the allocation and refund its resources. The ask that was to replace it waits again (X18).
 
-    ``kind`` is what its event record says of the reason: UNKNOWN where its node is gone (2.16).
+    ``kind`` is the reason in its event record: UNKNOWN if its node was removed (2.16).
     """
     if allocation.partner is not None:
-        replacement.unplan(kernel, allocation.partner, again=True)
+        replacement.discard(kernel, allocation.partner, again=True)
     if allocation.reason is not None and trigger != allocation_fsm.CONFIRM:
         app = allocation.ask.app
         app.partition.serials.unanswered(app.app_id, allocation.uuid)
@@ -101,14 +101,14 @@ def end_allocation(
         gang.placeholder_gone(kernel, allocation, replaced=False)
 
 
-# -- what an application makes of it ---------------------------------------------------------------
+# -- the application's next step -------------------------------------------------------------------
 
 
-class Removed:
-    """What one request or event took from applications, until they may look at the result.
+class Removals:
+    """The applications that lost asks or allocations by one request or event.
 
-    ``mattered`` is whether a real allocation or an ask was removed: only then can an application
-    have nothing left to do (G40). Losing the last placeholder matters as well.
+    Each is marked if a real allocation, an ask or its last placeholder was removed: only then can it
+    have nothing left to do (G40).
     """
 
     __slots__ = ("apps",)
@@ -125,7 +125,7 @@ class Removed:
         self.apps[app] = self.apps.get(app, False) or mattered
 
     def settle(self, kernel: Kernel) -> None:
-        """Let every application concerned take its next step."""
+        """Let each of these applications take its next step."""
         apps, self.apps = self.apps, {}
         for app, mattered in apps.items():
             after_removal(kernel, app, mattered)
@@ -137,13 +137,13 @@ def report_released(
     rm: ResourceManager,
     allocations: list[Allocation],
     text: str,
-    removed: Removed,
+    removed: Removals,
     asks: Iterable[Ask] = (),
 ) -> None:
-    """Report the release of allocations, and before it that of ``asks`` which their keys named.
+    """Report the release of ``asks`` that were named by key, and then of allocations.
 
-    A resource manager with another message order than the design's hears of the applications first
-    (X8): they are settled before the report.
+    A resource manager with the k8shim message order receives application updates first (X8), so its
+    applications take their next step before the report.
     """
     if not rm.design_order:
         removed.settle(kernel)
@@ -153,33 +153,35 @@ def report_released(
         kernel.outbox.released(allocation, _STOPPED_BY_RM, text)
 
 
-def _serve_on(kernel: Kernel, app: Application, mattered: bool) -> None:
+def _wait_or_run(kernel: Kernel, app: Application, mattered: bool) -> None:
     if mattered and not (app.has_asks or app.has_allocations):
         kernel.fire(APPLICATION, app, application_fsm.WAIT)
     else:
         gang.run_if_complete(kernel, app)
 
 
-def _wait_on(kernel: Kernel, app: Application, mattered: bool) -> None:
+def _complete(kernel: Kernel, app: Application, mattered: bool) -> None:
     if app.completing and not app.placeholders:
         kernel.fire(APPLICATION, app, application_fsm.COMPLETE)
 
 
 def _resume(kernel: Kernel, app: Application, mattered: bool) -> None:
     kernel.fire(APPLICATION, app, application_fsm.RESUMED)
-    if app.state in application_fsm.GATHERS and app.allocations:  # X28: it follows its allocations
+    if (
+        app.state in application_fsm.GATHERS and app.allocations
+    ):  # X28: it runs because it has allocations
         kernel.fire(APPLICATION, app, application_fsm.RUN)
 
 
-def _die(kernel: Kernel, app: Application, mattered: bool) -> None:
+def _end_killing(kernel: Kernel, app: Application, mattered: bool) -> None:
     kernel.fire(APPLICATION, app, application_fsm.KILLED_)
 
 
 _STEPS: Final[dict[application_fsm.Trigger, Callable[[Kernel, Application, bool], None]]] = {
-    application_fsm.WAIT: _serve_on,
-    application_fsm.COMPLETE: _wait_on,
+    application_fsm.WAIT: _wait_or_run,
+    application_fsm.COMPLETE: _complete,
     application_fsm.RESUMED: _resume,
-    application_fsm.KILLED_: _die,
+    application_fsm.KILLED_: _end_killing,
 }
 #: what an application does after something of it was removed, by its state
 _AFTER_REMOVAL = {
@@ -190,16 +192,16 @@ _AFTER_REMOVAL = {
 
 
 def after_removal(kernel: Kernel, app: Application, mattered: bool) -> None:
-    """The application has fewer allocations or asks than before."""
+    """Let an application that lost allocations or asks take its next step."""
     step = _AFTER_REMOVAL.get(app.state)
     if step is not None:
         step(kernel, app, mattered)
 
 
 def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
-    """Reject its asks, complete its allocations, end it (I23, X31). Returns the allocations.
+    """Reject the application's asks and complete its allocations (I23, X31). Return the allocations.
 
-    The caller says that they are released; ``finish`` of the returned application is for it too.
+    The caller reports their release and calls ``finish_removal``.
     """
     for ask in list(app.asks.values()):
         drop_ask(kernel, ask, timed_out=False)
@@ -210,33 +212,33 @@ def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
 
 
 def finish_removal(kernel: Kernel, app: Application) -> None:
-    """The state changes of a removed application: to its end in the same step (X31)."""
+    """Move a removed application to its final state in the same step (X31)."""
     for trigger in application_fsm.TO_ITS_END[app.state]:
         kernel.fire(APPLICATION, app, trigger, reason="application removed")
     kernel.settle()
 
 
-# -- what is remembered of applications that have ended --------------------------------------------
+# -- records of ended applications -----------------------------------------------------------------
 
 
-def hand_over(kernel: Kernel, app: Application) -> None:
-    """The application has ended: a record of it goes on in its state, with its timer."""
+def archive(kernel: Kernel, app: Application) -> None:
+    """Replace an ended application by a record, which takes over its state and timer."""
     ended = _record(app)
     ended.state, ended.entries, ended.finished = app.state, app.entries, app.finished
     timer = kernel.limit
     assert timer is not None and timer.entity is app
     timer.entity = ended
-    _remember(kernel, ended, remains_of(app))
-    app.tags = {}  # the journal may refer to it for long
+    _store(kernel, ended, remains_of(app))
+    app.tags = {}  # the journal may keep the application for a long time
 
 
-def turn_away(kernel: Kernel, app: Application) -> None:
-    """It was refused a queue: all that there ever is of it is a record."""
+def record_rejected(kernel: Kernel, app: Application) -> None:
+    """Keep a record of an application that placement rejected."""
     ended = _record(app)
     kernel.fire(APPLICATION, ended, application_fsm.REJECT)
     ended.finished = kernel.now
     app.history.append((kernel.now, ended.state))
-    _remember(kernel, ended, remains_of(app))
+    _store(kernel, ended, remains_of(app))
 
 
 def _record(app: Application) -> EndedApplication:
@@ -246,8 +248,8 @@ def _record(app: Application) -> EndedApplication:
     return ended
 
 
-def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) -> None:
-    """Keep it until it expires. The oldest expire at once where there are too many."""
+def _store(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) -> None:
+    """Keep the record until it expires. The oldest records expire early if there are too many."""
     ended.pack(remains)
     partition = ended.partition
     partition.ended[ended] = None
@@ -265,7 +267,7 @@ def _remember(kernel: Kernel, ended: EndedApplication, remains: dict[str, Any]) 
 
 
 def forget(ended: EndedApplication) -> None:
-    """It has expired."""
+    """Remove an expired record."""
     partition = ended.partition
     partition.ended.pop(ended, None)
     partition.rm.ended.discard(ended)

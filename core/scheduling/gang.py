@@ -1,7 +1,7 @@
-"""Gangs: the whole-gang gate, placeholders, the timeout.
+"""Gangs: the whole-gang gate, placeholders and timeouts.
 
-The order of events is the design document's (G1): the placeholders are allocated like anything else;
-when all are there the application runs and its real asks come; each takes over a placeholder of its
+A gang starts in this order (G1): its placeholders are allocated like other asks; when the last one is
+allocated, the application runs and submits its real asks; each real ask replaces a placeholder of its
 task group (``replacement``).
 """
 
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from quadriga.core.model.shapes import Need
 
 __all__ = [
-    "begin",
-    "enlarge",
-    "expect",
+    "adds_placeholders_only",
+    "become_gang",
+    "count_pending",
     "gate",
-    "looked_idle",
+    "idle_timed_out",
     "may_start",
     "missing",
-    "only_gathers",
+    "placeholder_allocated",
     "placeholder_gone",
-    "placeholder_landed",
-    "timed_out",
-    "waited_too_long",
-    "watch_idle",
+    "placeholders_timed_out",
+    "resize",
+    "start_idle_timer",
+    "wait_timed_out",
 ]
 
-#: so many placeholders there are not
+#: more placeholders than any gang has: the gang cannot be completed by this size
 _NEVER: Final = 1 << 62
 
 RESERVATION_TIMEOUT = "ResourceReservationTimeout"
 
-#: of a gang in Accepted, beside the timer of its placeholders
+#: checks a gang in Accepted for progress; runs beside the placeholder timer
 IDLE_TIMER: Final = "application.gang_idle"
 
 
@@ -52,9 +52,9 @@ IDLE_TIMER: Final = "application.gang_idle"
 
 
 def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
-    """Where the whole gang does not fit at present: the queue, what it has left, what is asked.
+    """Return the first queue whose quota has no room for the whole gang, its room, and the demand.
 
-    Configured quotas only; what started gangs below are still owed is not free (G8).
+    Only configured quotas count. Headroom reserved for started gangs is not free (G8).
     """
     whole = app.gang.size
     if whole is None or app.gang.started or app.queue.properties.gang_admission != "whole":
@@ -89,35 +89,39 @@ def may_start(app: Application) -> bool:
 
 
 def task_group_of(app: Application, name: str, vector: Vector) -> TaskGroup:
-    """The task group of this name, which its first placeholder ask makes known (G23)."""
+    """Return the task group of this name. Its first placeholder ask creates it (G23)."""
     group = app.gang.task_groups.get(name)
     if group is None:
         group = app.gang.task_groups[name] = TaskGroup(name, vector)
     return group
 
 
-def begin(kernel: Kernel, app: Application) -> None:
-    """X35: with its first placeholder ask an application is a gang, announced or not. Its time limit is
-    that of its placeholders then (X17), unless it runs already as an ordinary application."""
+def become_gang(kernel: Kernel, app: Application) -> None:
+    """X35: the first placeholder ask makes an application a gang, announced or not.
+
+    The placeholder timeout then replaces its time limit (X17), unless it has started already.
+    """
     app.gang.size = ()
     if not app.started:
         app.run_limit = 0
     if app.state in application_fsm.GATHERS:
-        watch_idle(kernel, app)
+        start_idle_timer(kernel, app)
 
 
-def expect(ask: Ask, number: int) -> None:
-    """``number`` more placeholders are asked for (negative: fewer). Without placeholderAsk the gang is
-    the sum of all placeholder asks (X35)."""
+def count_pending(ask: Ask, number: int) -> None:
+    """Count ``number`` more placeholders as pending (negative: fewer).
+
+    A gang without placeholderAsk is the sum of its placeholder asks (X35).
+    """
     app = ask.app
     group = task_group_of(app, ask.task_group, ask.vector)
     group.count += number
     group.pending += number
-    enlarge(app, ask.vector, number)
+    resize(app, ask.vector, number)
 
 
-def enlarge(app: Application, vector: Vector, number: int) -> None:
-    """X35: a gang without placeholderAsk grows or shrinks by ``number`` placeholders."""
+def resize(app: Application, vector: Vector, number: int) -> None:
+    """X35: grow or shrink a gang without placeholderAsk by ``number`` placeholders."""
     if app.gang.announced:
         return
     held = app.holding
@@ -127,13 +131,13 @@ def enlarge(app: Application, vector: Vector, number: int) -> None:
         app.partition.waiting.refresh(app)
 
 
-def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
-    """A placeholder was allocated (or recovered): the timer, the promise, and perhaps the start."""
+def placeholder_allocated(kernel: Kernel, placeholder: Allocation) -> None:
+    """Account for an allocated or recovered placeholder: timer, reserved headroom, start of the gang."""
     app = placeholder.ask.app
     app.gang.task_groups[placeholder.ask.task_group].landed(placeholder)
     if not app.gang.started:
         app.gang.started = True
-        if app.gang.gated:  # recovered: the gate does not apply any more
+        if app.gang.gated:  # the placeholder was recovered, so the gate no longer applies
             app.gang.gated = False
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
@@ -155,9 +159,11 @@ def placeholder_landed(kernel: Kernel, placeholder: Allocation) -> None:
     app.partition.waiting.offer_replacements(app)
 
 
-def only_gathers(app: Application) -> bool:
-    """Whether nothing follows from one more placeholder, unless it completes the gang: the gang has
-    started, nobody waits for what is promised to it, and no member waits for a placeholder."""
+def adds_placeholders_only(app: Application) -> bool:
+    """Whether one more placeholder changes nothing else unless it completes the gang.
+
+    True if the gang has started, no other gang waits for quota, and no member waits for a placeholder.
+    """
     return (
         app.gang.started
         and app in app.queue.admitted
@@ -168,7 +174,7 @@ def only_gathers(app: Application) -> bool:
 
 
 def missing(app: Application, need: Need) -> int:
-    """How many more placeholders of this size it takes, at least, until the gang is complete."""
+    """Return the smallest number of placeholders of this size that completes the gang."""
     assert app.gang.size is not None
     sizes, have, most = dict(need), app.gathered, 0
     for at, value in enumerate(app.gang.size):
@@ -180,13 +186,13 @@ def missing(app: Application, need: Need) -> int:
 
 
 def run_if_complete(kernel: Kernel, app: Application) -> None:
-    """G21: a gang stays Accepted until it has all its placeholders, and runs then (S5)."""
+    """G21: run the gang if it has all its placeholders; until then it stays Accepted (S5)."""
     if app.state in application_fsm.GATHERS and app.gang_complete:
         kernel.fire(APPLICATION, app, application_fsm.RUN)
 
 
 def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
-    """A placeholder left the books. If nobody replaced it, real asks go the normal way for it."""
+    """Update the gang after a placeholder ended. A real ask is scheduled normally if none replaced it."""
     app = placeholder.ask.app
     group = app.gang.task_groups[placeholder.ask.task_group]
     group.take(placeholder)
@@ -198,7 +204,7 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
     else:
         group.timed_out += 1
         app.gang.lost = plus(app.gang.lost, placeholder.vector)
-    # while it still gathers, the timer is the only way out for a gang that lost them all (V7)
+    # before the gang runs, only the timer can end a gang that lost all placeholders (V7)
     gathers = app.state in application_fsm.BEFORE_RUNNING
     if not app.placeholders and not gathers and app.gang.timer is not None:
         app.gang.timer.cancel()
@@ -210,9 +216,11 @@ def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool)
 # -- timeouts --------------------------------------------------------------------------------------
 
 
-def timed_out(kernel: Kernel, app: Application) -> None:
-    """The placeholder timer fired (G45, X38). A gang that has lost all its placeholders and still waits
-    for more starts its timer anew with the next one."""
+def placeholders_timed_out(kernel: Kernel, app: Application) -> None:
+    """Handle the placeholder timer (G45, X38).
+
+    A gang that has lost all placeholders and waits for more starts a new timer with the next one.
+    """
     app.gang.timer = None
     waits = any(group.pending for group in app.gang.task_groups.values())
     if app.state in application_fsm.GATHERS and waits and not app.placeholders:
@@ -221,13 +229,15 @@ def timed_out(kernel: Kernel, app: Application) -> None:
 
 
 def fail_gang(kernel: Kernel, app: Application) -> None:
-    """The gang's time is over; its state and style decide what follows."""
+    """Fire the placeholder timeout. The gang's state and style decide what follows."""
     kernel.fire(APPLICATION, app, application_fsm.PLACEHOLDER_TIMEOUT, reason=RESERVATION_TIMEOUT)
 
 
-def watch_idle(kernel: Kernel, app: Application) -> None:
-    """A gang in Accepted is looked at after its placeholder timeout, whether anything can still come of
-    it (V7). It may last for ever only if its resource manager said so (X17)."""
+def start_idle_timer(kernel: Kernel, app: Application) -> None:
+    """Check a gang in Accepted again after its placeholder timeout (V7).
+
+    Only a gang whose resource manager disabled the timeout may wait without limit (X17).
+    """
     patience = app.gang.timeout
     if app.gang.over:
         patience = patience or kernel.options.placeholder_timeout
@@ -242,9 +252,12 @@ def watch_idle(kernel: Kernel, app: Application) -> None:
         app.timers = (*others, timer)
 
 
-def looked_idle(kernel: Kernel, app: Application) -> None:
-    """A gang that has sent no placeholder asks fails, as one that does not get its placeholders. One that
-    has nothing left after a Soft timeout waits for a last ask, and completes. Any other goes on."""
+def idle_timed_out(kernel: Kernel, app: Application) -> None:
+    """Handle the idle timer of a gang in Accepted.
+
+    A gang without placeholders or placeholder asks fails. A gang that has nothing left after a Soft
+    timeout starts to wait, and completes unless it asks again. Any other gang is checked again later.
+    """
     if app.state not in application_fsm.GATHERS:
         return
     if app.gang.over:
@@ -254,10 +267,10 @@ def looked_idle(kernel: Kernel, app: Application) -> None:
     elif not app.placeholders and not any(g.pending for g in app.gang.task_groups.values()):
         fail_gang(kernel, app)
         return
-    watch_idle(kernel, app)
+    start_idle_timer(kernel, app)
 
 
-def waited_too_long(kernel: Kernel, app: Application) -> None:
-    """S3: the queue limits how long a gang may wait without a single placeholder."""
+def wait_timed_out(kernel: Kernel, app: Application) -> None:
+    """S3: fail a gang that has waited without a placeholder for as long as its queue allows."""
     if app.state in application_fsm.GATHERS and not app.gang.started:
         fail_gang(kernel, app)

@@ -1,11 +1,11 @@
-"""Limits of users and groups: who is counted where, and who has to wait (2.5).
+"""Limits of users and groups: which accounts an application counts for, and which asks wait (2.5).
 
-An application is bound to the account of its user and to that of one of the user's groups, for life.
-From its first allocation on it counts as running there, until it has nothing left to do. What it
-holds is charged to its ledgers whether or not it was checked: a recovered allocation may exceed a
-limit (2.11), and a lowered limit takes nothing away.
+An application belongs to the account of its user and to that of one of the user's groups. It counts as
+running there from its first allocation until it has nothing left to do. Its allocations are charged to
+the ledgers even without a check: a recovered allocation may exceed a limit (2.11), and a lowered limit
+stops no allocation.
 
-Every change of what accounts know goes through the functions here and in ``model.accounting``.
+Only the functions here and in ``model.accounting`` change accounts.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 
-# -- whose it is -----------------------------------------------------------------------------------
+# -- accounts of an application --------------------------------------------------------------------
 
 
 def group_of(app: Application) -> str:
-    """The group that the application counts for, or an empty text.
+    """Return the group that the application counts for, or an empty text.
 
-    From its queue upwards: the first group with a limit there, in the order of the configuration,
-    that the user is in; else the wildcard, where there is one; else the same one queue further up.
+    From its queue upwards, each queue with group limits is searched for the first group, in the order
+    of the configuration, that the user is in, and then for the wildcard.
     """
     own = frozenset(app.groups_of_user)
     for queue in app.queue.lineage:
@@ -56,7 +56,7 @@ def group_of(app: Application) -> str:
 
 
 def bind(app: Application) -> None:
-    """The application is new: it counts for its user and for one group from now on."""
+    """Bind a new application to the accounts of its user and of one group."""
     partition = app.partition
     app.user_account = _account(partition.users, app.user, is_group=False)
     group = group_of(app)
@@ -65,7 +65,7 @@ def bind(app: Application) -> None:
 
 
 def release(app: Application) -> None:
-    """The application has ended. Accounts and ledgers that nobody needs are forgotten."""
+    """Unbind an ended application. Accounts and ledgers that are no longer used are removed."""
     if isinstance(app.above, LimitLane):
         app.above.leave()
     partition = app.partition
@@ -85,9 +85,9 @@ def release(app: Application) -> None:
 
 
 def rebind(partition: Partition) -> None:
-    """The limits have changed: everything about them is made anew from what applications hold.
+    """Rebuild all accounts and ledgers after a change of limits, from what applications hold.
 
-    An application that has never held anything may find another group; all others keep theirs.
+    An application that has never had an allocation may get another group; all others keep theirs.
     """
     apps = list(partition.applications.values())
     grants = any(queue.user_limits or queue.group_limits for queue in partition.queues())
@@ -144,11 +144,11 @@ def _open_ledgers(app: Application) -> None:
     app.limiting = app.user_limits + app.group_limits
 
 
-# -- applications that count -----------------------------------------------------------------------
+# -- running applications --------------------------------------------------------------------------
 
 
 def forget(app: Application) -> None:
-    """The application has nothing left to do: it counts no longer."""
+    """Stop counting an application that has nothing left to do."""
     app.counted = False
     app.partition.rm.observer.application_uncounted(app)
     app.partition.waiting.demand_epoch += 1
@@ -158,17 +158,19 @@ def forget(app: Application) -> None:
         ledger.left()
 
 
-# -- who has to wait -------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------
 
 
 def short(app: Application, shape: Shape) -> Ledger | None:
-    """The first ledger that has no room for one more allocation of this shape (5.6 step 3)."""
+    """Return the first ledger without room for one more allocation of this shape (5.6 step 3)."""
     return next((ledger for ledger in app.limiting if not ledger.has_room(shape)), None)
 
 
 def held_back(app: Application, shape: Shape) -> bool:
-    """Whether a limit has no place for the application, or no room for the shape; then all who
-    share that limit wait until it has (5.6)."""
+    """Whether a limit stops the application or the shape.
+
+    All applications that share the limit then wait until it has room (5.6).
+    """
     lane = app.above
     assert isinstance(lane, LimitLane)
     ledger = full(app)
@@ -186,17 +188,17 @@ def held_back(app: Application, shape: Shape) -> bool:
 
 
 def names(partition: Partition, *, groups: bool = False) -> list[str]:
-    """The users (or groups) that have an application here or a limit of their own, by name."""
+    """Return the users (or groups) with an application or a limit of their own, sorted by name."""
     found = set(partition.groups if groups else partition.users)
     for queue in partition.queues():
         found.update(queue.group_limits if groups else queue.user_limits)
-    if not groups:  # the wildcard is no user; of groups it is the account of all others
+    if not groups:  # the wildcard is not a user, but it is the account of all other groups
         found.discard(WILDCARD)
     return sorted(found)
 
 
 def holding(partition: Partition, name: str, *, group: bool = False) -> Holding:
-    """What a user (or a group) holds and may hold, from root down. Raises ``KeyError``."""
+    """Return the usage and limits of a user (or group), from root down. Raises ``KeyError``."""
     account = (partition.groups if group else partition.users).get(name)
     if account is None:
         if name not in names(partition, groups=group):
@@ -206,8 +208,7 @@ def holding(partition: Partition, name: str, *, group: bool = False) -> Holding:
 
 
 def applications_by_group(account: Account) -> Iterator[tuple[Application, str]]:
-    """The user's running applications by id, each with the group that it counts for, or an empty
-    text (2.14)."""
+    """Yield the user's running applications by ID, with the group they count for or "" (2.14)."""
     for app in sorted(account.applications, key=lambda app: app.app_id):
         if app.counted:
             yield app, app.group_account.name if app.group_account is not None else ""

@@ -1,8 +1,8 @@
-"""The walk down the tree, and what stands in its way (5.3, 5.6).
+"""The walk down the queue tree to the next ask, and the checks of quota and nodes (5.3, 5.6).
 
-From root along the best child for any want that can be served (see ``order.ranking``), so it ends at
-the ask that a full sort of queues, applications and asks would have found. What then turns out not
-to be possible is remembered where it failed; the next walk does not come by there.
+The walk takes the best child with feasible demand at each level (see ``ordering.ranking``), so it ends
+at the ask that a full sort of queues, applications and asks would put first. An obstacle found there is
+recorded at the queue or application that caused it, and the next walk avoids it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ __all__ = ["descend", "node_for", "out_of_quota"]
 
 
 def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup, int] | None:
-    """Down the best child of every level to the group whose ask is next in order, and for which of
-    these bits nothing above stops it."""
+    """Return the application and group whose ask is next, and the feasible demand that is not blocked."""
     level: Any = partition.root
     feasible &= level.demand
     if not feasible:
         return None
     while not level.is_application:
-        feasible &= ~level.blocked  # what a quota blocks here, nobody below may be chosen for
+        feasible &= ~level.blocked  # demand that a quota blocks here is blocked below as well
         level = level.best(feasible)
     if level.limiting and level.above is not None:
         feasible &= ~level.above.stops()
@@ -42,7 +41,7 @@ def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup,
 
 
 def out_of_quota(app: Application, shape: Shape) -> Queue | None:
-    """The lowest queue above the application whose quota has no room for the shape."""
+    """Return the lowest queue above the application whose quota has no room for the shape."""
     for queue in app.queue.lineage:
         if queue.limits and not queue.has_room(shape):
             return queue
@@ -50,9 +49,9 @@ def out_of_quota(app: Application, shape: Shape) -> Queue | None:
 
 
 def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
-    """The first node in order that fits and that the resource manager's predicates accept.
+    """Return the first node in order that fits and that the resource manager's predicates accept.
 
-    Where no node fits the shape is no longer among those that the node_index has nodes for.
+    If no node fits, the shape is no longer feasible in the node index.
     """
     assert ask.group is not None
     shape = ask.group.shape

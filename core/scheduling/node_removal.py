@@ -1,11 +1,11 @@
-"""A node leaves the cluster with everything that runs on it (M7, 2.11)."""
+"""Removal of a node with its allocations (M7, 2.11)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from quadriga.core.scheduling import queue_tree, replacement, reservation
-from quadriga.core.scheduling.ending import Removed, end_allocation, report_released
+from quadriga.core.scheduling.ending import Removals, end_allocation, report_released
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import TerminationType
 
@@ -18,16 +18,16 @@ __all__ = ["empty_node"]
 
 
 def empty_node(kernel: Kernel, node: Node) -> None:
-    """End everything that runs on the node, and forget the node.
+    """End all allocations of the node, and remove the node.
 
-    A replacement of which only the placeholder was on the node is complete; one whose real allocation
-    was planned there is planned again.
+    If only the placeholder of a replacement was on the node, the replacement is complete. If the real
+    allocation was planned there, its ask waits again.
     """
     partition = node.partition
     rm = partition.rm
     released: list[Allocation] = []
     confirmed: list[Allocation] = []
-    removed = Removed()
+    removed = Removals()
     unknown = TerminationType.UNKNOWN_TERMINATION_TYPE
     while node.reservation is not None:
         reservation.cancel(partition, node.reservation)
@@ -35,7 +35,7 @@ def empty_node(kernel: Kernel, node: Node) -> None:
         if allocation not in node.allocations:
             continue
         if allocation.state in allocation_fsm.AHEAD:
-            replacement.unplan(kernel, allocation, again=True)
+            replacement.discard(kernel, allocation, again=True)
             continue
         released.append(allocation)
         if allocation.partner is not None and allocation.partner.node is not node:

@@ -1,6 +1,6 @@
-"""Allocations are asked back from the resource manager.
+"""Requests to the resource manager to release allocations.
 
-Their resources stay in use until the resource manager confirms the release.
+The resources stay charged until the resource manager confirms the release.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["evict", "release"]
 
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
-    """Ask for one allocation back, unless that has been done already (R5)."""
+    """Request the release of one allocation, unless it was requested before (R5)."""
     if allocation.state not in allocation_fsm.RELEASABLE:
         return
     allocation.reason = reason
@@ -35,7 +35,7 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
 
 
 def evict(kernel: Kernel, eviction: Eviction) -> None:
-    """Ask for the victims of a preemption back (2.8)."""
+    """Request the release of the victims of a preemption (2.8)."""
     for victim in eviction.victims:
         victim.node.partition.rm.observer.preempted(victim, eviction.cause)
         release(kernel, victim, allocation_fsm.PREEMPTION, eviction.message)

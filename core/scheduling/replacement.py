@@ -1,14 +1,14 @@
-"""A gang member takes over a placeholder of its task group (G27 to G33).
+"""Replacement: a gang member takes over a placeholder of its task group (G27 to G33).
 
-That takes two steps. First one placeholder is asked back and the real ask is parked with its future
-allocation, which is planned for the placeholder's node or for another one (X18); nothing is freed.
-When the resource manager confirms, both change places in one update of all books (G31), and only then
-is the real allocation announced (G33).
+A replacement has two steps. First the scheduler requests the release of one placeholder and parks the
+real ask with a planned allocation, on the placeholder's node or on another one (X18); nothing is
+refunded yet. When the resource manager confirms, the accounting exchanges the two in one update (G31),
+and only then is the real allocation announced (G33).
 
-A member that is larger than every placeholder of its group takes over one of them as well. What it
-needs beyond that placeholder's place is held for it from the plan on (X37). No member lands on a
-draining node that it does not require; where no other node has room when its placeholder is gone, the
-ask stays parked, with its quota, until there is one (X39).
+A member that is larger than every placeholder of its group replaces one of them as well. What it needs
+beyond the placeholder's resources is reserved when the replacement is planned (X37). A member is not
+placed on a draining node unless it requires the node. If no other node has room when the placeholder
+is gone, the ask stays parked and keeps its quota until a node has room (X39).
 """
 
 from __future__ import annotations
@@ -39,19 +39,26 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.task_group import TaskGroup
 
-__all__ = ["confirm_replacement", "fits_after", "land", "look_again", "replace", "unplan"]
+__all__ = [
+    "confirm_replacement",
+    "discard",
+    "fits_after",
+    "place_stranded",
+    "replace",
+    "retry_outgrown",
+]
 
-#: looked up once: the enumeration's attributes are slow
+#: read once, because attributes of the enumeration are slow
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
 
-# -- the plan ----------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
 def replace(kernel: Kernel, ask: Ask) -> bool:
-    """Find a placeholder that the ask can take over and ask for it back (G27, G28, X18).
+    """Find a placeholder that the ask can replace, and request its release (G27, G28, X18).
 
-    ``False``: nothing was found, and the ask has been set aside, or goes the normal way, until
+    Return False if there is none; the ask is then deferred or scheduled like other asks until
     something changes.
     """
     app = ask.app
@@ -63,7 +70,7 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
             continue
         first = first or placeholder
         node = placeholder.node
-        if not (node.open or _takes(node, ask)):
+        if not (node.open or _accepts(node, ask)):
             continue
         said = predicate and predicate(ask.ask_key, node.node_id, False)
         if said is None:
@@ -82,8 +89,11 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
 
 
 def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
-    """Every placeholder of the group is smaller than the ask: take over the one whose node has room for
-    the ask once it is gone, else the oldest if another node has (X37)."""
+    """Replace a placeholder that is smaller than the ask, as all of its group are (X37).
+
+    The first choice is a placeholder whose node will have room for the ask, the second the oldest
+    placeholder if another node has room.
+    """
     partition = ask.app.partition
     predicate = kernel.predicates.get(partition.rm.rm_id)
     within: dict[Vector, bool] = {}
@@ -92,12 +102,12 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     for placeholder in group.available:
         size = placeholder.vector
         if size not in within:
-            within[size] = _has_quota(ask, _beyond(size, ask.vector))
+            within[size] = _has_quota(ask, _excess(size, ask.vector))
         if not within[size]:
             continue
         oldest = oldest or placeholder
         node = placeholder.node
-        if not _takes(node, ask) or not fits_after(ask, placeholder):
+        if not _accepts(node, ask) or not fits_after(ask, placeholder):
             continue
         said = predicate and predicate(ask.ask_key, node.node_id, False)
         if said is None:
@@ -111,7 +121,7 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
         if other is not None:
             _plan(kernel, ask, oldest, other)
             return True
-        if refused or asked:  # predicates stand in the way of this ask, not of others like it
+        if refused or asked:  # predicates refused this ask, but may accept others of its group
             partition.waiting.defer(ask)
             return False
     alike = ask.group
@@ -129,8 +139,8 @@ def _wait_for_answers(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     return False
 
 
-def _takes(node: Node, ask: Ask) -> bool:
-    """X39: a draining node takes nobody new but asks that require it."""
+def _accepts(node: Node, ask: Ask) -> bool:
+    """X39: a draining node accepts only asks that require it."""
     return node.open or ask.required_node == node.node_id
 
 
@@ -139,20 +149,20 @@ def fits_after(ask: Ask, placeholder: Allocation) -> bool:
     node, size = placeholder.node, placeholder.vector
     if node.reservation is not None and node.reservation.ask is not ask:
         return False
-    for place, value in enumerate(ask.vector):
-        back = size[place] if place < len(size) else 0
-        if value and node.available[place] + back < value:
+    for index, value in enumerate(ask.vector):
+        back = size[index] if index < len(size) else 0
+        if value and node.available[index] + back < value:
             return False
     return True
 
 
-def _beyond(size: Vector, vector: Vector) -> Vector:
-    """What the vector needs beyond this size, by type."""
+def _excess(size: Vector, vector: Vector) -> Vector:
+    """Return what the vector needs beyond this size, by type."""
     return tuple([max(0, value - have) for have, value in zip_longest(size, vector, fillvalue=0)])
 
 
 def _has_quota(ask: Ask, more: Vector) -> bool:
-    """Whether so much more is within all quotas and limits of the ask."""
+    """Whether all quotas and limits of the ask have room for ``more``."""
     app = ask.app
     shape = Shape(0, Requirements(more))
     return all(
@@ -161,8 +171,10 @@ def _has_quota(ask: Ask, more: Vector) -> bool:
 
 
 def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
-    """The first node in order that has room for the ask and that the predicates accept; and whether
-    they were asked about any."""
+    """Return the first node in order that has room and that the predicates accept.
+
+    The second value says whether the predicates were asked.
+    """
     partition, group = ask.app.partition, ask.group
     assert group is not None
     node_index, shape = partition.node_index, group.shape
@@ -174,18 +186,18 @@ def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
 
 def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node | None, bool]:
     predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         said = predicate and predicate(ask.ask_key, node.node_id, True)
         if said is None:
             return node, True
         if said is ANSWER_PENDING:
-            look_ahead(predicate, ask, islice(nodes, place + 1, None))
+            look_ahead(predicate, ask, islice(nodes, index + 1, None))
             return None, True
     return None, bool(nodes)
 
 
 def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
-    """Park the ask, link its future allocation with the placeholder, and ask for that one back."""
+    """Park the ask, link its planned allocation to the placeholder, and request the release of that."""
     app = ask.app
     observer = app.partition.rm.observer
     real = Allocation(ask, next_uuid(ask), node, kernel.now)
@@ -195,7 +207,7 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     reservation.cancel_all_of(app.partition, ask)
     app.partition.waiting.remove(ask)
     kernel.fire(ASK, ask, ask_fsm.PARK)
-    if real.vector != placeholder.vector and any(more := _beyond(placeholder.vector, real.vector)):
+    if real.vector != placeholder.vector and any(more := _excess(placeholder.vector, real.vector)):
         accounting.reserve_growth(real, more)
         observer.placeholder_too_small(placeholder, ask)
     if node is not placeholder.node:
@@ -207,9 +219,8 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     release(kernel, placeholder, allocation_fsm.REPLACEMENT, text)
 
 
-def look_again(partition: Partition) -> None:
-    """Something has changed since the members of these groups were larger than what a placeholder's
-    place and the free room make together: look once more."""
+def retry_outgrown(partition: Partition) -> None:
+    """Retry members that were too large for a placeholder plus free room, if something has changed."""
     for group, version in list(partition.waiting.outgrown.items()):
         if version != partition.waiting.epoch:
             del partition.waiting.outgrown[group]
@@ -217,13 +228,13 @@ def look_again(partition: Partition) -> None:
             partition.waiting.refresh_group(group)
 
 
-# -- the plan falls through ----------------------------------------------------------------------------
+# -- discarded plans -------------------------------------------------------------------------------
 
 
-def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
-    """Take a planned allocation back; its ask waits again, or is over with it (X18, X28)."""
+def discard(kernel: Kernel, real: Allocation, *, again: bool) -> None:
+    """Discard a planned allocation. With ``again`` its ask waits again, else it ends (X18, X28)."""
     ask = real.ask
-    _leave_node(kernel, real)
+    _refund_planned_node(kernel, real)
     if real.growth:
         accounting.refund_growth(real)
     if (placeholder := real.partner) is not None:
@@ -234,11 +245,11 @@ def unplan(kernel: Kernel, real: Allocation, *, again: bool) -> None:
     if again:
         kernel.fire(ASK, ask, ask_fsm.UNPARK)
         accounting.add_pending(ask, 1)
-        reservation.wait_again(kernel, ask)
+        reservation.enqueue(kernel, ask)
 
 
-def _leave_node(kernel: Kernel, real: Allocation) -> None:
-    """The planned allocation gives up what it holds of a node, if it does."""
+def _refund_planned_node(kernel: Kernel, real: Allocation) -> None:
+    """Refund what the planned allocation holds of its node, if it holds anything."""
     if real not in real.node.allocations:
         return
     if real.partner is not None and real.partner.node is real.node:
@@ -248,14 +259,14 @@ def _leave_node(kernel: Kernel, real: Allocation) -> None:
     real.ask.app.partition.rm.observer.node_refunded(real)
 
 
-# -- the confirmation ----------------------------------------------------------------------------------
+# -- the confirmation ------------------------------------------------------------------------------
 
 
 def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation | None:
-    """The placeholder is gone: the real allocation takes its place (G30, G31, G33).
+    """Replace a placeholder whose release is confirmed by its real allocation (G30, G31, G33).
 
-    Returns the real allocation, or ``None`` where nobody waits for the place any more (X28), or where
-    the node drains and no other one has room (X39).
+    Return the real allocation, or ``None`` if its ask has ended (X28), or if the node drains and no
+    other node has room (X39).
     """
     app = placeholder.ask.app
     real = placeholder.partner
@@ -269,7 +280,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
         observer.allocation_ended(placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=False)
         return None
-    lands = real.node.open or _takes(real.node, real.ask) or _move(kernel, real)
+    lands = real.node.open or _accepts(real.node, real.ask) or _plan_other_node(kernel, real)
     placeholder.partner = real.partner = None
     if lands and real.node is placeholder.node:
         accounting.replace_on_node(placeholder, real)
@@ -284,16 +295,16 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
         observer.allocation_ended(placeholder, _REPLACED)
         placeholder_gone(kernel, placeholder, replaced=True)
         return None
-    _settle(kernel, real)
+    _allocate_planned(kernel, real)
     placeholder_gone(kernel, placeholder, replaced=True)
-    _run(kernel, real, first=first)
+    _run_application(kernel, real, first=first)
     observer.replaced(placeholder, real)
     kernel.outbox.allocated((real,))
     return real
 
 
-def _settle(kernel: Kernel, real: Allocation) -> None:
-    """The planned allocation is one now, and its ask is served."""
+def _allocate_planned(kernel: Kernel, real: Allocation) -> None:
+    """Turn the planned allocation into a real one, and count down its ask."""
     ask = real.ask
     ask.planned = None
     real.created = kernel.now
@@ -301,16 +312,18 @@ def _settle(kernel: Kernel, real: Allocation) -> None:
     kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
     ask.pending -= 1
     if ask.pending:
-        reservation.wait_again(kernel, ask)
+        reservation.enqueue(kernel, ask)
     else:
         del ask.app.asks[ask.ask_key]
         ask.app.partition.hints.asks.pop(ask, None)
 
 
-def _run(kernel: Kernel, real: Allocation, *, first: bool) -> None:
-    """What the application makes of a member that is there."""
+def _run_application(kernel: Kernel, real: Allocation, *, first: bool) -> None:
+    """Let the application take its next step after a replacement."""
     app = real.ask.app
-    if APPLICATION.allows(app.state, application_fsm.RESUMED):  # X28: it follows its allocations
+    if APPLICATION.allows(
+        app.state, application_fsm.RESUMED
+    ):  # X28: it runs because it has allocations
         kernel.fire(APPLICATION, app, application_fsm.RESUMED)
     if app.state in application_fsm.RUNS_ON_ALLOCATION and not APPLICATION.idles(
         app.state, application_fsm.RUN
@@ -318,29 +331,31 @@ def _run(kernel: Kernel, real: Allocation, *, first: bool) -> None:
         kernel.fire(APPLICATION, app, application_fsm.RUN, first_replacement=first)
 
 
-# -- members whose node drains (X39) -------------------------------------------------------------------
+# -- members whose node drains (X39) ---------------------------------------------------------------
 
 
-def _move(kernel: Kernel, real: Allocation) -> bool:
-    """The node that was planned drains: plan another one that has room, if there is one; that of the
-    placeholder, which is about to go, before others."""
+def _plan_other_node(kernel: Kernel, real: Allocation) -> bool:
+    """Plan another node for a member whose planned node drains; return False if none has room.
+
+    The node of its placeholder, which is about to be free, is tried first.
+    """
     placeholder = real.partner
     assert placeholder is not None
-    _leave_node(kernel, real)
-    if _swaps(kernel, real, placeholder):
+    _refund_planned_node(kernel, real)
+    if _fits_on_placeholder_node(kernel, real, placeholder):
         real.node = placeholder.node
         return True
     node, _ = _open_node(kernel, real)
     if node is None or node is placeholder.node:
         return False
-    _move_to(kernel, real, node)
+    _set_node(kernel, real, node)
     return True
 
 
-def _swaps(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
-    """Whether the planned allocation can take the place of its placeholder."""
+def _fits_on_placeholder_node(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
+    """Whether the planned allocation fits on the node of its placeholder."""
     ask, node = real.ask, placeholder.node
-    if not _takes(node, ask):
+    if not _accepts(node, ask):
         return False
     if real.growth and not fits_after(ask, placeholder):
         return False
@@ -348,14 +363,14 @@ def _swaps(kernel: Kernel, real: Allocation, placeholder: Allocation) -> bool:
     return predicate is None or predicate(ask.ask_key, node.node_id, False) is None
 
 
-def _move_to(kernel: Kernel, real: Allocation, node: Node) -> None:
+def _set_node(kernel: Kernel, real: Allocation, node: Node) -> None:
     real.node = node
     accounting.charge_node(real)
     real.ask.app.partition.rm.observer.node_charged(real)
 
 
 def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
-    """As ``_free_node``, for a parked ask; and whether an answer of the predicates is not there yet."""
+    """Like ``_free_node``, for a parked ask. The second value says if a predicate answer is pending."""
     ask = real.ask
     node_index = ask.app.partition.node_index
     if not node_index.nodes:
@@ -368,8 +383,8 @@ def _open_node(kernel: Kernel, real: Allocation) -> tuple[Node | None, bool]:
     return node, node is None and awaited(kernel, ask)
 
 
-def land(kernel: Kernel, partition: Partition) -> None:
-    """Members whose placeholder is gone and whose node drains get a node that has room by now."""
+def place_stranded(kernel: Kernel, partition: Partition) -> None:
+    """Place members whose placeholder is gone and whose planned node drained, if a node has room now."""
     has_predicate = partition.rm.rm_id in kernel.predicates
     for real, version in list(partition.waiting.stranded.items()):
         if version == partition.waiting.epoch and not has_predicate:
@@ -381,9 +396,9 @@ def land(kernel: Kernel, partition: Partition) -> None:
         del partition.waiting.stranded[real]
         app = real.ask.app
         first = not app.allocations
-        _move_to(kernel, real, node)
+        _set_node(kernel, real, node)
         accounting.adopt_growth(real)
-        _settle(kernel, real)
-        _run(kernel, real, first=first)
+        _allocate_planned(kernel, real)
+        _run_application(kernel, real, first=first)
         partition.rm.observer.allocated((real,))
         kernel.outbox.allocated((real,))

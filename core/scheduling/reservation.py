@@ -1,10 +1,10 @@
-"""Reservations: a node kept for an ask that fits nowhere yet (2.7, 5.8).
+"""Reservations: a node kept for an ask that fits on no node yet (2.7, 5.8).
 
-An ask that has waited for two seconds, within its quotas, may reserve the node where it would fit
-most tightly. A reserved node is hidden from everybody else. When the node gets room the reserving
-ask is served first of all; if another node has room earlier, that one is taken and the reserved node
-is free again. There is one reservation per node, except that several asks may require the same one,
-and at most one per repeat of an ask.
+An ask that is within its quotas and has waited for two seconds may reserve the node where it would fit
+most tightly. Other asks cannot use a reserved node. When the node gets room, the reserving ask is
+served before all others. If another node has room earlier, the ask takes that node and the reservation
+is cancelled. A node has one reservation, unless several asks require the same node. An ask has at most
+one reservation for each of its repeats.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = [
     "cancel",
     "cancel_all_of",
     "candidate",
-    "give_up_old_ones",
+    "enqueue",
+    "expire",
     "make",
     "may_reserve",
     "reserve",
-    "wait_again",
-    "wait_to_reserve",
+    "start_reserve_timer",
 ]
 
 _RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
@@ -53,7 +53,7 @@ def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
 
 
 def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
-    """The ask of the group that may reserve first, and from when on (ns)."""
+    """Return the ask of the group that may reserve first, and the time (ns) from which it may."""
     first: tuple[Ask, int] | None = None
     for ask in group.asks.values():
         if ask.reservations < ask.pending:
@@ -61,7 +61,7 @@ def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
             when = max(old_enough, ask.reserve_from)
             if first is None or when < first[1]:
                 first = ask, when
-            if when == old_enough:  # all that follow are younger
+            if when == old_enough:  # all later asks are younger
                 break
     return first
 
@@ -69,8 +69,8 @@ def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
 def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation:
     """Keep the node for the ask.
 
-    One that requires this node pushes out the reservation of one that does not, and waits behind
-    others that do.
+    An ask that requires this node cancels the reservation of an ask that does not, and waits behind
+    earlier asks that require it.
     """
     if node.reservation is not None and not node.reservation.ask.required_node:
         cancel(partition, node.reservation)
@@ -84,7 +84,7 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     ask.app.reservations[reservation] = None
     partition.reservations[reservation] = None
     partition.node_index.changed(node)
-    # from the next round on: there may be room, under a quota that has none, or others may have to go
+    # tried from the next round on: quota may become free, or preemption may make room
     partition.waiting.retries.add(reservation)
     if ask.group is not None:
         ask.group.reserved += 1
@@ -94,18 +94,18 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
 
 
 def make(kernel: Kernel, ask: Ask, node: Node) -> None:
-    """Reserve the node for the ask, not for ever (S6)."""
+    """Reserve the node for the ask, for a limited time (S6)."""
     partition = ask.app.partition
     reserve(partition, ask, node, kernel.now)
     kernel.tally.reservations += 1
     if partition.rm.all_states:  # X43
         kernel.outbox.container_state(ask, _RESERVED, f"node {node.node_id} is reserved for it")
     if partition.waiting.give_up_timer is None:
-        _wait_to_give_up(kernel, partition, kernel.now)
+        _start_expiry_timer(kernel, partition, kernel.now)
 
 
 def cancel(partition: Partition, reservation: Reservation) -> None:
-    """The node is everybody's again."""
+    """Cancel the reservation. The next one of the node, if there is one, takes effect."""
     node, ask = reservation.node, reservation.ask
     if node.reservation is reservation:
         node.reservation = following = next(iter(node.also_reserved), None)
@@ -126,12 +126,12 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     if group is not None:
         group.reserved -= 1
         if partition.rm.reservations:
-            group.reservable = True  # it may reserve another; too young ones are found out then
+            group.reservable = True  # checked when the group is served: its asks may be too young
         partition.waiting.refresh_group(group)
 
 
 def _count_reservation(ask: Ask, more: int) -> None:
-    """Its leaf knows which of its applications have nodes reserved."""
+    """Count the reservations of the ask's application in its leaf."""
     reserving = ask.app.queue.reserving
     count = reserving.get(ask.app, 0) + more
     if count:
@@ -141,24 +141,24 @@ def _count_reservation(ask: Ask, more: int) -> None:
 
 
 def cancel_all_of(partition: Partition, ask: Ask) -> None:
-    """The ask is over or changed: what it reserved is free again."""
+    """Cancel all reservations of an ask that has ended or changed."""
     if ask.reservations:
         for reservation in [r for r in ask.app.reservations if r.ask is ask]:
             cancel(partition, reservation)
 
 
-def wait_again(kernel: Kernel, ask: Ask) -> None:
-    """The ask is new, or was away (parked, set aside) and waits again, in its old place."""
+def enqueue(kernel: Kernel, ask: Ask) -> None:
+    """Add an ask to those that wait. An ask that was parked or deferred gets its old position."""
     ask.app.partition.waiting.add(ask)
     group = ask.group
     if group is not None and group.reserve_timer is None and not group.reservable:
-        wait_to_reserve(kernel, group)
+        start_reserve_timer(kernel, group)
     if ask.terms.allow_preempt_other:
         preemption_queue.enter(kernel, ask)
 
 
-def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
-    """Look again at the group when its first ask that may reserve has waited long enough."""
+def start_reserve_timer(kernel: Kernel, group: AskGroup) -> None:
+    """Start the timer that fires when the first ask of the group may reserve."""
     if group.reserve_timer is not None:
         group.reserve_timer.cancel()
         group.reserve_timer = None
@@ -175,19 +175,19 @@ def wait_to_reserve(kernel: Kernel, group: AskGroup) -> None:
     partition.waiting.refresh_group(group)
 
 
-def _wait_to_give_up(kernel: Kernel, partition: Partition, made: int) -> None:
-    """Look again when what was reserved then has been kept for long enough."""
+def _start_expiry_timer(kernel: Kernel, partition: Partition, made: int) -> None:
+    """Start the timer for the expiry of a reservation made at ``made`` (ns)."""
     left = made + kernel.options.reservation_give_up - kernel.now
     partition.waiting.give_up_timer = kernel.timers.start(
         kernel.now, left, "partition.give_up", partition
     )
 
 
-def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
-    """S6: nodes that were kept in vain for long enough. Their asks wait as long before they reserve
-    again. Only an ask that can run nowhere else keeps its node.
+def expire(kernel: Kernel, partition: Partition) -> None:
+    """S6: cancel reservations that have not been used for ``reservation_give_up``.
 
-    All are kept for the same time, so they come up in the order in which they were made.
+    Their asks wait equally long before they reserve again. An ask with a required node keeps its
+    reservation. All reservations last equally long, so they expire in the order in which they were made.
     """
     partition.waiting.give_up_timer = None
     delay = kernel.options.reservation_give_up
@@ -196,7 +196,7 @@ def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
         if each.ask.required_node:
             continue
         if each.made + delay > kernel.now:
-            _wait_to_give_up(kernel, partition, each.made)
+            _start_expiry_timer(kernel, partition, each.made)
             break
         old.append(each)
     for each in old:
@@ -204,4 +204,4 @@ def give_up_old_ones(kernel: Kernel, partition: Partition) -> None:
         ask.reserve_from = kernel.now + delay
         cancel(partition, each)
         if ask.group is not None:
-            wait_to_reserve(kernel, ask.group)
+            start_reserve_timer(kernel, ask.group)

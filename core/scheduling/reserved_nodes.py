@@ -1,8 +1,8 @@
-"""Asks that have a node reserved come first of all (5.8).
+"""Asks with a reserved node, which are served before all others (5.8).
 
-Theirs is the order of queues, then of the submission of applications, then of asks. For each
-application first the reserved nodes are tried that may have gained room, then any other node. A
-reservation that led to nothing is not looked at again until something has changed for it.
+They are tried in the order of queues, then of applications by submission, then of asks. For each
+application the reserved nodes that may have gained room are tried first, then all other nodes. A
+reservation that cannot be used is not tried again until something has changed for it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def serve_reserved(round_: Round) -> bool:
     """Allocate the first reservation that can be used now, there or elsewhere."""
     kernel, partition = round_.kernel, round_.partition
     while True:
-        own = _first_woken(partition)
+        own = _first_to_retry(partition)
         other, feasible = _first_elsewhere(partition)
         if own is None and other is None:
             return False
-        if own is not None and (other is None or own is other or _comes_before(own, other)):
+        if own is not None and (other is None or own is other or _precedes(own, other)):
             for each in sorted(partition.waiting.retries.of(own), key=_order):
                 if each in partition.waiting.retries:
                     partition.waiting.retries.discard(each)
-                    if _use(kernel, partition, each):
+                    if _serve(kernel, partition, each):
                         return True
-        elif other is not None and _use_elsewhere(round_, other, feasible):
+        elif other is not None and _serve_elsewhere(round_, other, feasible):
             return True
 
 
-def _first_woken(partition: Partition) -> Application | None:
-    """The first application of which a reserved node may have gained room."""
+def _first_to_retry(partition: Partition) -> Application | None:
+    """Return the first application with a reservation to retry."""
     queue = partition.root
     if not queue.demand & RETRY_RESERVATION:
         return None
@@ -59,8 +59,8 @@ def _first_woken(partition: Partition) -> Application | None:
     return partition.waiting.retries.first_in(queue)
 
 
-def _comes_before(one: Application, other: Application) -> bool:
-    """By their queues, from the top down (5.4), and in one queue by their submission."""
+def _precedes(one: Application, other: Application) -> bool:
+    """Compare by queues from root down (5.4), and within a queue by submission."""
     if one.queue is not other.queue:
         paths = zip(reversed(one.queue.lineage), reversed(other.queue.lineage), strict=False)
         for left, right in paths:
@@ -76,14 +76,14 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 # -- on the reserved node --------------------------------------------------------------------------
 
 
-def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
+def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
     if group is None or not group.demand or app.blocked:
         return False
     shape = group.shape
     fits = shape.fits(each.node.available)
-    if not fits and not ask.required_node:  # who has to go there is asked within the quotas only
+    if not fits and not ask.required_node:  # only an ask with a required node may preempt there
         return False
     if (
         app.shut_out
@@ -107,7 +107,7 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         partition.waiting.deferred_reservations[each] = None
         return False
     reservation.cancel(partition, each)
-    ask.last_quota_event = 0  # the ask was served, as to quotas, when it got its reservation
+    ask.last_quota_event = 0  # the reservation already ended the wait for quota
     allocate(kernel, ask, each.node)
     return True
 
@@ -116,8 +116,7 @@ def _use(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
 
 
 def _first_elsewhere(partition: Partition) -> tuple[Application | None, int]:
-    """The first application with a reservation whose ask some other node may have room for, and the
-    bits that nothing above it stops."""
+    """Return the first application whose reserving ask may fit on another node, and its open demand."""
     shapes = partition.shapes
     level: Level = partition.root
     feasible = (partition.node_index.feasible << ELSEWHERE) & shapes.elsewhere & level.demand
@@ -132,7 +131,7 @@ def _first_elsewhere(partition: Partition) -> tuple[Application | None, int]:
 
 
 def _passed(app: Application, leaf: LeafQueue, feasible: int) -> int:
-    """Those of the bits that nothing between the application and its leaf stops."""
+    """Return the part of ``feasible`` that nothing between the application and its leaf blocks."""
     feasible &= app.demand_below
     level: Level | None = app
     while feasible and level is not None and level is not leaf:
@@ -141,9 +140,8 @@ def _passed(app: Application, leaf: LeafQueue, feasible: int) -> int:
     return feasible
 
 
-def _use_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
-    """Give the application's first ask with a reservation, for which there is another node, that
-    node; the reserved one is free again (5.8)."""
+def _serve_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
+    """Allocate the first reserving ask that fits on another node, and cancel its reservation (5.8)."""
     kernel, partition = round_.kernel, round_.partition
     groups = (group for group in app.groups.values() if group.demand & feasible)
     group = min(groups, key=lambda each: each.key_for(feasible))
@@ -156,7 +154,9 @@ def _use_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
         return False
     if group.placeholder and not app.gang.started and not gang.may_start(app):
         return False
-    for ask in list(islice(_having(group), group.reserved)):  # so many have, at most
+    for ask in list(
+        islice(_reserving(group), group.reserved)
+    ):  # at most ``reserved`` asks have one
         node = node_for(kernel, partition, ask)
         if node is not None:
             own = next(r for r in app.reservations if r.ask is ask)
@@ -165,12 +165,12 @@ def _use_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
             return True
         if not partition.node_index.feasible & shape.allocate:  # no node has room for any of them
             return False
-    round_.stay_on_reserved_nodes(group)  # predicates have refused them all
+    round_.stay_on_reserved_nodes(group)  # predicates have refused all of them
     return False
 
 
-def _having(group: AskGroup) -> Iterator[Ask]:
-    """Its asks that have a reservation."""
+def _reserving(group: AskGroup) -> Iterator[Ask]:
+    """Yield the asks of the group that have a reservation."""
     for ask in group.asks.values():
         if ask.reservations:
             yield ask

@@ -1,4 +1,4 @@
-"""One round of decisions in one partition (5.2), and what holds until its end."""
+"""One round of decisions in one partition (5.2), and the state that lasts until its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Round"]
 
 
 class Round:
-    """A round makes one decision at most. What it has found impossible is left out of the rest of it."""
+    """A round makes at most one decision. Demand found impossible is skipped for the rest of the round."""
 
     __slots__ = ("_left_out", "attempts", "kernel", "partition")
 
@@ -29,14 +29,14 @@ class Round:
         self._left_out: list[Callable[[], None]] | None = None
 
     def count_attempt(self, leaf: Queue) -> int:
-        """One more attempt to preempt for an ask in this leaf; returns how many there were."""
+        """Count one more preemption attempt in this leaf, and return their number."""
         if self.attempts is None:
             self.attempts = {}
         tries = self.attempts[leaf] = self.attempts.get(leaf, 0) + 1
         return tries
 
     def leave_out(self, level: Level, bits: int) -> None:
-        """Serve none of this demand below the level until the round ends."""
+        """Block this demand below the level until the round ends."""
         bits &= ~level.blocked
         level.block(bits)
 
@@ -64,7 +64,7 @@ class Round:
         self._left_out.append(bring_back)
 
     def end(self) -> None:
-        """Bring back what was left out."""
+        """Unblock what was left out."""
         if self._left_out is not None:
             for bring_back in self._left_out:
                 bring_back()

@@ -125,9 +125,9 @@ def _bring_back(kernel: Kernel, partition: Partition) -> None:
     gang members that lacked room."""
     waiting = partition.waiting
     if waiting.stranded:
-        replacement.land(kernel, partition)
+        replacement.place_stranded(kernel, partition)
     if waiting.outgrown:
-        replacement.look_again(partition)
+        replacement.retry_outgrown(partition)
     if waiting.deferred_reservations:
         waiting.retries.update(waiting.deferred_reservations)
         waiting.deferred_reservations.clear()
@@ -140,7 +140,7 @@ def _bring_back(kernel: Kernel, partition: Partition) -> None:
         for ask in sorted(
             asks.keys() - waiting.deferred_asks.keys(), key=_by_arrival, reverse=True
         ):
-            reservation.wait_again(kernel, ask)
+            reservation.enqueue(kernel, ask)
 
 
 def _by_arrival(ask: Ask) -> int:
