@@ -83,16 +83,16 @@ _CAPACITY: Resources = {VCORE: 16_000, "memory": 64 * GIB}
 _USERS = ("ada", "bela", "chen", "dora", "emre")
 
 #: active jobs at a time; while the cluster is full, users submit nothing
-_MOST_ALIVE = 80
+_MAX_ACTIVE = 80
 #: rounds of messages in one step; further ones are left to the next step
-_MOST_ROUNDS = 50
+_MAX_ROUNDS = 50
 
 # in seconds of the simulated clock
 _RUSH_EVERY = 2400
 _FIRST_RUSH = 480
 _MEAN_GAP = 66.0
 #: jobs in the first minute, so that the cluster fills up soon
-_AT_ONCE = 24
+_INITIAL_JOBS = 24
 
 
 class Demo(si.NullCallback):
@@ -154,10 +154,10 @@ class Demo(si.NullCallback):
         manager, clock = self.manager, self.manager.clock
         clock.now = max(clock.now, int(elapsed * self._speed))
         while self._next.submit_s * SECOND <= clock.now:
-            if len(manager.runs) < _MOST_ALIVE:
+            if len(manager.runs) < _MAX_ACTIVE:
                 manager.submit(self._next, self._next.job_id)
             self._next = next(self._jobs)
-        for _ in range(_MOST_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             self._listen()
             clock.run_due()
             requests = manager.requests()
@@ -184,7 +184,7 @@ def _jobs(chance: random.Random) -> Iterator[Job]:
     """An endless sequence of jobs, in the order of submission."""
     now, rush = 0.0, _FIRST_RUSH
     for number in count(1):
-        now += chance.expovariate(1 / _MEAN_GAP) if number > _AT_ONCE else 1.0
+        now += chance.expovariate(1 / _MEAN_GAP) if number > _INITIAL_JOBS else 1.0
         if now >= rush:
             for pod in range(10):
                 yield _job(f"shop-{number:05}-{pod}", rush, chance, "services", 1, 4, (600, 900))

@@ -101,7 +101,7 @@ class Destinations:
             return mapped
         return self._leaves.get(job.queue, job.queue) if self.foreign else f"root.{job.queue}"
 
-    def who(self, job: Job) -> si.UserGroupInformation:
+    def user(self, job: Job) -> si.UserGroupInformation:
         """The submitting user. The user's only group has the same name, unless a map says
         otherwise."""
         known = self._users.get(job.user)

@@ -152,8 +152,8 @@ class World(Simulation):
 
     # -- what must hold ----------------------------------------------------------------------------
 
-    def _instant(self, now: int, deadline: bool) -> None:
-        super()._instant(now, deadline)
+    def _run_instant(self, now: int, deadline: bool) -> None:
+        super()._run_instant(now, deadline)
         if self.options.check:
             self._compare()
 

@@ -147,7 +147,7 @@ class Outbox:
             applicationID=run.key,
             queueName=self._destinations.queue(job),
             partitionName=self._partition,
-            ugi=self._destinations.who(job),
+            ugi=self._destinations.user(job),
             tags=self._destinations.tags(job),
         )
         if run.gang:

@@ -54,7 +54,7 @@ class Run:
         "held",
         "job",
         "key",
-        "lives",
+        "attempt",
         "placeholders",
         "pods",
         "queue",
@@ -64,11 +64,11 @@ class Run:
         "state",
     )
 
-    def __init__(self, job: Job, key: str, lives: int = 1) -> None:
+    def __init__(self, job: Job, key: str, attempt: int = 1) -> None:
         self.state: lifecycles.ApplicationState = lifecycles.NEW
         self.job = job
         self.key = key
-        self.lives = lives  # number of submissions
+        self.attempt = attempt  # number of submissions
         self.gang = job.gang
         self.started = -1
         self.asked = False  # whether its real asks were sent
@@ -93,7 +93,7 @@ class Run:
         )
 
     @property
-    def begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether a real pod has or had an allocation: from then on no placeholders are asked
         for."""
         return any(pod.state in lifecycles.PLACED for pod in self.real)
@@ -103,7 +103,7 @@ class Run:
         """Whether the job has no pods left."""
         return all(pod.state == lifecycles.COMPLETED for pod in self.real)
 
-    def begin_anew(self, remembers: bool) -> list[Pod]:
+    def start_over(self, remembers: bool) -> list[Pod]:
         """Send all pending asks again. Without memory this includes pods that were about to be
         bound, as the cluster does not know their allocations yet. Returns the pods that lose their
         allocations this way.
@@ -128,7 +128,7 @@ class Run:
     def renew_placeholders(self) -> None:
         """Create new placeholders for a gang that still gathers, in place of those that have
         ended."""
-        if not self.gang or self.begun:
+        if not self.gang or self.has_started:
             return
         for at, pod in enumerate(self.placeholders):
             if pod.state not in lifecycles.WANTED:

@@ -38,7 +38,7 @@ _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
 _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 
 #: a job that is preempted this often is given up
-_MOST_LIVES = 10
+_MAX_ATTEMPTS = 10
 
 _application = lifecycles.SHIM_APPLICATION.fire
 _task = lifecycles.SHIM_TASK.fire
@@ -92,9 +92,9 @@ class ResourceManager:
         self._repeat = options.repeat
         self._chance = random.Random(options.seed)
 
-    def submit(self, job: Job, key: str, lives: int = 1) -> None:
+    def submit(self, job: Job, key: str, attempt: int = 1) -> None:
         """Submit a job, possibly for another time. `key` becomes the application id."""
-        run = self.runs[key] = Run(job, key, lives)
+        run = self.runs[key] = Run(job, key, attempt)
         _application(run, lifecycles.SUBMIT)
         self.outbox.add(run)
 
@@ -140,7 +140,7 @@ class ResourceManager:
                 else:
                     self._finish(run, FAILED, run.reason)
                 continue
-            for pod in run.begin_anew(remembers):
+            for pod in run.start_over(remembers):
                 self._let_go(pod)
             _application(run, lifecycles.RESTART)
             self.outbox.add(run)
@@ -200,7 +200,7 @@ class ResourceManager:
         _application(run, lifecycles.ACCEPT)
         if self._placed is not None:
             run.queue = self._placed(run.key)
-        if run.gang and not run.begun:
+        if run.gang and not run.has_started:
             _application(run, lifecycles.TRY_RESERVE)
             self._ask(run.placeholders)
             if run.reserved:  # before a restart of the scheduler or the resource manager
@@ -244,13 +244,13 @@ class ResourceManager:
         self._withdraw(run)
         self._finish(run, outcome, reason)
 
-    def _begin_again(self, run: Run) -> None:
+    def _resubmit(self, run: Run) -> None:
         """Submit the whole job again, from its beginning, after one of its pods was preempted."""
         self._withdraw(run)
         del self.runs[run.key]
-        first = run.key.removesuffix(f"-again-{run.lives - 1}")
+        first = run.key.removesuffix(f"-again-{run.attempt - 1}")
         self.restarts += 1
-        self.submit(run.job, f"{first}-again-{run.lives}", run.lives + 1)
+        self.submit(run.job, f"{first}-again-{run.attempt}", run.attempt + 1)
 
     def _withdraw(self, run: Run) -> None:
         _application(run, lifecycles.FAIL)
@@ -346,7 +346,7 @@ class ResourceManager:
             return  # the application was removed together with its pods
         kind = release.terminationType
         if kind in _STOPPED:
-            self._lost(pod, release.message or "it lost a pod")
+            self._lose_pod(pod, release.message or "it lost a pod")
             return
         if self._by_key and pod.state == lifecycles.SCHEDULING:
             self._ask_released(release)
@@ -365,9 +365,9 @@ class ResourceManager:
         """Remove the node and its pods."""
         for pod in self.pods_on_nodes():
             if pod.node == node:
-                self._lost(pod, f"node {node} is gone")
+                self._lose_pod(pod, f"node {node} is gone")
 
-    def _lost(self, pod: Pod, why: str) -> None:
+    def _lose_pod(self, pod: Pod, why: str) -> None:
         """A pod was lost with its node. A placeholder is created again if it is needed; without a
         real pod the job cannot continue."""
         self._let_go(pod)
@@ -438,8 +438,8 @@ class ResourceManager:
             if not run.alive and run.state in lifecycles.GATHERS:
                 self._run(run)
         elif run.state == lifecycles.RUNNING:
-            if pod.kind == _PREEMPTED and run.lives < _MOST_LIVES:
-                self._begin_again(run)
+            if pod.kind == _PREEMPTED and run.attempt < _MAX_ATTEMPTS:
+                self._resubmit(run)
             else:
                 self._give_up(run, FAILED, f"the scheduler took a pod back: {_name(pod.kind)}")
 

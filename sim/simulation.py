@@ -32,15 +32,15 @@ _SECOND = 1_000_000_000
 #: Without any change in the cluster for this long (plus configured delays), nothing will change any
 #: more: it is longer than every timer of the scheduler that could still help a waiting job, such as
 #: the hour after which a useless reservation is released, and the hour after that.
-_PATIENCE = 6 * 3600 * _SECOND
+_IDLE_LIMIT = 6 * 3600 * _SECOND
 #: the same if nothing is allocated, since no job can then wait for another
-_PATIENCE_ALONE = 3600 * _SECOND
+_IDLE_LIMIT_EMPTY = 3600 * _SECOND
 
 #: more rounds than this at one instant mean that both sides answer each other without end
-_ROUNDS = 100_000
+_MAX_ROUNDS = 100_000
 
 #: records kept for the stories in error texts if no complete journal is requested
-_RING = 1000
+_JOURNAL_SIZE = 1000
 
 _TELL_EVERY = 100
 
@@ -112,7 +112,7 @@ class Simulation:
         began = time.perf_counter()
         try:
             self._set_up()
-            self._go()
+            self._run_to_end()
             self._check()
         except InvalidTransition as error:
             raise SimulationError(f"at {self._at()}: {error}") from error
@@ -143,7 +143,7 @@ class Simulation:
     def _new_scheduler(self) -> Scheduler:
         return Scheduler(
             Options(
-                journal_size=None if self.options.journal else _RING,
+                journal_size=None if self.options.journal else _JOURNAL_SIZE,
                 keep_ended=None,  # the length of a log must not influence its results
                 keep_ended_bytes=None,
                 keep_rejected=None,
@@ -174,7 +174,7 @@ class Simulation:
         if self.workload.nodes:
             self._say(self.manager.outbox.nodes(self.workload.nodes))
 
-    def _go(self) -> None:
+    def _run_to_end(self) -> None:
         """Advance from instant to instant. The end is the last change in the cluster; the
         scheduler's own timers may run on for days."""
         manager, clock = self.manager, self.manager.clock
@@ -194,25 +194,25 @@ class Simulation:
             while following and following[0].submit_s * _SECOND <= now:
                 manager.submit(*following)
                 following = next(jobs, None)
-            before = self._happened
-            self._instant(now, theirs is not None and theirs <= now)
-            if self._happened != before:
+            before = self._changes
+            self._run_instant(now, theirs is not None and theirs <= now)
+            if self._changes != before:
                 last = now
             self._tell()
         clock.now = last
 
     def _patience(self) -> int:
         alone = not self.usage.allocated
-        return (_PATIENCE_ALONE if alone else _PATIENCE) + self._longest_delay
+        return (_IDLE_LIMIT_EMPTY if alone else _IDLE_LIMIT) + self._longest_delay
 
-    def _instant(self, now: int, deadline: bool) -> None:
+    def _run_instant(self, now: int, deadline: bool) -> None:
         """Process one instant: timers, then messages until both sides have none."""
         manager, clock = self.manager, self.manager.clock
         changed = False
         if deadline:
             self._hear(self._core.advance(now))
             changed = True
-        for _ in range(_ROUNDS):
+        for _ in range(_MAX_ROUNDS):
             said = self._said
             clock.run_due()
             changed = changed or self._said != said
@@ -227,7 +227,7 @@ class Simulation:
         raise SimulationError(f"endless messages at {self._at()}")
 
     @property
-    def _happened(self) -> int:
+    def _changes(self) -> int:
         """Counts changes in the cluster; a lost confirmation is none."""
         return self._said + self.manager.clock.done - self.manager.gangs["confirmations_lost"]
 

@@ -283,13 +283,13 @@ def test_numbers_that_go_wrong_do_not_stop_the_scheduler(caplog: pytest.LogCaptu
 
     service = service_of()
     meter = Measurer()
-    meter.lives = Broken()
+    meter.journal_metrics = Broken()
     service.attach(meter)
     Script(scheduler=service.scheduler).app("app")
     service.step()
     meter.follow(service.scheduler.journal)
     assert "could not be followed" in caplog.text
-    assert meter.lives.missed == service.scheduler.journal.count
+    assert meter.journal_metrics.missed == service.scheduler.journal.count
 
 
 def test_bounds_are_in_order() -> None:

@@ -171,7 +171,7 @@ def test_2_15_series_of_a_queue_go_when_the_queue_goes() -> None:
     after = scrape(metrics, service)
     assert "root.made" not in after
     assert "root_made" not in after
-    assert not metrics.meter.lives.waits
+    assert not metrics.meter.journal_metrics.waits
 
 
 def test_2_21_ends_are_counted_and_outlive_the_queue() -> None:

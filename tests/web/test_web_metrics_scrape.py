@@ -240,7 +240,7 @@ def test_a_saturated_service_is_left_alone_until_the_journal_fills() -> None:
     """Under load, records wait; while there is nothing to decide they are looked at in portions."""
     service = service_of()
     metrics = metrics_of(service)
-    lives, journal = metrics.meter.lives, service.scheduler.journal
+    lives, journal = metrics.meter.journal_metrics, service.scheduler.journal
     script = played(service)
     del script
     metrics.meter.scheduled(service.scheduler, 1, 5, messages=5)

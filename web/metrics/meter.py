@@ -43,7 +43,7 @@ class Measurer:
 
     def __init__(self, clock: Callable[[], int] = time.perf_counter_ns) -> None:
         self.clock = clock
-        self.lives = JournalMetrics()
+        self.journal_metrics = JournalMetrics()
         #: time for each round, for calls of ``schedule`` that decided something
         self.scheduling = Histogram(SCHEDULING_BOUNDS)
         #: time for each call of ``schedule``
@@ -72,7 +72,7 @@ class Measurer:
             if rounds:
                 self.scheduling.observe(took // rounds, rounds)
             self._keep_up(journal)
-        elif journal.count > self.lives.cursor:
+        elif journal.count > self.journal_metrics.cursor:
             self.follow(journal, _PORTION)
 
     def worked(self, scheduler: Scheduler, took: int) -> None:
@@ -96,13 +96,13 @@ class Measurer:
 
     def _keep_up(self, journal: Journal) -> None:
         room = _BACKLOG if journal.size is None else min(_BACKLOG, journal.size // 2)
-        if journal.count - self.lives.cursor > room:
+        if journal.count - self.journal_metrics.cursor > room:
             self.follow(journal)
 
     def follow(self, journal: Journal, most: int | None = None) -> None:
         """Process new records. An error here must not stop the scheduler."""
         try:
-            self.lives.follow(journal, most)
+            self.journal_metrics.follow(journal, most)
         except Exception:
             _log.exception("the journal could not be followed")
-            self.lives.skip(journal)
+            self.journal_metrics.skip(journal)

@@ -87,8 +87,8 @@ class Snapshot:
 def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Snapshot:
     """Copy everything, after processing the rest of the journal."""
     meter.follow(scheduler.journal)
-    lives, tally = meter.lives, scheduler.tally
-    lives.prune()
+    journal_metrics, tally = meter.journal_metrics, scheduler.tally
+    journal_metrics.prune()
     managers = Counter(rm.state for rm in scheduler.resource_managers())
     return Snapshot(
         counters=scheduler_counters(scheduler, service.failures),
@@ -102,10 +102,12 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
             meter.preemption.read(),
             meter.work.read(),
         ),
-        edges=lives.edges,
-        lasted={state: lives.lasted[state].read() for state in sorted(lives.lasted)},
-        releases=dict(sorted(lives.releases.items())),
-        placeholders=dict(sorted(lives.placeholders.items())),
+        edges=journal_metrics.edges,
+        lasted={
+            state: journal_metrics.lasted[state].read() for state in sorted(journal_metrics.lasted)
+        },
+        releases=dict(sorted(journal_metrics.releases.items())),
+        placeholders=dict(sorted(journal_metrics.placeholders.items())),
         rejected=dict(sorted(tally.rejected.items())),
         forgotten={kind: tally.forgotten[kind] for kind in ("ended", "rejected")},
         watchdog=dict(sorted(tally.watchdog.items())),
@@ -115,7 +117,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
         failures=service.failures,
         inbox=service.waiting,
         journal_records=scheduler.journal.count,
-        journal_missed=lives.missed,
+        journal_missed=journal_metrics.missed,
     )
 
 
@@ -137,7 +139,7 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
         placed += len(app.placeholders)
     waits = {
         (queue.path, placeholder): waited.read()
-        for (queue, placeholder), waited in meter.lives.waits.items()
+        for (queue, placeholder), waited in meter.journal_metrics.waits.items()
         if queue.partition is partition
     }
     return PartitionNumbers(
