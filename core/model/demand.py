@@ -42,8 +42,8 @@ class Ranking(LazyHeap):
     __slots__ = ()
 
     def key_of(self, item: Any) -> Key:
-        rank: Key | None = item.rank
-        return rank if rank is not None else item.make_rank()
+        rank: Key = item.make_rank()
+        return rank
 
     def first(self) -> Any:
         """The child with the smallest rank. There must be one."""
@@ -67,7 +67,7 @@ class Ranking(LazyHeap):
         kept: list[tuple[Key, int, Any]] = []
         while self._numbers and len(found) < len(self._numbers):
             child = super().first()
-            if child is None or self.key_of(child)[:length] != head:
+            if child is None or child.rank[:length] != head:
                 break
             found.append(child)
             kept.append(heappop(self._heap))

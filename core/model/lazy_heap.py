@@ -24,7 +24,8 @@ _SLACK: Final = 8
 class LazyHeap:
     """Items by their keys, smallest first. Among equal keys the item that was added first is first.
 
-    Subclasses say what the key of an item is now (``key_of``).
+    An item may remember its key in ``rank``, which is ``None`` while the key is not known. Then a
+    subclass says what it is (``key_of``).
     """
 
     __slots__ = ("_count", "_heap", "_numbers")
@@ -48,7 +49,9 @@ class LazyHeap:
 
     def add(self, item: Any) -> None:
         """Add the item, or tell that its key may have become smaller."""
-        key, numbers = self.key_of(item), self._numbers
+        key, numbers = item.rank, self._numbers
+        if key is None:
+            key = self.key_of(item)
         self._count += 1
         numbers[item] = self._count
         heappush(self._heap, (key, self._count, item))
@@ -68,7 +71,9 @@ class LazyHeap:
             if numbers.get(item) != entry[1]:
                 heappop(heap)
                 continue
-            key = self.key_of(item)
+            key = item.rank
+            if key is None:
+                key = self.key_of(item)
             if key is entry[0] or key == entry[0]:
                 return item
             self._count += 1

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.quota_changes import QuotaChanges
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.resource_manager import ResourceManager
-    from quadriga.core.model.shapes import Shapes
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.waiting import Waiting
 
@@ -56,6 +55,7 @@ class Partition:
         "rm",
         "root",
         "serials",
+        "shapes",
         "state",
         "submissions",
         "users",
@@ -89,6 +89,7 @@ class Partition:
         #: ended applications until they expire, in the order of their end
         self.ended: dict[EndedApplication, None] = {}
         self.node_index = node_order
+        self.shapes = node_order.shapes
         #: the sum of all nodes' capacities
         self.capacity: Totals = []
         self.reservations: dict[Reservation, None] = {}
@@ -122,11 +123,6 @@ class Partition:
         ordered (5.7). Its queues are configured one by one."""
         self.config = config
         self.node_index.configure(config, self.registry)
-
-    @property
-    def shapes(self) -> Shapes:
-        """The shapes of asks that wait here, or did."""
-        return self.node_index.shapes
 
     # -- queues ----------------------------------------------------------------------------------
 
