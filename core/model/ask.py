@@ -23,10 +23,10 @@ __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "Terms"]
 
 @dataclass(slots=True)
 class Terms:
-    """What an ask says that no choice of a node looks at. They never change; many asks share them.
+    """Everything about an ask that no choice of a node depends on. Terms never change and are shared.
 
-    Each of its allocations may last ``run_limit`` ns, 0 is for ever (X17). ``by_key``: it came as an
-    Allocation without a node, so its key alone names it and its allocation (X45).
+    Each allocation of the ask may last ``run_limit`` ns; 0 is no limit (X17). ``by_key``: the ask came
+    as an Allocation without a node, so its key alone identifies it and its allocation (X45).
     """
 
     tags: dict[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Terms:
     by_key: bool = False
 
 
-#: of an ask that says nothing of the kind; in either form
+#: the terms of an ask with none of these, in either form
 PLAIN: Final = Terms()
 PLAIN_BY_KEY: Final = Terms(by_key=True)
 

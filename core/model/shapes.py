@@ -1,9 +1,9 @@
-"""Shapes: what asks look like to the nodes.
+"""Shapes: asks with the same requirements for a node share one shape.
 
-Asks with the same vector and the same required node are alike for every question about nodes, so the
-answers are kept with their shape. A shape owns four wants (bits, see ``ranking``): a node now, a node
-other than the one that is reserved, a reservation, and preemption. Two bits of every mask are of no
-shape: a gang member waits for a placeholder of its group, a reservation is to be tried.
+Every question about nodes has the same answer for all asks of a shape, so the answers are kept with the
+shape. A shape owns four bits of demand (see ``demand``): for a node now, for a node other than the one
+that is reserved, for a reservation, and for preemption. Two bits belong to no shape: a gang member
+waits for a placeholder of its task group, and a reservation is to be tried again.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ __all__ = [
     "Shapes",
 ]
 
-#: (type, quantity) for what is really asked
+#: pairs (resource type, quantity) for the types of which more than zero is requested
 Need = tuple[tuple[int, int], ...]
 
-#: the want of a real ask whose task group has a placeholder to give up
+#: the demand of a real ask whose task group has a placeholder to replace
 REPLACE: Final = 1
-#: the want of a leaf that has reservations to be tried (see ``woken``)
+#: the demand of a leaf that has reservations to be tried again (see ``retries``)
 RETRY_RESERVATION: Final = 2
-#: so many bits a shape has, and how far "a node other than the reserved one" is from "a node"
+#: a shape has this many bits; the bit for a node other than the reserved one is this far from the bit
+#: for a node now
 BITS_PER_SHAPE: Final = 4
 ELSEWHERE: Final = 1
 
@@ -38,8 +39,9 @@ ELSEWHERE: Final = 1
 class Requirements(NamedTuple):
     """Everything about an ask that the choice of a node depends on.
 
-    ``required_node`` is the id of the only node for the ask; empty for any node. A field that nodes are
-    chosen by is declared here; groups of asks, shapes and templates of messages are keyed by the whole.
+    ``required_node`` is the id of the only node for the ask, or empty. A field that matters to nodes is
+    declared here and nowhere else: shapes, groups of asks and templates of messages have the whole
+    record in their keys.
     """
 
     vector: Vector
@@ -70,13 +72,13 @@ class Shape:
         self.required_node = requires.required_node
         self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
-        #: an ask that has a node reserved takes any other that has room (5.8)
+        #: an ask that has reserved a node takes any other node that has room (5.8)
         self.elsewhere = self.allocate << ELSEWHERE
         self.reserve = self.allocate << 2
         self.preempt = self.allocate << 3
-        #: what a quota without room stops; preemption may make room (5.6)
+        #: the demand that a quota without room blocks; preemption may make room (5.6)
         self.quota = self.allocate | self.elsewhere | self.reserve
-        #: groups of asks that use it; without any it may be forgotten
+        #: the number of groups of asks with this shape; without any it may be forgotten
         self.asks = 0
 
     @property
@@ -105,7 +107,8 @@ class Shape:
 
 
 class Shapes:
-    """The shapes of a partition. Idle ones are kept a while: the next ask often looks alike."""
+    """The shapes of a partition. Idle shapes are kept for a while, as the next ask often has the same
+    requirements."""
 
     __slots__ = (
         "_by_requirements",
@@ -130,9 +133,9 @@ class Shapes:
         #: the bits of all shapes for a node other than the reserved one, and for preemption
         self.elsewhere = 0
         self.preempt = 0
-        #: and all for what only some asks of a group may want: not always the first one of them
+        #: the bits of all shapes for what only some asks of a group may wait for, not always the first
         self.late = 0
-        #: no ask so far was for more, by type
+        #: the largest quantity that an ask has requested so far, by resource type
         self.largest: dict[int, int] = {}
 
     def __len__(self) -> int:

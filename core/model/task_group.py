@@ -1,4 +1,4 @@
-"""A task group of a gang: alike members, each with a placeholder first."""
+"""A task group of a gang: members with the same resources, each with a placeholder first."""
 
 from __future__ import annotations
 

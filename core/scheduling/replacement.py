@@ -124,11 +124,11 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
         if refused or asked:  # predicates refused this ask, but may accept others of its group
             partition.waiting.defer(ask)
             return False
-    alike = ask.group
-    assert alike is not None
-    alike.outgrown, alike.retries = True, False
-    partition.waiting.outgrown[alike] = partition.waiting.epoch
-    partition.waiting.refresh_group(alike)
+    waits_in = ask.group
+    assert waits_in is not None
+    waits_in.outgrown, waits_in.retries = True, False
+    partition.waiting.outgrown[waits_in] = partition.waiting.epoch
+    partition.waiting.refresh_group(waits_in)
     return False
 
 
