@@ -1,4 +1,4 @@
-"""Asks arrive, change and are given up (I17, M2, M3, R7)."""
+"""Asks arrive, change and are released (I17, M2, M3, R7)."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
 __all__ = [
+    "add_ask",
     "add_asks",
     "check_ask_releases",
     "read_resource",
     "read_terms",
     "release_asks",
-    "take_up",
 ]
 
-#: so many different resources are remembered as they came
+#: at most this many encoded resources are remembered in a partition, each with its vector
 _READ_LIMIT: Final = 10_000
 
 
 def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
-    """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
+    """Add new asks and change known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
     encoded = EncodedAsks(request.SerializeToString(), ASKS) if len(messages) > 1 else None
     rejected = []
@@ -66,7 +66,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
         own = encoded.read() if encoded is not None else b""
         at += 1
         try:
-            ask = take_up(kernel, rm, message)
+            ask = add_ask(kernel, rm, message)
         except Refused as refused:
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
@@ -84,10 +84,13 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
         kernel.outbox.rejected_asks(rm, rejected)
 
 
-def take_up(
+def add_ask(
     kernel: Kernel, rm: ResourceManager, message: AllocationAsk, *, by_key: bool = False
 ) -> Ask | None:
-    """The ask, if it is a new one. ``by_key``: it came as an Allocation (X45). Raises ``Refused``."""
+    """Add the ask of a message, or change a known one. Returns the ask if it is new.
+
+    ``by_key``: the ask came as an Allocation (X45). Raises ``Refused``.
+    """
     key, app_id = message.allocationKey, message.applicationID
     if not app_id:
         raise Refused(f"ask {key!r} has no applicationID: independent asks are not supported (I42)")
@@ -135,10 +138,10 @@ def take_up(
 
 
 def read_resource(partition: Partition, message: AllocationAsk, field: str) -> Vector:
-    """The vector asked for, which came in ``field``. Raises ``Refused`` for nothing, zero or negative
-    quantities.
+    """The vector that is requested in ``field``. Raises ``Refused`` if there is no quantity above zero, or
+    a negative one.
 
-    Most asks of a partition look like one that was read before: those are recognised as they came.
+    Most asks request the same resources as an earlier ask: these are recognized by their bytes.
     """
     wire = message.resourceAsk.SerializeToString()
     known = partition.registry.decoded.get(wire)
@@ -187,8 +190,8 @@ def read_terms(
     run_limit: int = 0,
     by_key: bool = False,
 ) -> Terms:
-    """What an ask, or the report of what runs already, says beside resources: its tags, and whom it
-    may preempt. Without a PreemptionPolicy it may be preempted (X21, 2.11)."""
+    """The terms of an ask, or of the report of a running allocation. Without a PreemptionPolicy its
+    allocations may be preempted (X21, 2.11)."""
     tags = dict(said) if said else PLAIN.tags
     itself, others = True, False
     if message.HasField("preemptionPolicy"):
@@ -202,12 +205,12 @@ def read_terms(
 
 
 def required_node(terms: Terms) -> str:
-    """The only node for the ask; empty for any."""
+    """The id of the only node for an ask with these terms; empty for any node."""
     return tag(terms.tags, TAG_REQUIRED_NODE, KEY_REQUIRED_NODE) if terms.tags else ""
 
 
 def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
-    """Count the ask as pending and let it wait."""
+    """Count the ask as pending and let it wait for its turn."""
     partition = app.partition
     accounting.add_pending(ask, ask.pending)
     if ask.placeholder:
@@ -218,9 +221,9 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
 
 
 def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by_key: bool) -> None:
-    """The same key again: what is still to be allocated is now this (I17).
+    """The key of a known ask came again: the message replaces what is still to be allocated (I17).
 
-    A replacement in flight keeps its size and stays one of the pending.
+    A replacement in flight keeps its size and stays one of the pending allocations.
     """
     app, partition = ask.app, ask.app.partition
     placeholder = message.placeholder and bool(message.taskGroupName)
@@ -268,7 +271,7 @@ def _has_allocations(ask: Ask) -> bool:
 
 
 def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRelease]) -> None:
-    """R7: refuse the whole request if one of them does not say what it releases."""
+    """Refuse the whole request if one of the releases does not say what it releases (R7)."""
     for at, release in enumerate(releases):
         field = f"releases.allocationAsksToRelease[{at}]"
         if not release.partitionName:
@@ -282,9 +285,9 @@ def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRele
 def release_asks(
     kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationAskRelease]
 ) -> None:
-    """Give asks up as the resource manager says, and confirm with the same type (X30).
+    """Release the asks that the resource manager names, and confirm with the same type (X30).
 
-    Any type that only the core creates is a late confirmation and is dropped (X8).
+    A type that only the scheduler creates is a late confirmation, which is ignored (X8).
     """
     removed = Removals()
     dropped: list[Ask] = []

@@ -1,8 +1,8 @@
 """Asks that come as allocations without a node: the form of SI 1.6 and later (X45).
 
-There the field ``asks`` is gone: one message is an ask while it names no node, and the allocation once
-it does. Its key is the only name of both. So the same key again changes the pending ask, or else the
-size of the allocation that the ask has got, and never asks for a second one.
+SI 1.6 has no field ``asks``: an Allocation message without a node is an ask, and one with a node is an
+allocation. The key is the only name of both. So the same key again changes the pending ask, or the size
+of its allocation; it never requests a second allocation.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = ["add_asks", "is_ask", "is_report"]
 
 
 def is_ask(message: AllocationMessage) -> bool:
-    """Whether a node is wanted for it. What others run has one always (X19)."""
+    """Whether the message is an ask. A foreign allocation never is (X19)."""
     return not (message.nodeID or foreign.is_foreign(message))
 
 
 def is_report(message: AllocationMessage) -> bool:
-    """Whether it runs already (2.11)."""
+    """Whether the message reports an allocation that runs already (2.11)."""
     return not is_ask(message)
 
 
 def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]) -> None:
-    """Take up new asks and changes of known ones; all rejections go in one response (M3)."""
+    """Add new asks and change known ones; all rejections go in one response (M3)."""
     asks, at = list(messages), 0
     encoded = None
     if len(asks) > 1:
@@ -48,7 +48,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationM
         own = encoded.read() if encoded is not None else b""
         at += 1
         try:
-            ask = _take_up(kernel, rm, message)
+            ask = _add_ask(kernel, rm, message)
         except Refused as refused:
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
@@ -66,11 +66,11 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationM
         kernel.outbox.rejected_allocations(rm, rejected)
 
 
-def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> Ask | None:
-    """The ask, if it is a new one."""
+def _add_ask(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> Ask | None:
+    """Add or change the ask, or resize its allocation. Returns the ask if it is new."""
     held = _held(rm, message)
     if held is None:
-        return asks.take_up(kernel, rm, _as_ask(message), by_key=True)
+        return asks.add_ask(kernel, rm, _as_ask(message), by_key=True)
     problem = recovery.resize(kernel, held, message)
     if problem:
         key, app_id = message.allocationKey, message.applicationID
@@ -79,7 +79,7 @@ def _take_up(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) ->
 
 
 def _held(rm: ResourceManager, message: AllocationMessage) -> Allocation | None:
-    """The allocation that this key has already, if it was asked for in this form."""
+    """The allocation of the message's key, if its ask came in this form too."""
     key = message.allocationKey
     partition = rm.partitions.get(message.partitionName or "default")
     app = partition.applications.get(message.applicationID) if partition is not None else None
@@ -90,7 +90,7 @@ def _held(rm: ResourceManager, message: AllocationMessage) -> Allocation | None:
 
 
 def _as_ask(message: AllocationMessage) -> AllocationAsk:
-    """The same as one of ``asks``, which says more than this form can."""
+    """The message in the form of a request's ``asks``."""
     ask = AllocationAsk(
         allocationKey=message.allocationKey,
         applicationID=message.applicationID,
