@@ -1,9 +1,9 @@
-"""Accounts: what a user or a group holds, queue by queue, and what it may hold at most (2.5).
+"""Accounts: the usage and the limits of a user or a group, by queue (2.5).
 
-An account has a *ledger* for every leaf in which its applications are, and for every queue above with
-a limit for it. Only those are written on each allocation; what it holds elsewhere is a sum. Like a
-queue, a ledger remembers which shapes it has no room for and who was stopped because of that, so
-nobody asks again until it gets something back.
+An account has a *ledger* for every leaf with its applications, and for every queue above with a limit
+for it. Only ledgers are charged for an allocation; the usage in other queues is a sum. Like a queue, a
+ledger remembers the shapes that it has no room for and the levels that it blocked because of them; it
+unblocks them when it gets resources back.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["WILDCARD", "Account", "Holding", "Ledger", "Limit"]
 
-#: in a limit: every user without a limit of his own in that queue, or all other groups together
+#: in a limit: each user without a limit of their own in that queue, or all other groups together
 WILDCARD: Final = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What a queue grants each of some users, or each of some groups.
+    """The limit of a queue for each of some users, or each of some groups.
 
-    ``resources`` are pairs (type, limit) as in ``Queue.limits``; ``applications`` 0 is unlimited.
+    ``resources`` are pairs (type, amount) as in ``Queue.limits``. ``applications`` is the number that
+    may run; 0 is unlimited.
     """
 
     label: str = ""
@@ -41,10 +42,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What an account holds in one queue and below, for those who show it (2.14).
+    """The usage of an account in one queue and below, for views (2.14).
 
-    ``usage`` includes placeholders. ``running`` are the applications that count, by id. ``children``
-    are the queues below in which it holds or is granted anything, by path.
+    ``usage`` includes placeholders. ``running`` has the ids of the applications that count.
+    ``children`` are the queues below with usage or a limit of the account, by name.
     """
 
     path: str
@@ -56,9 +57,9 @@ class Holding:
 
 
 class Ledger:
-    """One account in one queue: its usage there and below, and its limit, where it has one.
+    """One account in one queue: its usage there and below, and its limit if it has one.
 
-    ``running`` are the applications that count, in the order in which they began to.
+    ``running`` are the applications that count, in the order in which they began to count.
     """
 
     __slots__ = (
@@ -80,11 +81,11 @@ class Ledger:
         self.queue = queue
         self.usage: Totals = queue.partition.registry.zeros()
         self.running: dict[Application, None] = {}
-        #: applications, of whatever state, that write here; without any it is forgotten
+        #: number of applications, in any state, that charge this ledger; at 0 it is removed
         self.bound = 0
-        #: shapes that the limit has no room for, and whom that stopped
+        #: shapes that the limit has no room for, with the levels blocked because of them
         self.short_of: dict[Shape, dict[Level, None]] = {}
-        #: those whom the number of applications stopped
+        #: levels blocked by the limit on the number of applications
         self.shut: dict[Level, None] = {}
         self.limit, self.wildcard = account.granted(queue)
         self.resources = self.limit.resources if self.limit is not None else ()
@@ -95,16 +96,16 @@ class Ledger:
         return shape.stays_within(self.resources, self.usage)
 
     def is_short(self, shape: Shape) -> bool:
-        """Whether the limit keeps asks of this shape waiting, or would."""
+        """Whether the limit has no room for asks of this shape."""
         return not self.has_room(shape)
 
     def admits(self) -> bool:
-        """Whether one more application may start to count."""
+        """Whether the limit admits one more application."""
         limit = self.max_applications
         return not limit or len(self.running) + 1 <= limit
 
     def run_short(self, shape: Shape, level: Level) -> None:
-        """It has no room for this shape: nobody below ``level`` asks for it until it has."""
+        """Block this shape below ``level`` until the limit has room for it."""
         self.short_of.setdefault(shape, {})[level] = None
         self._mark_changed(shape)
         self.queue.partition.waiting.short_ledgers.setdefault(shape, {})[self] = None
@@ -115,12 +116,12 @@ class Ledger:
             changes.shapes[shape] = None
 
     def regained(self) -> None:
-        """It got something back: let those ask again who may have room now."""
+        """The ledger got resources back: unblock the shapes that may have room now."""
         for shape in [shape for shape in self.short_of if self.has_room(shape)]:
             self.forget(shape)
 
     def forget(self, shape: Shape) -> None:
-        """Stop nobody because of this shape any longer."""
+        """Unblock the levels that were blocked because of this shape."""
         self._mark_changed(shape)
         short = self.queue.partition.waiting.short_ledgers
         del short[shape][self]
@@ -131,14 +132,14 @@ class Ledger:
                 level.unblock(shape.bits)
 
     def run_full(self, level: Level) -> None:
-        """It admits no further application: nobody below ``level`` starts until one has left."""
+        """Block ``level``: no application below it starts until another one no longer counts."""
         self.shut[level] = None
         level.block(EVERY_BIT)
         if (changes := self.queue.partition.quota_changes) is not None:
             changes.ledgers[self] = None
 
     def left(self) -> None:
-        """An application counts no longer: another may start."""
+        """An application no longer counts: unblock the levels that wait for that."""
         if self.admits():
             if (changes := self.queue.partition.quota_changes) is not None:
                 changes.ledgers[self] = None
@@ -148,7 +149,7 @@ class Ledger:
             self.queue.partition.waiting.retry_short_of_quota()
 
     def abandon(self, level: Level) -> None:
-        """The level is not used any more."""
+        """Forget a level that is no longer used."""
         self.shut.pop(level, None)
         for shape in [shape for shape, levels in self.short_of.items() if level in levels]:
             del self.short_of[shape][level]
@@ -156,7 +157,7 @@ class Ledger:
                 self.forget(shape)
 
     def headroom(self) -> dict[int, int]:
-        """What is left, by type; types without a limit are absent."""
+        """The headroom by type; types without a limit are absent."""
         return {index: limit - self.usage[index] for index, limit in self.resources}
 
     def __repr__(self) -> str:
@@ -164,9 +165,9 @@ class Ledger:
 
 
 class Account:
-    """A user (``is_group`` false) or a group in one partition.
+    """A user or a group in one partition.
 
-    ``ledgers`` are by queue path; ``applications`` are the living ones that are bound to it.
+    ``ledgers`` are by queue path. ``applications`` have not ended and charge this account.
     """
 
     __slots__ = ("applications", "is_group", "ledgers", "name")
@@ -182,17 +183,17 @@ class Account:
         return "group" if self.is_group else "user"
 
     def ledger(self, queue: Queue) -> Ledger:
-        """Its ledger of this queue, which becomes known by asking."""
+        """Its ledger of this queue, created if missing."""
         found = self.ledgers.get(queue.path)
         if found is None:
             found = self.ledgers[queue.path] = Ledger(self, queue)
         return found
 
     def granted(self, queue: Queue) -> tuple[Limit | None, bool]:
-        """Its limit in this queue, and whether it is the wildcard's.
+        """Its limit in this queue, and whether that is the limit of the wildcard.
 
-        A user who is not named has the wildcard's limit, all to himself. The wildcard of groups is
-        an account of its own, which all groups share that are not named (2.5).
+        The wildcard's limit applies to each user without a limit of their own, separately. The wildcard
+        of groups is an account of its own, shared by all groups without a limit of their own (2.5).
         """
         limits = queue.group_limits if self.is_group else queue.user_limits
         if not limits:
@@ -204,8 +205,8 @@ class Account:
         return shared, shared is not None
 
     def write_to(self, leaf: Queue) -> tuple[Ledger, ...]:
-        """The ledgers that an allocation in this leaf is written to: the leaf's own, first, and
-        those above that have a limit."""
+        """The ledgers to charge for an allocation in this leaf: the leaf's own first, then those above
+        with a limit."""
         above = [q for q in leaf.lineage[1:] if self.granted(q)[0] is not None]
         return tuple(self.ledger(queue) for queue in (leaf, *above))
 
@@ -213,7 +214,7 @@ class Account:
 
     @property
     def usage(self) -> Totals:
-        """All that it holds in the partition, placeholders included."""
+        """Its usage in the partition, placeholders included."""
         total: Totals = []
         for ledger in self.ledgers.values():
             if ledger.queue.leaf:
@@ -228,11 +229,11 @@ class Account:
         return sorted(found, key=lambda app: app.seq)
 
     def holding(self, root: Queue) -> Holding:
-        """What it holds and may hold in this queue and below. Only queues where it has an
-        application or a limit of its own name are among the children."""
+        """Its usage and limits in this queue and below. The children are only queues with an
+        application of the account or with a limit of its name."""
         named = "group_limits" if self.is_group else "user_limits"
         known = {
-            above: _Sum(root.partition.registry.zeros(), [])
+            above: _Subtotal(root.partition.registry.zeros(), [])
             for queue in root.walk()
             if queue.path in self.ledgers or self.name in getattr(queue, named)
             for above in queue.lineage
@@ -244,9 +245,9 @@ class Account:
                     known[queue].running.extend(app.app_id for app in ledger.running)
         return self._holding(root, known)
 
-    def _holding(self, queue: Queue, known: dict[Queue, _Sum]) -> Holding:
+    def _holding(self, queue: Queue, known: dict[Queue, _Subtotal]) -> Holding:
         limit, wildcard = self.granted(queue)
-        own = known.get(queue) or _Sum(queue.partition.registry.zeros(), [])
+        own = known.get(queue) or _Subtotal(queue.partition.registry.zeros(), [])
         children = [child for _, child in sorted(queue.children.items()) if child in known]
         return Holding(
             queue.path,
@@ -258,6 +259,6 @@ class Account:
         )
 
 
-class _Sum(NamedTuple):
+class _Subtotal(NamedTuple):
     usage: Totals
     running: list[str]

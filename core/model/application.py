@@ -1,4 +1,4 @@
-"""An application: its asks, its allocations, its books."""
+"""An application: its asks, its allocations, its accounting."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ __all__ = ["Application"]
 
 
 class Application(Level):
-    """``seq`` is its place in the order of submission, ``submitted`` the instant (ns).
+    """An application as data.
 
-    ``allocated`` has real allocations only, ``allocated_placeholder`` the others (G58); ``pending``
-    is what is asked for and neither allocated nor parked.
+    It has more than 25 attributes because every room reads it and further indirection would slow down
+    the hottest reads. Records that belong together are apart already (``Gang``); ``__init__`` groups
+    the other attributes.
     """
 
     __slots__ = (
@@ -79,7 +80,6 @@ class Application(Level):
         "summary",
         "tags",
         "timers",
-        "usage",
         "user_usage",
         "user",
         "user_account",
@@ -90,79 +90,96 @@ class Application(Level):
 
     def __init__(self, app_id: str, partition: Partition, queue: Queue, seq: int, now: int) -> None:
         super().__init__()
+        # identity and submission
         self.app_id = app_id
         self.partition = partition
         self.queue = queue
+        #: number in the order of submission
         self.seq = seq
+        #: instants of submission and end (ns); 0: not ended
         self.submitted = now
         self.finished = 0
-        self.state: application_fsm.State = application_fsm.NEW
-        self.entries = 0
         self.user = ""
         self.groups_of_user: tuple[str, ...] = ()
-        #: whom its usage is counted for (2.5): its user, and one of the user's groups at most
+        self.tags: dict[str, str] = {}
+        #: the queue that the request named, and the placement rule that chose ``queue`` (2.3)
+        self.queue_asked = ""
+        self.placed_by = ""
+
+        # lifecycle
+        self.state: application_fsm.State = application_fsm.NEW
+        self.entries = 0
+        #: instant (ns) and name of each state entered
+        self.history: list[tuple[int, str]] = []
+        #: the reason given with the trigger that led to the state
+        self.reason = ""
+        self.rejected_message = ""
+        #: the application was in Starting or Running (X17)
+        self.started = False
+        #: creation instant (ns) of its oldest recovered allocation; 0 without any
+        self.ran_since = 0
+        self.run_limit = 0
+        #: timers that the lifecycle started
+        self.timers: tuple[Timer, ...] = ()
+        self.gang = Gang()
+        #: Waiting timed out while placeholders were left: the end of the last one completes it (X26)
+        self.completing = False
+
+        # user and group limits (2.5)
+        #: the accounts of its user and of at most one of the user's groups
         self.user_account: Account | None = None
         self.group_account: Account | None = None
-        #: where each of its allocations is written, the user's in this leaf first
+        #: the ledgers charged for each allocation; the first is the user's in this leaf
         self.ledgers: tuple[Ledger, ...] = ()
-        #: the usage books of the first one, and of the others
+        #: ``usage`` of the first ledger, and of the others
         self.user_usage: Totals = []
         self.other_usages: tuple[Totals, ...] = ()
-        #: those ledgers that limit it: the user's, the group's, both
+        #: the ledgers with a limit: the user's, the group's, both
         self.user_limits: tuple[Ledger, ...] = ()
         self.group_limits: tuple[Ledger, ...] = ()
         self.limiting: tuple[Ledger, ...] = ()
-        #: it stands among the running applications of its ledgers
+        #: the ledgers count it as running
         self.counted = False
-        self.tags: dict[str, str] = {}
-        self.rejected_message = ""
-        #: the queue that the request named, and which rule chose the one it got (2.3)
-        self.queue_asked = ""
-        self.placed_by = ""
-        #: was in Starting or Running (X17)
-        self.started = False
-        self.run_limit = 0
-        #: those that its lifecycle started
-        self.timers: tuple[Timer, ...] = ()
 
+        # asks, allocations and reservations
         self.asks: dict[str, Ask] = {}
         self.groups: dict[AskKind, AskGroup] = {}
         self.allocations: dict[str, Allocation] = {}
         self.placeholders: dict[str, Allocation] = {}
         self.reservations: dict[Reservation, None] = {}
-        #: until this instant it is left alone, as too many of its asks found no place (2.2.2)
+        #: instant (ns) until which no ask is tried, after too many failed attempts (2.2.2)
         self.backoff_until = 0
-        #: how many of its allocations are over
-        self.released = 0
-        #: number of the next allocation of each key (X12); others begin with the first number (X46)
+        #: number of the next allocation of each key (X12), and of the first one of a new key (X46)
         self.serial: dict[str, int] = {}
         self.first_number = 0
-        #: it has, or had, an allocation whose UUID is not made of its key and such a number
+        #: some allocation, past or present, has a UUID that is not ``<key>-<number>``
         self.odd_uuids = False
-        self.priority: int | None = None
+
+        # amounts by type
+        #: real allocations, and placeholders (G58)
         self.allocated: Totals = partition.registry.zeros()
         self.allocated_placeholder: Totals = partition.registry.zeros()
-        #: the most of each type that it held until it last gave something up
-        self.most: Totals = partition.registry.zeros()
+        #: asked for, neither allocated nor parked
         self.pending: Totals = partition.registry.zeros()
+        #: what the queues reserve for the rest of the gang (X16)
         self.reserved_headroom: Totals = partition.registry.zeros()
-        self.history: list[tuple[int, str]] = []
-        #: why it is in its state, where the trigger came with a reason
-        self.reason = ""
-        #: allocations that are asked back to make room for others, and those that are gone for it
+        #: peak of each type up to the last refund
+        self.most: Totals = partition.registry.zeros()
+
+        # ended allocations
+        #: number of allocations that are being preempted, that were preempted, that have ended
         self.preempting = 0
         self.preempted = 0
-        #: what its allocations that ended have used (2.18), closed in the summary when it ends
+        self.released = 0
+        #: usage over time of ended allocations (2.18); the summary has it when the application ends
         self.spent: Usage | None = None
         self.summary: ApplicationSummary | None = None
-        #: whether its last quota event said that it has to wait (bits of ``events.quota_events``)
-        self.last_quota_event = 0
-        #: when the oldest of its allocations that a restart brought was made (ns), 0 without any
-        self.ran_since = 0
 
-        self.gang = Gang()
-        #: Waiting timed out while placeholders were left: the last one completes it (X26)
-        self.completing = False
+        # order and waiting
+        #: the highest priority of its pending asks
+        self.priority: int | None = None
+        #: obstacles named by the last quota event (bits of ``events.quota_events``)
+        self.last_quota_event = 0
         self.blocked = EVERY_BIT
 
     @property
@@ -175,13 +192,16 @@ class Application(Level):
 
     @property
     def start_time(self) -> int:
-        """When it first ran (ns), also where that was before a restart (2.11); 0: not yet."""
+        """Instant (ns) at which it first ran, even before a restart (2.11); 0: not yet."""
         here = next((when for when, state in self.history if state in application_fsm.COUNTED), 0)
         return min(here, self.ran_since) if self.ran_since else here
 
     def held_of(self, key: str) -> list[Allocation]:
-        """Its allocations of this key, placeholders too; not searched for among all others, as a
-        resource manager of SI 1.6 names each of them so."""
+        """Its allocations of this key, placeholders included.
+
+        They are looked up by UUID where possible, not searched for, because resource managers of
+        SI 1.6 identify every allocation by its key.
+        """
         allocations, placeholders = self.allocations, self.placeholders
         first = self.first_number
         last = self.serial.get(key, first)
@@ -208,12 +228,12 @@ class Application(Level):
 
     @property
     def gathers(self) -> bool:
-        """It is a gang that lacks placeholders."""
+        """Whether it is a gang that lacks placeholders."""
         return self.is_gang and not self.gang.over and not self.gang_complete
 
     @property
     def gang_complete(self) -> bool:
-        """It is a gang that holds all its placeholders (G21)."""
+        """Whether it is a gang that holds all its placeholders (G21)."""
         return self.gang.started and not self.gang.over and self.is_gang and self.has_its_gang
 
     @property
@@ -230,16 +250,16 @@ class Application(Level):
 
     @property
     def max_allocated(self) -> Totals:
-        """The most of each type that it ever held, placeholders and others apart."""
+        """Peak of each type that it held, of real allocations alone or placeholders alone."""
         return list(map(max, self.most, self.allocated, self.allocated_placeholder))
 
     def note_most(self) -> None:
-        """It is about to hold less."""
+        """Update the peaks before a refund."""
         most = self.most
-        for book in (self.allocated, self.allocated_placeholder):
-            for place, held in enumerate(book):
-                if held > most[place]:
-                    most[place] = held
+        for totals in (self.allocated, self.allocated_placeholder):
+            for at, held in enumerate(totals):
+                if held > most[at]:
+                    most[at] = held
 
     # -- facts for the scheduler ---------------------------------------------------------------
 
@@ -249,20 +269,20 @@ class Application(Level):
 
     @property
     def has_its_gang(self) -> bool:
-        """Enough placeholders: at least what was announced, not exactly (S5)."""
+        """Whether the placeholders cover at least the announced size of the gang (S5)."""
         return self.gang.size is None or covers(self.gathered, self.gang.size)
 
     @property
     def gathered(self) -> Sequence[int]:
-        """What counts of a gang as there: its placeholders, and where it is soft also those that the
-        resource manager took away (S5)."""
+        """The resources of a gang's placeholders. A soft gang also counts the placeholders that the
+        resource manager stopped (S5)."""
         if self.gang.hard or not self.gang.lost:
             return self.allocated_placeholder
         return plus(tuple(self.allocated_placeholder), self.gang.lost)
 
     @property
     def holding(self) -> bool:
-        """Real asks are held back until the gang is complete (X9, G22)."""
+        """Whether real asks are held until the gang is complete (X9, G22)."""
         return (
             self.gang.size is not None
             and not self.gang.over
@@ -273,12 +293,12 @@ class Application(Level):
 
     @property
     def shut_out(self) -> bool:
-        """Whether it needs a place under maxapplications or a limit, and there is none."""
+        """Whether it needs a slot under maxapplications or a limit and none is free."""
         return not self.passed_on
 
     @property
     def passed_on(self) -> int:
-        """The bits that no lane between it and its leaf stops."""
+        """The bits that no lane between it and its leaf blocks."""
         bits, level = EVERY_BIT, self.above
         while level is not None and level is not self.queue:
             bits &= ~level.blocked
@@ -287,7 +307,7 @@ class Application(Level):
 
     @property
     def remainder(self) -> Vector:
-        """What a gang that has started is still owed (X16)."""
+        """What the placeholders of a started gang still lack of its size (X16)."""
         if self.gang.size is None or not self.gang.started or self.gang.over:
             return ()
         if self.state not in application_fsm.BEFORE_RUNNING:
@@ -299,7 +319,7 @@ class Application(Level):
     # -- order -----------------------------------------------------------------------------------
 
     def make_rank(self) -> Key:
-        """The application's place among those of its queue (5.5)."""
+        """Compute the rank of the application in its queue (5.5)."""
         urgency = -(self.priority if self.priority is not None else 0)
         queue = self.queue
         if not queue.fair:
@@ -313,18 +333,18 @@ class Application(Level):
         return key
 
     def _shares(self) -> Key:
-        """compareShares as a tuple: the largest share decides, then the next (5)."""
+        """The shares, largest first, as YuniKorn compares them (5)."""
         guaranteed = self.queue.guaranteed_by_type
         shares = [
-            exact_share(used, guaranteed.get(place) or 1)
-            for place, used in enumerate(self.allocated)
+            exact_share(used, guaranteed.get(at) or 1)
+            for at, used in enumerate(self.allocated)
             if used
         ]
         shares.sort(reverse=True)
         return tuple(shares)
 
     def best(self, feasible: int) -> Any:
-        """As for every level; the children are groups of asks."""
+        """The best group of asks, see ``Level``."""
         feasible &= ~self.blocked
         groups = self.few
         if groups is None:
@@ -334,15 +354,17 @@ class Application(Level):
             if len(feasible_groups) == 1:
                 return feasible_groups[0]
             first = min(feasible_groups, key=lambda g: g.rank or g.make_rank(), default=None)
-        if (
-            feasible & self.demand_below & self.partition.shapes.late
-        ):  # not always for a group's first ask
+        if feasible & self.demand_below & self.partition.shapes.late:
+            # such a bit may belong to a later ask of a group than its first one
             return self._best_late(first, feasible)
         return first
 
     def first_two(self, feasible: int) -> tuple[AskGroup, Key | None]:
-        """The group that is next for one of these bits, there must be one, and the rank of the group
-        after it: ``None`` without one, and least of all if it had better be asked each time."""
+        """The first group with demand for these bits, which must exist, and the rank of the second.
+
+        The rank is ``None`` without a second group, and ``()``, less than every rank, if the caller
+        should call this method each time.
+        """
         if self.few is None or feasible & self.demand_below & self.partition.shapes.late:
             return self.best(feasible), ()
         first: Any = None
@@ -358,8 +380,10 @@ class Application(Level):
         return first, until
 
     def _best_late(self, first: AskGroup | None, feasible: int) -> AskGroup | None:
-        """The group whose ask is next in order, if not only the first ask of each matters. ``first``
-        is the one whose first ask of all comes first."""
+        """The best group where later asks of a group count as well as the first one.
+
+        ``first`` is the best group by the first asks alone.
+        """
         if first is None or first.key_for(feasible) == first.rank:
             return first
         late = (group for group in self.groups.values() if group.demand & feasible)

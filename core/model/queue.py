@@ -1,9 +1,9 @@
 """Queues: the tree in which applications wait, and its quotas.
 
-A parent's children are queues, a leaf's are applications, in two lanes: those that are served, and
-those that need a slot under maxapplications first; applications under user or group limits have
-lanes of their own (``order.lanes``). What a quota has no room for is *blocked* at the queue whose
-quota it is, and freed when that queue gets something back; nobody asks again meanwhile.
+The children of a parent are queues. The children of a leaf are applications in two lanes: those that
+are served, and those that first need a slot under maxapplications. Applications under user or group
+limits have lanes of their own (``ordering.lanes``). A shape that a quota has no room for is *blocked* at
+the queue with that quota until the queue gets resources back; its asks are not tried meanwhile.
 """
 
 from __future__ import annotations
@@ -27,25 +27,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Contender", "LeafQueue", "ParentQueue", "Queue", "first_of", "goes_before"]
 
-#: an application with its rank, which no other of the leaf has
+#: the rank of an application, unique in its leaf, and the application
 Contender = tuple[Key, "Application"]
 
 _name = attrgetter("name")
-#: so many applications of a leaf are not looked at one by one
-_MANY: Final = 32
+#: at most this many applications of a leaf are scanned linearly
+_MAX_CONTENDERS: Final = 32
+#: bounds of a reported priority (int32)
 _LOWEST, _HIGHEST = -(2**31), 2**31 - 1
 
 
 class Queue(Level):
-    """What leaf and parent have in common: quotas, books, counts.
+    """A queue of either kind: quota, accounting, counts.
 
-    ``path`` is dotted from root. ``allocated`` includes placeholders (G59) and what is being asked
-    back; ``reserved_headroom`` is what started gangs below still lack (X16).
+    It has more than 25 attributes because every room reads it and further indirection would slow down
+    the hottest reads; ``__init__`` groups them. ``path`` is dotted from root.
     """
 
     __slots__ = (
-        "_barred",
         "_denominators",
+        "_zero_types",
         "above_guarantee",
         "above_max_since",
         "admin_acl",
@@ -93,73 +94,95 @@ class Queue(Level):
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__()
+        # position in the tree
         self.partition = partition
         self.parent = parent
         self.above = parent
         self.name = name
         self.path: str = f"{parent.path}.{name}" if parent else name
-        #: itself, its parent, and so on up to root
+        #: this queue, its parent, and so on up to root
         self.lineage: tuple[Queue, ...] = (self, *parent.lineage) if parent else (self,)
         self.children: dict[str, Queue] = {}
+        #: True if the queue is or was in the configuration, False if a placement rule made it (2.9)
+        self.managed = True
+
+        # lifecycle
         self.state: queue_fsm.State = queue_fsm.ACTIVE
         self.entries = 0
-        #: it is, or was, in the configuration; placement made it otherwise (2.9)
-        self.managed = True
-        #: what leafs that placement makes below it get
+
+        # configuration
+        self.properties = Properties()
+        self.raw_properties: dict[str, str] = {}
+        #: a leaf sorts its applications by share
+        self.fair = False
+        self.submit_acl = ACL()
+        self.admin_acl = ACL()
+        #: settings of the leaves that placement rules make below this queue
         self.template: ChildTemplate | None = None
         self.max: dict[str, int] | None = None
+        #: ``max`` as pairs (type, amount)
         self.limits: tuple[tuple[int, int], ...] = ()
         self.guaranteed: dict[str, int] | None = None
         self.guaranteed_by_type: dict[int, int] = {}
+        #: number of applications that may run; 0 is unlimited
         self.max_applications = 0
-        #: what this queue grants users and groups, by name in the order of the configuration (2.5)
+        #: limits of users and groups, by name in the order of the configuration (2.5)
         self.user_limits: dict[str, Limit] = {}
         self.group_limits: dict[str, Limit] = {}
-        self.properties = Properties()
-        #: whether a leaf sorts its applications by share
-        self.fair = False
-        self.raw_properties: dict[str, str] = {}
-        self.submit_acl = ACL()
-        self.admin_acl = ACL()
+
+        # amounts by type
+        #: includes placeholders (G59) and allocations that are being released
         self.allocated: Totals = partition.registry.zeros()
         self.pending: Totals = partition.registry.zeros()
+        #: what started gangs below still lack (X16)
         self.reserved_headroom: Totals = partition.registry.zeros()
+        #: the part of ``allocated`` that is being preempted (2.8)
+        self.preempting: Totals = partition.registry.zeros()
         #: the same totals of this queue and all above
         self.allocated_upwards: tuple[Totals, ...] = (self.allocated,)
         self.pending_upwards: tuple[Totals, ...] = (self.pending,)
         if parent is not None:
             self.allocated_upwards += parent.allocated_upwards
             self.pending_upwards += parent.pending_upwards
-        #: preemptions that failed because it would have been above its guarantee or its max (5.9)
-        self.above_guarantee: dict[FailedPreemption, None] = {}
-        #: runs while it uses more than its max and is to give it back (2.8), and since when
-        self.quota_timer: Timer | None = None
-        self.above_max_since = 0
-        #: what is allocated here and was asked back to make room for others (2.8)
-        self.preempting: Totals = partition.registry.zeros()
+
+        # applications
+        #: number of running applications
         self.running = 0
-        #: allocations that are over, of applications that have left it
-        self.released = 0
-        #: Accepted gangs whose placeholders are being allocated count like running ones (2.9)
+        #: Accepted gangs with placeholders being allocated count like running applications (2.9)
         self.admitted: dict[Application, None] = {}
-        #: applications of a leaf that have nodes reserved, and how many
+        #: number of ended allocations of applications that have left the queue
+        self.released = 0
+        #: applications of a leaf that have reservations, with the number of reserved nodes
         self.reserving: dict[Application, int] = {}
-        #: shapes that this queue's quota has no room for
+
+        # quota
+        #: shapes that the quota of this queue has no room for
         self.short_of: dict[Shape, None] = {}
-        #: gangs that wait for room for the whole of them, here (X16)
+        #: gangs that wait until this quota has room for all their members (X16)
         self.gated: dict[Application, None] = {}
+        #: preemptions that failed because the queue would exceed its guarantee or its max (5.9)
+        self.above_guarantee: dict[FailedPreemption, None] = {}
+        #: runs while the queue exceeds its max, before its allocations are preempted (2.8)
+        self.quota_timer: Timer | None = None
+        #: instant (ns) at which the queue exceeded its max
+        self.above_max_since = 0
+
+        # order among the children of the parent
+        #: the highest priority of pending asks below; None without a pending ask
         self.priority: int | None = None
+        #: number of children that report each priority
         self.priorities: dict[int, int] = {}
-        #: what ``reported`` counts for in the order of queues: less is earlier
+        #: the negated reported priority: a smaller value is served earlier
         self.urgency = -_LOWEST
+        #: pairs (type, denominator of the share); None if they must be computed again
         self._denominators: tuple[tuple[int, int], ...] | None = None
-        #: types of which it may use nothing
-        self._barred: tuple[int, ...] = ()
-        #: the fair share that its rank has rounded: how much it uses, and of how much
+        #: types with a guarantee or a max of zero
+        self._zero_types: tuple[int, ...] = ()
+        #: the exact fair share (used, denominator), which the rank has rounded
         self.share = 0, 1
 
     def configure(self, config: QueueConfig) -> None:
-        """Take over what the configuration says about this queue itself."""
+        """Apply the configuration of this queue, without its children."""
         reported = self.reported
         self.set_amounts(config.max, config.guaranteed)
         self.max_applications = config.max_applications
@@ -177,7 +200,7 @@ class Queue(Level):
             self.parent.report_priority(reported, self.reported)
 
     def set_amounts(self, max: dict[str, int] | None, guaranteed: dict[str, int] | None) -> None:
-        """Its quota and what is guaranteed to it; whoever calls this lets those who wait look again."""
+        """Set max and guarantee (by type). The caller retries the asks that wait for quota."""
         registry = self.partition.registry
         self.max = max
         self.limits = registry.limits(max) if max else ()
@@ -199,12 +222,12 @@ class Queue(Level):
 
     @property
     def closed_by(self) -> Queue | None:
-        """The queue, it or one above, that keeps new applications out, as it drains (X33)."""
+        """The nearest queue of the lineage that does not admit applications, e.g. draining (X33)."""
         return next((queue for queue in self.lineage if queue.state not in queue_fsm.ADMITS), None)
 
     @property
     def stateaware(self) -> bool:
-        """Whether a leaf lets in one application after the other (2.9)."""
+        """Whether the leaf starts its applications one at a time (2.9)."""
         return self.properties.sort_policy == "stateaware"
 
     @property
@@ -218,7 +241,7 @@ class Queue(Level):
             yield from self.children[name].walk()
 
     def may_submit(self, user: str, groups: tuple[str, ...]) -> bool:
-        """Submit or admin rights here or at any ancestor (2.17)."""
+        """Whether the user has submit or admin rights here or at any ancestor (2.17)."""
         return any(
             queue.submit_acl.allows(user, groups) or queue.admin_acl.allows(user, groups)
             for queue in self.lineage
@@ -227,17 +250,17 @@ class Queue(Level):
     # -- quota -----------------------------------------------------------------------------------
 
     def has_room(self, shape: Shape) -> bool:
-        """Whether one more allocation of this shape stays within this queue's own max (5.3)."""
+        """Whether one more allocation of this shape stays within the max of this queue (5.3)."""
         return shape.stays_within(self.limits, self.allocated)
 
     def is_short(self, shape: Shape) -> bool:
-        """Whether its quota keeps asks of this shape waiting, or would."""
+        """Whether the quota has no room for asks of this shape."""
         return bool(self.limits) and (shape in self.short_of or not self.has_room(shape))
 
     def run_short(self, shape: Shape) -> None:
-        """Its quota has no room for this shape: nobody below asks for it until it has.
+        """Block this shape below the queue until its quota has room for it.
 
-        They may still preempt, which can make room under the quota as well (5.6).
+        Asks of the shape may still preempt, which can make room under the quota as well (5.6).
         """
         self.short_of[shape] = None
         self._mark_changed(shape)
@@ -248,7 +271,7 @@ class Queue(Level):
             self.partition.quota_changes.shapes[shape] = None
 
     def regained(self) -> None:
-        """It got something back, or its quota grew: let those ask again who may have room now."""
+        """The queue got resources back, or its quota grew: unblock the shapes and gangs that may fit."""
         if self.short_of:
             for shape in [shape for shape in self.short_of if self.has_room(shape)]:
                 del self.short_of[shape]
@@ -266,7 +289,7 @@ class Queue(Level):
         self.partition.waiting.retry_short_of_quota()
 
     def shrunk(self) -> None:
-        """It uses less than before: who would have been above its guarantee may be within it."""
+        """The queue uses less than before: allow retries of preemptions that exceeded its guarantee."""
         for failed in self.above_guarantee:
             self.partition.failed_preemptions.allow_retry(failed)
         self.above_guarantee.clear()
@@ -276,36 +299,36 @@ class Queue(Level):
         return self.blocked == EVERY_BIT
 
     def close(self) -> None:
-        """Serve nobody below (Stopped)."""
+        """Stop serving the applications below (Stopped)."""
         self.block(EVERY_BIT)
 
     def open(self) -> None:
-        """Serve again; what was short of quota is found out anew."""
+        """Serve the applications below again; shapes without quota are determined afresh."""
         self.short_of.clear()
         self.unblock(EVERY_BIT)
 
     def admits(self) -> bool:
-        """Whether one more application may start here (maxapplications, this level only)."""
+        """Whether maxapplications of this queue alone admits one more application."""
         limit = self.max_applications
         return not limit or self.running + len(self.admitted) + 1 <= limit
 
     # -- order ---------------------------------------------------------------------------------
 
     def make_rank(self) -> Key:
-        """Priority and the 1.6+ fair share (5.4).
+        """Compute the rank from the priority and the 1.6+ fair share (5.4).
 
-        Correctly rounded quotients are in the order of the exact ones, but two that differ a little
-        may be equal; ``first_of`` decides between those, and between equals, by ``share``.
+        Rounded quotients keep the order of the exact ones, but close quotients may round to the same
+        value; ``first_of`` compares queues of equal rank by the exact ``share``.
         """
         share, most, of = 0.0, 0, 1
         allocated = self.allocated
-        whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
-        for index, whole in self._denominators or self._denominator():
+        whole: Any  # compiled code would round the quotient of two typed integers twice
+        for index, whole in self._denominators or self._compute_denominators():
             used = allocated[index]
             this: float = used / whole
             if this > share or (this == share and used * of > most * whole):
                 share, most, of = this, used, whole
-        for index in self._barred:
+        for index in self._zero_types:
             if allocated[index] > 0 and most < of:
                 share, most, of = 1.0, 1, 1
         self.share = most, of
@@ -315,18 +338,18 @@ class Queue(Level):
         self.rank = rank
         return rank
 
-    def _denominator(self) -> tuple[tuple[int, int], ...]:
-        """For each type what its share is a share of: guaranteed, else the most it may ever use. Of
-        what it may use nothing of, anything is all there is."""
+    def _compute_denominators(self) -> tuple[tuple[int, int], ...]:
+        """Compute the denominator of the share for each type: the guarantee, else the nearest max of
+        the lineage. A type with a denominator of zero counts as fully used."""
         if self._denominators is None:
             # a type that no node has is no part of root's max
-            most = {at: whole for at, whole in enumerate(self.partition.capacity) if whole}
+            amounts = {at: amount for at, amount in enumerate(self.partition.capacity) if amount}
             for queue in reversed(self.lineage[:-1]):
-                most.update(queue.limits)
-            most.update(self.guaranteed_by_type)
-            known = sorted(most.items())
-            self._denominators = tuple([(at, whole) for at, whole in known if whole > 0])
-            self._barred = tuple([at for at, whole in known if whole <= 0])
+                amounts.update(queue.limits)
+            amounts.update(self.guaranteed_by_type)
+            known = sorted(amounts.items())
+            self._denominators = tuple([(at, amount) for at, amount in known if amount > 0])
+            self._zero_types = tuple([at for at, amount in known if amount <= 0])
         return self._denominators
 
     def touch(self) -> None:
@@ -336,14 +359,14 @@ class Queue(Level):
             parent.rerank(self, self.demand)
 
     def capacity_changed(self) -> None:
-        """Nodes came, went or changed, or a quota did: shares are shares of something else."""
+        """The capacity of the nodes or a quota changed: compute the denominators of shares again."""
         self._denominators = None
         self.touch()
         if self.partition.quota_changes is not None:
             self.partition.quota_changes.queues[self] = None
 
     def report_priority(self, old: int | None, new: int | None) -> None:
-        """A child's reported priority changed; ``None`` is no pending ask at all (5.4)."""
+        """Count the changed priority of a child; ``None`` means that it has no pending ask (5.4)."""
         counts = self.priorities
         if old is not None:
             counts[old] -= 1
@@ -366,7 +389,7 @@ class Queue(Level):
 
     @property
     def reported(self) -> int | None:
-        """The priority by which its parent knows it; ``None`` without a pending ask (5.4)."""
+        """The priority reported to the parent; ``None`` without a pending ask (5.4)."""
         if self.priority is None:
             return None
         offset = self.properties.priority_offset
@@ -376,37 +399,37 @@ class Queue(Level):
 
 
 class ParentQueue(Queue):
-    """Its children are queues, always in fair order."""
+    """A queue with queues as children, always in fair order."""
 
     __slots__ = ()
 
     def best(self, feasible: int) -> Any:
-        """As for every level; exactly equal shares are decided by more pending, then the name."""
-        wanted = self.demand & feasible
-        if not wanted:
+        """The best child, see ``Level``; equal shares are decided by more pending, then by name."""
+        demand = self.demand & feasible
+        if not demand:
             return None
-        children = self._candidates(wanted) if self.few is None else self.few
-        return first_of([child for child in children if child.demand & wanted])
+        children = self._candidates(demand) if self.few is None else self.few
+        return first_of([child for child in children if child.demand & demand])
 
     def rivals(self, feasible: int) -> list[Queue] | None:
-        """Among whom ``best`` decides, as long as nobody starts or stops to wait; ``None`` where it
-        had better be asked each time."""
-        wanted = self.demand & feasible
-        return [child for child in self.few if child.demand & wanted] if self.few else None
+        """The children between which ``best`` decides while no demand changes; ``None`` if the caller
+        should call ``best`` each time instead."""
+        demand = self.demand & feasible
+        return [child for child in self.few if child.demand & demand] if self.few else None
 
-    def _candidates(self, wanted: int) -> Iterable[Queue]:
-        """Children among which the best is: for each bit the first and its equals, or, where there
-        are more bits than children, simply all."""
+    def _candidates(self, demand: int) -> Iterable[Queue]:
+        """Children that include the best one: those of the lowest rank for each bit of ``demand``, or
+        all children if they are fewer than the bits."""
         children = self.children
-        if wanted.bit_count() < len(children):
+        if demand.bit_count() < len(children):
             return dict.fromkeys(
-                child for bit in bits_of(wanted) for child in self.waiting[bit].tied(2)
+                child for bit in bits_of(demand) for child in self.waiting[bit].tied(2)
             )
         return children.values()
 
 
 def first_of(queues: list[Any]) -> Any:
-    """The first of some queues beside one another."""
+    """The first of some children of one parent (5.4)."""
     if len(queues) == 1:
         return queues[0]
     best: Any = None
@@ -423,12 +446,12 @@ def first_of(queues: list[Any]) -> Any:
 
 
 def goes_before(one: Queue, other: Queue) -> bool:
-    """Whether a queue comes before one beside it (5.4)."""
+    """Whether a queue comes before another child of its parent (5.4)."""
     return first_of([one, other]) is one
 
 
 def _first_of_tied(tied: list[Queue]) -> Queue:
-    """The first of queues with equal keys: least share without rounding, most pending, name."""
+    """The first of queues with equal ranks: by exact share, then by more pending, then by name."""
     least = [tied[0]]
     most, of = tied[0].share
     for queue in tied[1:]:
@@ -441,40 +464,41 @@ def _first_of_tied(tied: list[Queue]) -> Queue:
 
 
 def _most_pending(queues: list[Queue]) -> Queue:
-    """First of a stable sort by name in which a queue with strictly more pending goes before another.
+    """The first queue of an insertion sort: by name, but strictly more pending goes first.
 
-    "More" is a partial order over several types, so the order of names counts (5.4).
+    "More" is a partial order over several types, so the result depends on the order of names (5.4).
     """
     if len(queues) == 2:
         first, second = queues
         if second.name < first.name:
             first, second = second, first
-        return second if _asks_for_more(second.pending, first.pending) else first
+        return second if _has_more_pending(second.pending, first.pending) else first
     ordered: list[Queue] = []
     for queue in sorted(queues, key=_name):
         at = len(ordered)
-        while at and _asks_for_more(queue.pending, ordered[at - 1].pending):
+        while at and _has_more_pending(queue.pending, ordered[at - 1].pending):
             at -= 1
         ordered.insert(at, queue)
     return ordered[0]
 
 
-def _asks_for_more(left: Totals, right: Totals) -> bool:
+def _has_more_pending(left: Totals, right: Totals) -> bool:
     return left != right and not any(map(int.__lt__, left, right))
 
 
 class Lane(Level):
-    """Some of a leaf's applications, in order."""
+    """Applications of a leaf that are blocked and unblocked together, in order."""
 
     __slots__ = ()
 
 
 class LeafQueue(Queue):
-    """Its children are applications, in two lanes.
+    """A queue with applications as children, in two lanes.
 
-    ``serving`` has those that run or need no permission, ``admission`` those that a free slot under
-    maxapplications must let in; that lane is closed while there is none, here or above. ``limited``
-    is empty, or the same two for applications that limits of users or groups apply to.
+    Its attributes are those of ``Queue``, more than 25 for the same reason, and its lanes. ``serving``
+    holds applications that run or need no slot, ``admission`` those that need a slot under
+    maxapplications; the latter is closed while this queue or one above has no free slot. ``limited``
+    is empty, or has lanes for the applications under limits of users or groups.
     """
 
     __slots__ = ("admission", "apps", "limited", "serving", "turn")
@@ -483,13 +507,14 @@ class LeafQueue(Queue):
 
     def __init__(self, partition: Partition, parent: Queue | None, name: str) -> None:
         super().__init__(partition, parent, name)
+        # applications by id, and the lanes that order them
         self.apps: dict[str, Application] = {}
         self.serving = Lane()
         self.admission = Lane()
         for lane in (self.serving, self.admission):
             lane.above = self
         self.limited: tuple[Level, ...] = ()
-        #: stateaware: the one application that is not running yet and may be served (2.9)
+        #: with the stateaware policy, the one application that may start next (2.9)
         self.turn: Application | None = None
 
     def configure(self, config: QueueConfig) -> None:
@@ -513,12 +538,12 @@ class LeafQueue(Queue):
         return best
 
     def contenders(self, feasible: int) -> list[Contender] | None:
-        """Who would be served for these bits, in order, if no lane stopped it; ``None`` where they are
-        many, and ``best`` had better be asked each time."""
-        if len(self.apps) > _MANY:
+        """The applications with demand for these bits in order, regardless of blocked lanes; ``None``
+        if they are too many, and the caller should call ``best`` each time instead."""
+        if len(self.apps) > _MAX_CONTENDERS:
             return None
-        wanting = [app for app in self.apps.values() if app.demand & feasible]
-        return sorted([(app.rank or app.make_rank(), app) for app in wanting])
+        waiting = [app for app in self.apps.values() if app.demand & feasible]
+        return sorted([(app.rank or app.make_rank(), app) for app in waiting])
 
     def announce(self, child: Any, bits: int) -> None:
         self._add_demand(bits)
@@ -550,9 +575,10 @@ class LeafQueue(Queue):
             lane.reorder()
 
     def headroom(self, *, with_root: bool = True) -> dict[int, int]:
-        """What is left under every quota on the path, by type; types without one are absent.
+        """The headroom under all quotas of the lineage, by type; types without a quota are absent.
 
-        Root's max is what the nodes have; without it this is the maximal headroom (5.3).
+        The max of root is the capacity of the nodes; without root the result is the maximal headroom
+        (5.3).
         """
         room: dict[int, int] = {}
         for queue in self.lineage if with_root else self.lineage[:-1]:
