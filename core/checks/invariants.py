@@ -14,7 +14,7 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.resources import Totals, Vector
 from quadriga.core.ordering.lanes import LaneSet, LimitLane
 from quadriga.core.scheduling.gang import IDLE_TIMER
-from quadriga.core.scheduling.queue_tree import is_over
+from quadriga.core.scheduling.queue_tree import is_removable
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import ask as ask_fsm
@@ -88,7 +88,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
             yield f"V1 queue {queue.path}: preempting {queue.preempting}, below it {preempting}"
         if running != queue.running:
             yield f"V5 queue {queue.path}: running {queue.running}, below it {running}"
-        if partition.clean_timer is None and is_over(queue):
+        if partition.clean_timer is None and is_removable(queue):
             yield f"V7 queue {queue.path} is {queue.state} and empty, and no cleaner will come"
     planned = [
         a.planned_more

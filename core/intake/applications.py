@@ -1,4 +1,4 @@
-"""Applications arrive and are taken away (2.4, M5)."""
+"""New and removed applications (2.4, M5)."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ __all__ = ["add_applications", "remove_application"]
 
 _MILLISECOND = SECOND // 1000
 
-#: who submits an application that runs already and names nobody (2.4)
+#: user and group of an application that runs already and names none (2.4)
 NOBODY, NOGROUP = "nobody", "nogroup"
 
 
 def add_applications(
     kernel: Kernel, rm: ResourceManager, requests: Iterable[AddApplicationRequest]
 ) -> None:
-    """Accept or reject each; one response names them all (M5)."""
+    """Accept or reject each application; one response names all of them (M5)."""
     response = ApplicationResponse()
     for request in requests:
         app_id = request.applicationID
@@ -96,7 +96,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
 
 
 def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:
-    """X41: a style that is not known is Soft, as no style is, and is noted."""
+    """X41: an unknown style is noted and taken as Soft, which is the default."""
     style = request.gangSchedulingStyle
     if style.lower() not in ("", "soft", "hard"):
         text = (
@@ -107,9 +107,9 @@ def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:
 
 
 def _read(kernel: Kernel, request: AddApplicationRequest) -> Submission:
-    """Who submits what, as placement looks at it; groups that are not named are looked up (I24)."""
+    """Read the submission for the placement rules. Groups that are not named are looked up (I24)."""
     user, groups = request.ugi.user, tuple(request.ugi.groups)
-    # of names that differ by case alone the first in order counts
+    # if names differ only in case, the first in order counts
     tags = {name.lower(): value for name, value in sorted(request.tags.items(), reverse=True)}
     forced = tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
     if user and not groups and kernel.groups_of is not None:
@@ -139,12 +139,12 @@ def _new(
 def _admit(
     kernel: Kernel, partition: Partition, request: AddApplicationRequest, submission: Submission
 ) -> tuple[Placed, LeafQueue, Vector | None]:
-    """Where it goes and by which rule, and the size of its gang (2.4). Raises ``Refused``.
+    """Return the placement, the leaf, and the size of the gang (2.4). Raises ``Refused``.
 
-    A queue that was made for an application that is then refused is left to the cleaner.
+    A queue that was created for an application that is then refused is removed by the cleaner.
     """
     app_id = request.applicationID
-    if not submission.user:  # before all else
+    if not submission.user:  # checked before everything else
         raise Refused("empty user cannot resolve")
     if partition.state not in queue_fsm.ADMITS:
         text = f"partition {partition.key} is stopped cannot add a new application {app_id}"
@@ -159,21 +159,21 @@ def _admit(
         placed = rules_of(partition.config).place(submission, partition)
     except Refused as refused:
         raise Refused(f"failed to place application {app_id}: {refused}", "placement") from None
-    leaf = queue_tree.grow(kernel, partition, placed.path)
+    leaf = queue_tree.create_path(kernel, partition, placed.path)
     if not leaf.managed:
         quotas = read_quota_tags(submission.tags)
         for name in quotas.unreadable:
             kernel.note(f"tag {name} of application {app_id} cannot be read: ignored")
-        queue_tree.set_by_tags(kernel, leaf, quotas)
+        queue_tree.apply_quota_tags(kernel, leaf, quotas)
     try:
         return placed, leaf, _gang(partition, leaf, request)
     except Refused:
-        queue_tree.left(kernel, leaf)
+        queue_tree.application_left(kernel, leaf)
         raise
 
 
 def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest) -> Vector | None:
-    """The size of its gang, ``None`` without one. Raises ``Refused`` (G6, G7)."""
+    """Return the size of the application's gang, or ``None``. Raises ``Refused`` (G6, G7)."""
     app_id = request.applicationID
     whole = partition.registry.read(request.placeholderAsk)
     if any(value < 0 for value in whole):
@@ -186,7 +186,9 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
             "unsupported sort type",
             "gang",
         )
-    for queue in leaf.lineage[:-1]:  # G6; root's max is what nodes there are, not a quota (G12)
+    for queue in leaf.lineage[
+        :-1
+    ]:  # G6; root's max is the capacity of the nodes, not a quota (G12)
         if any(index < len(whole) and whole[index] > limit for index, limit in queue.limits):
             text = partition.registry.text
             limits = " ".join(f"{name}={value}" for name, value in sorted(queue.max.items()))  # type: ignore[union-attr]
@@ -199,7 +201,11 @@ def _gang(partition: Partition, leaf: LeafQueue, request: AddApplicationRequest)
 
 
 def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicationRequest) -> int:
-    """ns; 0: never. Unset is 15 minutes, negative is never (X17); age counts where told (2.10)."""
+    """Return the timeout in ns; 0 is none.
+
+    An unset value is 15 minutes, a negative one no timeout (X17). The age given by a tag is deducted
+    (2.10).
+    """
     asked = request.executionTimeoutMilliSeconds
     if asked < 0:
         return 0
@@ -215,7 +221,7 @@ def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicati
 def remove_application(
     kernel: Kernel, rm: ResourceManager, request: RemoveApplicationRequest
 ) -> None:
-    """Take an application away with all that is its (I23, M6, X31). An unknown one is ignored."""
+    """Remove an application with its asks and allocations (I23, M6, X31). Ignore an unknown one."""
     partition = rm.partitions.get(request.partitionName or "default")
     app = partition.applications.get(request.applicationID) if partition is not None else None
     if app is None:

@@ -1,8 +1,8 @@
-"""The routing table: what each part of each message is, whom it concerns, what it triggers.
+"""The routing table: each part of a message, the entity that it concerns, and the triggers it may fire.
 
-The table is the contract, to be read, drawn and tested row by row. Parts of one message are handled
-in the table's order, which is the order that the protocol prescribes: asks, then ask releases, then
-allocation releases (M2); applications added, then removed (M5).
+The table can be read, drawn and tested row by row. The parts of one message are handled in the table's
+order, which the protocol prescribes: asks, then ask releases, then allocation releases (M2);
+applications added, then removed (M5).
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = [
 
 Request = ApplicationRequest | AllocationRequest | NodeRequest
 
-#: what reads a field by its path; made once for each
+#: the reader of a field by its path, made once for each path
 _reader = cache(attrgetter)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One part of a message: the items of ``field``, or those of them that are ``of`` this part, handled
-    together by ``handle``, which gets the ``whole`` message where it says so.
+    """One part of a message: the items of ``field``, which ``handle`` applies together.
 
-    ``entity`` and ``triggers`` name the lifecycle and what may be fired at it, ``also`` a second one
-    that an item may concern, ``response`` what the resource manager hears. ``check`` refuses the whole
-    request before anything is applied.
+    ``of`` selects the items of this part if several parts share the field; with ``whole`` the handler
+    gets the whole message. ``entity`` and ``triggers`` name the lifecycle and what may be fired,
+    ``also`` a second lifecycle, ``response`` the answer to the resource manager. ``check`` refuses the
+    whole request before anything is applied.
     """
 
     message: type[Request]
@@ -69,11 +69,11 @@ class Route:
     also: tuple[str, tuple[str, ...]] | None = None
 
     def whole_field(self, message: Request) -> Any:
-        """The repeated field, which may sit in a message of its own (``releases.x``)."""
+        """Return the repeated field, which may be nested (``releases.x``)."""
         return _reader(self.field)(message)
 
     def items(self, message: Request) -> Any:
-        """What is in the field for this part."""
+        """Return the items of the field that belong to this part."""
         part = self.whole_field(message)
         return [item for item in part if self.of(item)] if self.of is not None and part else part
 
@@ -85,7 +85,7 @@ def _remove_applications(kernel: Kernel, rm: ResourceManager, removals: Any) -> 
 
 @dataclass(frozen=True, slots=True)
 class NodeRoute:
-    """What an ``ActionFromRM`` does: the trigger that it fires at the node."""
+    """An ``ActionFromRM`` and the trigger that it fires at the node."""
 
     action: NodeInfo.ActionFromRM
     trigger: node_fsm.Trigger
@@ -109,7 +109,7 @@ _CREATES = {NodeInfo.CREATE: False, NodeInfo.CREATE_DRAIN: True}
 
 
 def _act_on_nodes(kernel: Kernel, rm: ResourceManager, infos: Any) -> None:
-    """Every node by its action; one response for all of them (M7, X20)."""
+    """Apply the action of each node; one response answers all of them (M7, X20)."""
     response = NodeResponse()
     for info in infos:
         try:
@@ -179,12 +179,12 @@ _BY_MESSAGE: dict[type[Request], tuple[Route, ...]] = {
 
 
 def routes_of(message: Request) -> tuple[Route, ...]:
-    """The parts of such a message, in the order in which they are applied."""
+    """Return the parts of a message in the order in which they are applied."""
     return _BY_MESSAGE[type(message)]
 
 
 def check(rm: ResourceManager, message: Request) -> None:
-    """Raises ``RequestError`` for a message that is refused whole; nothing changes."""
+    """Raise ``RequestError`` for a message that is refused as a whole; nothing changes."""
     for route in routes_of(message):
         if route.check is not None and (items := route.items(message)):
             route.check(rm, items)

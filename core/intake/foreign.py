@@ -1,9 +1,9 @@
-"""What others use of the nodes: foreign allocations and occupied resources (X19, 2.20).
+"""Foreign allocations and occupied resources of nodes (X19, 2.20).
 
-A node may report what others use of it as one sum, ``occupiedResource``: an anonymous foreign
-allocation. Newer resource managers report each of them by itself, as an allocation with a tag. Both
-occupy the node and nothing else: no queue, no application, no user is charged, nobody preempts them,
-and nothing is evicted where they leave less than is allocated already (V2).
+A node may report the resources used by pods of other schedulers as one sum, ``occupiedResource``: an
+anonymous foreign allocation. Newer resource managers report each foreign allocation with a tag. Both
+reduce only what is available on the node: no queue, application or user is charged, they are not
+preempted, and nothing is evicted if the node becomes overcommitted (V2).
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["is_foreign", "occupy", "problem_of", "release", "take_up"]
+__all__ = ["is_foreign", "occupy", "problem_of", "record", "release"]
 
-#: how the release of a foreign allocation is answered
+#: the message in the confirmation of a foreign allocation's release
 _TEXT = "foreign allocation remove as per RM request"
 
 
 def is_foreign(message: AllocationMessage) -> bool:
-    """Whether the tag says that the allocation is somebody else's."""
+    """Whether the allocation has the tag of foreign allocations."""
     known = message.allocationTags
     return bool(known) and (TAG_FOREIGN in known or KEY_FOREIGN in known)
 
 
 def problem_of(message: AllocationMessage) -> str:
-    """Why this foreign allocation cannot be taken up, or an empty text."""
+    """Return what is wrong with a reported foreign allocation, or an empty text."""
     if not message.allocationKey:
         return "is foreign and has no allocationKey"
     for name, quantity in sorted(message.resourcePerAlloc.resources.items()):
@@ -47,13 +47,12 @@ def problem_of(message: AllocationMessage) -> str:
     return ""
 
 
-def take_up(
+def record(
     kernel: Kernel, partition: Partition, node: Node, message: AllocationMessage
 ) -> ForeignAllocation:
-    """A foreign allocation is new, has changed, or has moved to this node: the key says which.
+    """Record a foreign allocation that is new, has changed, or has moved to this node.
 
-    It has been checked by ``problem_of``. The resource manager gets no answer: nothing is to be
-    started.
+    ``problem_of`` has checked the message. The resource manager gets no answer.
     """
     key = message.allocationKey
     known = partition.foreign.get(key)
@@ -78,10 +77,10 @@ def take_up(
 
 
 def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> None:
-    """A release without an application: the foreign allocation of this key is gone.
+    """Remove the foreign allocation of this key: the release names no application.
 
-    It is confirmed like any other release by the resource manager (R3). Anything else that names no
-    application is an independent allocation, which there are none of (I42).
+    It is confirmed like any other release by the resource manager (R3). An unknown key is noted and
+    ignored: independent allocations are not supported (I42).
     """
     partition = rm.partitions.get(message.partitionName or "default")
     key = message.allocationKey
@@ -91,18 +90,20 @@ def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> 
         return
     del known.node.foreign[key]
     _change(known.node, known.vector, ())
-    if message.terminationType not in BY_SCHEDULER:  # others only confirm, and are not answered
+    if (
+        message.terminationType not in BY_SCHEDULER
+    ):  # other types are confirmations, which have no answer
         kernel.outbox.released_foreign(known, TerminationType.STOPPED_BY_RM, _TEXT)
 
 
 def occupy(node: Node, anonymous: Vector) -> None:
-    """The node reports how much of it others use, apart from what is reported by itself."""
+    """Set the occupied resources of a node beside its tagged foreign allocations."""
     before, node.anonymous = node.anonymous, anonymous
     _change(node, before, anonymous)
 
 
 def _change(node: Node, before: Vector, after: Vector) -> None:
-    """This much of what is occupied becomes that."""
+    """Replace ``before`` by ``after`` in the occupied resources of the node."""
     occupied = tuple(node.occupied)
     for index, value in enumerate(before):
         node.occupied[index] -= value
@@ -111,6 +112,6 @@ def _change(node: Node, before: Vector, after: Vector) -> None:
         node.occupied[index] += value
         node.available[index] -= value
     accounting.node_gained(node)
-    # of a new node nothing is known yet: ``node_added`` follows
+    # a new node is reported by ``node_added`` later
     if node.entries and tuple(node.occupied) != occupied:
         node.partition.rm.observer.node_occupied(node)

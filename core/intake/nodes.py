@@ -1,4 +1,4 @@
-"""Nodes arrive, change, drain and go (I29 to I33, X20)."""
+"""New, changed, draining and removed nodes (I29 to I33, X20)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["create", "trigger", "update"]
 def create(
     kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse, *, draining: bool
 ) -> None:
-    """CREATE, CREATE_DRAIN: a new node, with what runs on it already (I30, I33, 2.11)."""
+    """CREATE, CREATE_DRAIN: add a node with its existing allocations (I30, I33, 2.11)."""
     if not info.nodeID:
         raise Refused("a node needs a nodeID (I33)")
     name = info.attributes.get(NODE_PARTITION, "") or "default"
@@ -63,7 +63,7 @@ def create(
 
 
 def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
-    """UPDATE: capacity, what others occupy, attributes; nothing is evicted."""
+    """UPDATE: change capacity, occupied resources and attributes; nothing is evicted."""
     partition = node.partition
     total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
@@ -93,12 +93,12 @@ def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
 
 
 def _ready(node: Node) -> bool:
-    """The node's own word, which is shown and does not keep anybody away (X19, 5.15)."""
+    """Whether the node reports itself ready. This is shown, but does not stop allocations (X19, 5.15)."""
     return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
 
 
 def trigger(kernel: Kernel, node: Node, name: node_fsm.Trigger) -> None:
-    """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` where illegal (X20)."""
+    """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` if illegal (X20)."""
     if not NODE.allows(node.state, name):
         raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")
     kernel.fire(NODE, node, name)

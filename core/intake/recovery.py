@@ -1,11 +1,11 @@
-"""What ran before the scheduler started: allocations that the resource manager reports (2.11).
+"""Recovery: allocations that were running before the scheduler started, as reported (2.11).
 
-A recovered allocation brings no ask, so one is made from it (G56), unless the ask of its key is
-pending: then the report is the news that it has its place. It enters the books without any quota
-check, and its application goes through the same triggers as if it had been allocated here.
+A recovered allocation has no ask, so an ask is made from it (G56). If an ask with its key is pending,
+the report says that this ask is allocated. The allocation is charged without a quota check, and its
+application receives the same triggers as after an allocation by the scheduler.
 
-The report of an allocation that is known already says how large it is now (2.20): the same again
-changes nothing, so a resource manager may repeat itself.
+The report of a known allocation gives its present size (2.20). An equal report changes nothing, so a
+resource manager may repeat it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
 
 
 def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> str:
-    """Why these existing allocations of a new node cannot be recovered, or an empty text."""
+    """Return why these existing allocations of a new node cannot be recovered, or an empty text."""
     seen: set[tuple[str, str]] = set()
     for message in messages:
         if foreign.is_foreign(message):
@@ -62,13 +62,13 @@ def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> s
 
 
 def recover_on(kernel: Kernel, node: Node, messages: Iterable[AllocationMessage]) -> None:
-    """Enter what a new node runs already (I33). It has been checked by ``problem_of``."""
+    """Recover the existing allocations of a new node (I33), which ``problem_of`` has checked."""
     partition = node.partition
     for message in messages:
         if foreign.is_foreign(message):
-            foreign.take_up(kernel, partition, node, message)
+            foreign.record(kernel, partition, node, message)
         else:
-            _give_back_leftover(kernel, _recover(kernel, node, message))
+            _release_leftover(kernel, _recover(kernel, node, message))
 
 
 # -- with a request --------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ def recover_on(kernel: Kernel, node: Node, messages: Iterable[AllocationMessage]
 def recover_allocations(
     kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]
 ) -> None:
-    """AllocationRequest.allocations (2.20): new ones are echoed as new, wrong ones rejected."""
+    """AllocationRequest.allocations (2.20): echo new allocations as new, and reject wrong ones."""
     rejected = []
     for message in messages:
         problem = _report(kernel, rm, message)
@@ -96,7 +96,7 @@ def recover_allocations(
 
 
 def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> str:
-    """Take one report up, or say why not."""
+    """Apply one report; return why it cannot be applied, or an empty text."""
     partition = rm.partitions.get(message.partitionName or "default")
     if partition is None:
         return f"names the unknown partition {message.partitionName!r}"
@@ -108,7 +108,7 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
     if foreign.is_foreign(message):
         problem = foreign.problem_of(message)
         if not problem:
-            foreign.take_up(kernel, partition, node, message)
+            foreign.record(kernel, partition, node, message)
         return problem
     problem = _problem(partition, message)
     if problem:
@@ -122,7 +122,7 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
         return resize(kernel, known, message)
     allocation = _recover(kernel, node, message)
     kernel.outbox.allocated((allocation,))
-    _give_back_leftover(kernel, allocation)
+    _release_leftover(kernel, allocation)
     return ""
 
 
@@ -137,7 +137,7 @@ def _is_unusable(message: AllocationMessage) -> bool:
 
 
 def _uuid(partition: Partition, message: AllocationMessage) -> str:
-    """The UUID that is reported; without one the next that its key would get."""
+    """Return the reported UUID, or else the next one of its key."""
     named = message.UUID or message.allocationID
     if named:
         return named
@@ -152,7 +152,7 @@ def _role(message: AllocationMessage) -> tuple[bool, str]:
 
 
 def _problem(partition: Partition, message: AllocationMessage) -> str:
-    """What is wrong with the report, whether the allocation is new or known."""
+    """Return what is wrong with the report of a new or known allocation, or an empty text."""
     if not message.applicationID:
         return "has no applicationID: independent allocations are not supported (I42)"
     if not message.allocationKey:
@@ -178,7 +178,7 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
 
 
 def _known(partition: Partition, message: AllocationMessage) -> Allocation | None:
-    """The allocation that is reported again: by UUID, or the oldest of its key (X12)."""
+    """Return the known allocation that is reported again: by UUID, or the oldest of its key (X12)."""
     app = partition.applications[message.applicationID]
     uuid = message.UUID or message.allocationID
     if uuid:
@@ -186,18 +186,18 @@ def _known(partition: Partition, message: AllocationMessage) -> Allocation | Non
     return next(iter(app.held_of(message.allocationKey)), None)
 
 
-# -- what is new -----------------------------------------------------------------------------------
+# -- new allocations -------------------------------------------------------------------------------
 
 
 def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocation:
-    """Enter one allocation into the books, with the ask that it is for."""
+    """Charge one recovered allocation, and create or count down its ask."""
     partition = node.partition
     app = partition.applications[message.applicationID]
     vector = partition.registry.read(message.resourcePerAlloc)
     ask = app.asks.get(message.allocationKey)
     waited = ask is not None
     if ask is None:
-        ask = _ask_of(kernel, app, message, vector)
+        ask = _make_ask(kernel, app, message, vector)
         if ask.placeholder and not app.is_gang:
             gang.become_gang(kernel, app)
         kernel.fire(ASK, ask, ask_fsm.SUBMIT)
@@ -218,7 +218,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     ask.pending -= 1
     quota.watch_growth(kernel, app.queue)
     if waited:
-        _has_its_place(partition, ask)
+        _repeat_allocated(partition, ask)
     if ask.placeholder:
         if not waited:
             gang.count_pending(ask, 1)
@@ -231,7 +231,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
     return allocation
 
 
-def _has_its_place(partition: Partition, ask: Ask) -> None:
+def _repeat_allocated(partition: Partition, ask: Ask) -> None:
     """One repeat of a pending ask runs: it waits for one less, or not at all any more."""
     reservation.cancel_all_of(partition, ask)
     if ask.last_quota_event or ask.app.last_quota_event:
@@ -244,11 +244,11 @@ def _has_its_place(partition: Partition, ask: Ask) -> None:
             partition.waiting.offer_replacements(ask.app)
 
 
-def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector: Vector) -> Ask:
-    """The ask that an allocation must have had (G56), as old as its tag says."""
+def _make_ask(kernel: Kernel, app: Application, message: AllocationMessage, vector: Vector) -> Ask:
+    """Make the ask of a recovered allocation (G56). Its tag gives the creation time."""
     partition = app.partition
     partition.waiting.arrivals += 1
-    by_key = not (message.UUID or message.allocationID)  # as resource managers of SI 1.6 have it
+    by_key = not (message.UUID or message.allocationID)  # the form of SI 1.6 and later
     terms = asks.read_terms(message.allocationTags, message, message.originator, by_key=by_key)
     requires = Requirements(vector, asks.required_node(terms))
     kind = AskKind(requires, message.priority, *_role(message))
@@ -262,7 +262,7 @@ def _ask_of(kernel: Kernel, app: Application, message: AllocationMessage, vector
 
 
 def _free_uuid(app: Application, message: AllocationMessage) -> str:
-    """The UUID that is reported. None is given twice, whoever brought it (X12)."""
+    """Return the reported UUID, and make sure that it is never assigned again (X12)."""
     uuid = _uuid(app.partition, message)
     key, _, number = uuid.rpartition("-")
     if number.isdecimal() and len(number) < 19:
@@ -276,18 +276,18 @@ def _free_uuid(app: Application, message: AllocationMessage) -> str:
     return uuid
 
 
-def _give_back_leftover(kernel: Kernel, allocation: Allocation) -> None:
-    """X25: a placeholder of a gang that is giving its placeholders back is asked back as well."""
+def _release_leftover(kernel: Kernel, allocation: Allocation) -> None:
+    """X25: release a recovered placeholder if its gang is releasing its placeholders."""
     if allocation.placeholder and allocation.ask.app.state in application_fsm.GIVES_BACK:
         text = "releasing allocated placeholders on placeholder timeout"
         release(kernel, allocation, allocation_fsm.TIMEOUT, text)
 
 
-# -- what is known ---------------------------------------------------------------------------------
+# -- known allocations -----------------------------------------------------------------------------
 
 
 def resize(kernel: Kernel, known: Allocation, message: AllocationMessage) -> str:
-    """The allocation has this size now, or why that cannot be (2.20)."""
+    """Change the size of a known allocation (2.20); return why that is impossible, or an empty text."""
     if (known.ask.placeholder, known.ask.task_group) != _role(message):
         return "is known already with another part in the gang"
     if _is_unusable(message):

@@ -1,4 +1,4 @@
-"""Resource managers register, change their configuration, and are forgotten (I7, I10, I39)."""
+"""Registrations of resource managers and updates of their configuration (I7, I10, I39)."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ __all__ = [
 
 #: ``v1.5.2`` is version 1.5
 _VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
-#: resource managers of this version on are told all scheduling states unless they say otherwise (X43)
+#: the first version whose resource managers receive all scheduling states by default (X43)
 _ALL_STATES: Final = (1, 5)
 
 
 def read_configuration(request: str, text: str) -> Configuration:
-    """The configuration of a request. Raises ``RequestError`` with every problem and its path.
+    """Read the configuration of a request. Raises ``RequestError`` with every problem and its path.
 
-    A large one takes seconds to read, so the last few are remembered: several resource managers often
-    have the same, and a driver may read one in another thread before its owner needs it.
+    The last four are cached, because a large configuration takes seconds to read: resource managers
+    often share one, and a driver may read one in another thread before the owner thread needs it.
     """
     found = _read(text if text.strip() else DEFAULT_CONFIGURATION)
     if isinstance(found, str):
@@ -66,7 +66,7 @@ def read_configuration(request: str, text: str) -> Configuration:
 
 @lru_cache(maxsize=4)
 def _read(text: str) -> Configuration | str:
-    """The same text gives the same, which nobody changes; or what is wrong with it."""
+    """Return the configuration, which must not be changed, or the text of its problems."""
     try:
         return load(text)
     except ConfigError as error:
@@ -116,7 +116,7 @@ def register(
     request: RegisterResourceManagerRequest,
     configuration: Configuration,
 ) -> None:
-    """Take up a resource manager, new or known; one that was known starts from nothing (I7)."""
+    """Register a new or known resource manager. A known one loses its previous state (I7)."""
     kernel.fire(RESOURCE_MANAGER, rm, resource_manager_fsm.REGISTER)
     rm.version = request.version
     rm.policy_group = request.policyGroup
@@ -124,12 +124,12 @@ def register(
     rm.speaks_allocation_id = _si_version(request.version) == (1, 5)
     rm.configuration = configuration.checksum
     rm.extra = {}
-    _extra(rm, request.extraConfig)
+    _apply_settings(rm, request.extraConfig)
     rm.observer.settings_changed(rm)
     for config in configuration.partitions:
         partition = _add_partition(kernel, rm, config)
-        queue_tree.follow(kernel, partition, config, new=True)
-        _note_flaws(kernel, partition)
+        queue_tree.apply_configuration(kernel, partition, config, new=True)
+        _note_unmatchable_rules(kernel, partition)
 
 
 def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig) -> Partition:
@@ -144,7 +144,7 @@ def _add_partition(kernel: Kernel, rm: ResourceManager, config: PartitionConfig)
 
 
 def check_extra(request: str, extra: Mapping[str, str]) -> None:
-    """Raise ``RequestError`` for a value of ours that cannot be understood."""
+    """Raise ``RequestError`` for a setting of the scheduler with an invalid value."""
     for key, value in sorted(extra.items()):
         field = f"extraConfig[{key}]"
         if key == "si.stateNames" and value not in {d.value for d in Dialect}:
@@ -165,13 +165,13 @@ def check_extra(request: str, extra: Mapping[str, str]) -> None:
 
 
 def _si_version(version: str) -> tuple[int, int]:
-    """The version of the interface that a resource manager speaks, as far as it says so."""
+    """Return the version of the interface that a resource manager reports, (0, 0) if it is unknown."""
     said = _VERSION.match(version)
     return (int(said[1]), int(said[2])) if said is not None else (0, 0)
 
 
-def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
-    """Take over settings; what an update does not name stays as it was."""
+def _apply_settings(rm: ResourceManager, changes: Mapping[str, str]) -> None:
+    """Apply settings. Settings that an update does not name stay unchanged."""
     extra = rm.extra = {**rm.extra, **changes}
     rm.dialect = Dialect(extra.get("si.stateNames", "quadriga")).value
     rm.design_order = extra.get("si.messageOrder", "design") == "design"
@@ -187,7 +187,7 @@ def _extra(rm: ResourceManager, changes: Mapping[str, str]) -> None:
 
 
 def check_update(name: str, rm: ResourceManager, configuration: Configuration | None) -> None:
-    """Raise ``RequestError`` where a queue in use would have to change between leaf and parent."""
+    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent."""
     for config in configuration.partitions if configuration is not None else ():
         partition = rm.partitions.get(config.name)
         if partition is not None:
@@ -200,16 +200,16 @@ def update_configuration(
     request: UpdateConfigurationRequest,
     configuration: Configuration | None,
 ) -> None:
-    """Change the running queues to what is configured now (2.2, I39); ``None`` leaves them.
+    """Apply a configuration to the running queues (2.2, I39); ``None`` leaves them unchanged.
 
-    Raises ``RequestError``, before anything has changed, where a queue that is in use would have to
-    change between leaf and parent.
+    Raises ``RequestError``, before anything has changed, if a queue in use would have to change between
+    leaf and parent.
     """
     check_update(type(request).__name__, rm, configuration)
     rm.policy_group = request.policyGroup or rm.policy_group
     if request.extraConfig:
         reserved = rm.reservations
-        _extra(rm, request.extraConfig)
+        _apply_settings(rm, request.extraConfig)
         rm.observer.settings_changed(rm)
         if rm.reservations != reserved:
             _switch_reservations(kernel, rm)
@@ -222,10 +222,10 @@ def update_configuration(
             partition = _add_partition(kernel, rm, config)
         elif QUEUE.allows(partition.state, queue_fsm.RESTORE):
             kernel.fire(QUEUE, partition, queue_fsm.RESTORE)
-        queue_tree.follow(kernel, partition, config, new=known is None)
+        queue_tree.apply_configuration(kernel, partition, config, new=known is None)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)
-        _note_flaws(kernel, partition)
+        _note_unmatchable_rules(kernel, partition)
     configured = {config.name for config in configuration.partitions}
     for partition in [p for n, p in rm.partitions.items() if n not in configured]:
         if QUEUE.allows(partition.state, queue_fsm.REMOVE):
@@ -233,14 +233,14 @@ def update_configuration(
         queue_tree.remove_partition_if_drained(kernel, partition)
 
 
-def _note_flaws(kernel: Kernel, partition: Partition) -> None:
-    """YuniKorn's validation accepts rules that can never match: they are said once, here."""
+def _note_unmatchable_rules(kernel: Kernel, partition: Partition) -> None:
+    """Log placement rules that can never match. YuniKorn's validation accepts them."""
     for text in rules_of(partition.config).flaws():
         kernel.note(f"partition {partition.name}: placement {text}")
 
 
 def _switch_reservations(kernel: Kernel, rm: ResourceManager) -> None:
-    """Reservations were switched on or off: drop what there is, or let those who wait look again."""
+    """Cancel all reservations if they were switched off; start the timers of groups if on."""
     for partition in rm.partitions.values():
         if not rm.reservations:
             for kept in list(partition.reservations):

@@ -1,4 +1,4 @@
-"""Allocations are released by the resource manager, or its confirmations arrive (1.4, 5.10)."""
+"""Releases of allocations by the resource manager, and its confirmations (1.4, 5.10)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ _TEXT: Final = "allocation remove as per RM request"
 
 
 def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -> None:
-    """Refuse the whole request if a release does not name an application. One that has nothing but
-    an allocationKey is of a foreign allocation (X19)."""
+    """Refuse the whole request if a release names no application.
+
+    A release with only an allocationKey is of a foreign allocation (X19).
+    """
     for at, release in enumerate(releases):
         by_key = release.allocationKey and not (release.UUID or release.allocationID)
         if not release.applicationID and not by_key:
@@ -37,17 +39,17 @@ def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -
 def release_allocations(
     kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationRelease]
 ) -> None:
-    """End what the resource manager stopped; finish what it confirms.
+    """End allocations that the resource manager stopped, and finish releases that it confirms.
 
-    Confirmed are only the releases that the resource manager created (R3, R4). A confirmation
-    nobody asked for means that the pod is gone, and is treated like a stop without an answer (X32).
+    Only releases that the resource manager started are confirmed to it (R3, R4). An unexpected
+    confirmation means that the pod is gone; it is handled like a stop but not answered (X32).
 
-    A key alone means every allocation of the ask (X12), and takes the ask itself back while it is
-    pending if it came as an Allocation (X45). Other asks have a release of their own (R7).
+    A key alone names every allocation of the ask (X12). It also releases a pending ask that came as an
+    Allocation (X45). Other asks have their own release message (R7).
     """
     stopped: list[Allocation] = []
     taken_back: list[Ask] = []
-    replaced: dict[Allocation, None] = {}  # each once
+    replaced: dict[Allocation, None] = {}  # an ordered set
     removed = Removals()
     for release in releases:
         if not release.applicationID:
@@ -57,7 +59,7 @@ def release_allocations(
         uuid = release.UUID or release.allocationID
         named = _named(app, uuid, release)
         stops = release.terminationType not in BY_SCHEDULER
-        # of several all were asked back, or none was
+        # if there are several, the scheduler requested the release of all of them or of none
         asked_back = (
             bool(named) and TERMINATION.get(named[0].reason or "") == release.terminationType
         )
@@ -104,7 +106,7 @@ def _application(rm: ResourceManager, release: AllocationRelease) -> Application
 
 
 def _named(app: Application | None, uuid: str, release: AllocationRelease) -> list[Allocation]:
-    """The allocations that the release is about (R6, X12)."""
+    """Return the allocations that the release names (R6, X12)."""
     if app is None:
         return []
     if uuid:
@@ -114,7 +116,7 @@ def _named(app: Application | None, uuid: str, release: AllocationRelease) -> li
         found = app.held_of(release.allocationKey)
     else:
         found = [*app.allocations.values(), *app.placeholders.values()]
-    # a confirmation that names no single one is of those that were asked back, where there are any
+    # a confirmation that names no single allocation is for those with a requested release, if any
     confirmed = [a for a in found if TERMINATION.get(a.reason or "") == release.terminationType]
     return confirmed or found
 
@@ -122,7 +124,7 @@ def _named(app: Application | None, uuid: str, release: AllocationRelease) -> li
 def _is_late(
     rm: ResourceManager, app: Application | None, uuid: str, release: AllocationRelease
 ) -> bool:
-    """Whether a confirmation answers a release of an application that had this id before (X46)."""
+    """Whether a confirmation belongs to an earlier application with the same ID (X46)."""
     partition = rm.partitions.get(release.partitionName or "default")
     if partition is None:
         return False

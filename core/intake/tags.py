@@ -1,4 +1,4 @@
-"""What the tags of applications, asks and allocations say to the scheduler (I34, 2.10, 2.11)."""
+"""The tags of applications, asks and allocations that the scheduler reads (I34, 2.10, 2.11)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ __all__ = ["created", "tag"]
 
 
 def tag(tags: Mapping[str, str], *names: str) -> str:
-    """The first of these tags that is there, or an empty text."""
+    """Return the value of the first of these tags that is present, or an empty text."""
     return next((tags[name] for name in names if name in tags), "")
 
 
 def created(tags: Mapping[str, str], now: int) -> int:
-    """When the resource manager made it: ns since the epoch by the tag ``creationTime`` (s), or
-    ``now`` where the tag is missing, unreadable or in the future."""
+    """Return the creation time (ns since the epoch) from the tag ``creationTime`` (s).
+
+    It is ``now`` if the tag is missing, unreadable or in the future.
+    """
     text = tag(tags, TAG_CREATION_TIME, CREATION_TIME) if tags else ""
     if not text.isdecimal() or len(text) > 18:
         return now

@@ -1,7 +1,7 @@
-"""Messages on their way out, in the order in which they were said.
+"""The outbox: messages to resource managers, in the order in which they were decided.
 
-One output is one callback of a resource manager. Releases that follow one another go out together,
-new allocations one by one unless batching was asked for; nothing is ever reordered.
+One output is one callback of a resource manager. Consecutive releases go out together, new allocations
+one by one unless batching is configured. Messages are never reordered.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ Message = (
     | EventRecord
 )
 
-#: how the reason of a release by the scheduler is said on the wire (I28)
+#: the type on the wire for each reason of a release by the scheduler (I28)
 TERMINATION = {
     TIMEOUT: TerminationType.TIMEOUT,
     PREEMPTION: TerminationType.PREEMPTED_BY_SCHEDULER,
     REPLACEMENT: TerminationType.PLACEHOLDER_REPLACED,
 }
-#: types that the scheduler creates and the resource manager confirms (R2). Every other one that comes in
-#: is taken as STOPPED_BY_RM, also one that the enumeration does not have, and is answered (R3, X30)
+#: types that the scheduler creates and the resource manager confirms (R2). Every other type that
+#: arrives, even an unknown one, is handled as STOPPED_BY_RM and answered (R3, X30)
 BY_SCHEDULER: Final = frozenset(TERMINATION.values())
 
 
@@ -70,24 +70,24 @@ class Output(NamedTuple):
 
 _response_of = AllocationResponse.FromString
 
-#: as quick as a plain tuple; one is made for each allocation
+#: as fast as a plain tuple; one is made for each allocation
 _output: Callable[[tuple[str, Message]], Output] = partial(tuple.__new__, Output)
 
 
 class Outbox:
-    """Collects outputs until they are taken. ``batch`` is the most new allocations of a message."""
+    """Collects outputs until they are taken. A message has at most ``batch`` new allocations."""
 
     __slots__ = ("_batch", "_open", "outputs", "templates")
 
     def __init__(self, batch: int) -> None:
         self.outputs: list[Output] = []
         self._batch = batch
-        #: the last output's response, while more of its kind may join it
+        #: the response of the last output, while more items may be added to it
         self._open: tuple[str, str, AllocationResponse] | None = None
         self.templates: dict[Partition, AllocationTemplates] = {}
 
     def take(self) -> list[Output]:
-        """All outputs so far; the next ones start anew."""
+        """Return all outputs so far, and empty the outbox."""
         outputs, self.outputs = self.outputs, []
         self._open = None
         return outputs
@@ -97,7 +97,7 @@ class Outbox:
         self._open = None
 
     def _response(self, rm: ResourceManager, kind: str) -> AllocationResponse:
-        """The last response if it is of this kind, else a new one."""
+        """Return the last response if it is of this kind, else a new one."""
         if self._open is not None and self._open[:2] == (rm.rm_id, kind):
             return self._open[2]
         response = AllocationResponse()
@@ -131,8 +131,7 @@ class Outbox:
                 _add_terms(message, ask.terms)
 
     def _new(self, rm: ResourceManager, templates: list[bytes]) -> list[AllocationMessage]:
-        """A message for each template, in responses of their own or as many together as there may
-        be."""
+        """Make a message for each template, with at most ``batch`` messages in one response."""
         messages = []
         if self._batch == 1:
             rm_id, outputs = rm.rm_id, self.outputs
@@ -159,7 +158,7 @@ class Outbox:
         self.templates.pop(partition, None)
 
     def released(self, allocation: Allocation, kind: TerminationType, text: str) -> None:
-        """A release by the scheduler, or the confirmation of one by the resource manager (R3)."""
+        """Send a release by the scheduler, or confirm one by the resource manager (R3)."""
         app = allocation.ask.app
         rm = app.partition.rm
         message = self._response(rm, "released").released.add()
@@ -173,7 +172,7 @@ class Outbox:
         message.message = text
 
     def released_by_key(self, ask: Ask, kind: TerminationType, text: str) -> None:
-        """The same of an ask that came as an allocation: its key says which (X45)."""
+        """Send the release of an ask that came as an allocation, by its key (X45)."""
         app = ask.app
         self._response(app.partition.rm, "released").released.append(
             AllocationRelease(
@@ -186,7 +185,7 @@ class Outbox:
         )
 
     def released_foreign(self, gone: ForeignAllocation, kind: TerminationType, text: str) -> None:
-        """The confirmation that a foreign allocation is gone; it has no application (X19, R3)."""
+        """Confirm the release of a foreign allocation, which has no application (X19, R3)."""
         partition = gone.node.partition
         self._response(partition.rm, "released").released.append(
             AllocationRelease(
@@ -198,7 +197,7 @@ class Outbox:
         )
 
     def released_asks(self, asks: Iterable[Ask], kind: TerminationType, text: str) -> None:
-        """Asks that are over: timed out, or given up by the resource manager and confirmed."""
+        """Send releases of asks that timed out, or confirm those of the resource manager."""
         for ask in asks:
             app = ask.app
             self._response(app.partition.rm, "releasedAsks").releasedAsks.append(
@@ -212,17 +211,17 @@ class Outbox:
             )
 
     def rejected_asks(self, rm: ResourceManager, rejected: list[RejectedAllocationAsk]) -> None:
-        """All rejected asks of one request (M3)."""
+        """Send all rejected asks of one request (M3)."""
         self.add(rm, AllocationResponse(rejected=rejected))
 
     def rejected_allocations(self, rm: ResourceManager, rejected: list[RejectedAllocation]) -> None:
-        """Recovered allocations that found no node or application (2.11)."""
+        """Send all rejected reports of allocations of one request (2.11)."""
         self.add(rm, AllocationResponse(rejectedAllocations=rejected))
 
     # -- applications ----------------------------------------------------------------------------
 
     def updated(self, app: Application | EndedApplication, state: str, text: str, now: int) -> None:
-        """A state change, in the resource manager's dialect (X1, X34)."""
+        """Send a state change, in the resource manager's dialect (X1, X34)."""
         rm = app.partition.rm
         dialect = Dialect(rm.dialect)
         self.add(
@@ -245,7 +244,7 @@ class Outbox:
         state: UpdateContainerSchedulingStateRequest.SchedulingState,
         reason: str,
     ) -> None:
-        """What became of an ask that no allocation answers (I5, I38)."""
+        """Send the scheduling state of a pending ask (I5, I38)."""
         self.add(
             ask.app.partition.rm,
             UpdateContainerSchedulingStateRequest(

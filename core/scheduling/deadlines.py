@@ -125,13 +125,13 @@ def _partition_inspect(kernel: Kernel, partition: Partition) -> None:
         # Many asks may not have been tried yet. The round that finds nothing more starts the timer again.
         partition.hints.timer = None
     else:
-        scale_up.begin(kernel, partition)
+        scale_up.start_inspection(kernel, partition)
         if not kernel.hints_in_slices:
-            scale_up.go_on(partition)
+            scale_up.continue_inspection(partition)
 
 
 def _partition_skipped(kernel: Kernel, partition: Partition) -> None:
-    skipped.tell(kernel, partition)
+    skipped.report(kernel, partition)
 
 
 def _events_push(kernel: Kernel, log: EventLog) -> None:

@@ -114,7 +114,7 @@ def leave_queue(kernel: Kernel, app: Application, effect: fx.LeaveQueue) -> None
         queue.released += app.released
     limits.release(app)
     ending.archive(kernel, app)
-    queue_tree.left(kernel, leaf)
+    queue_tree.application_left(kernel, leaf)
 
 
 def _is_uncounted(app: Application) -> bool:

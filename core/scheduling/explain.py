@@ -1,4 +1,4 @@
-"""Why an ask is still pending: the checks of a decision, in their order, with their numbers."""
+"""Explanation of a pending ask: the checks of a decision, in order, with their numbers."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Check", "Explanation", "Holder", "explain"]
 
-#: what others can make room for by going
+#: the checks that preemption can help
 _PREEMPTION_HELPS: Final = ("quota", "nodes")
 
 
 def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation:
-    """Run every check of a decision for this ask, also those behind one that fails.
+    """Run every check of a decision for this ask, including those after one that fails.
 
-    Without ``predicates`` the resource manager is not asked about each node, which may take its
-    time; what it said in the last round is told instead.
+    Without ``predicates`` the resource manager is not asked about each node, which may take long; its
+    answers of the last round are used instead.
     """
     shape = Shape(0, ask.kind.requires)
     checks = [
@@ -47,18 +47,21 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
         *_of_queues(ask),
     ]
     checks.extend(of_nodes(kernel, ask, shape, predicates))
-    # who lacks neither quota nor a node needs nobody to go
+    # an ask that lacks neither quota nor a node needs no preemption
     lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
     passed, story, remedy = story_of(kernel, ask)
     checks.append(Check("preemption", passed or not lacks, story, remedy))
-    # what passes needs no remedy
+    # a check that passes needs no remedy
     told = tuple(replace(c, remedy="", verdict="") if c.passed else c for c in checks)
     return Explanation(ask.key, told, _verdict(ask, told))
 
 
 def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
-    """What has to happen first. A node that is large enough has to come before anything else; room
-    that is being made is on its way; else it is the first check that fails."""
+    """Return what has to happen first.
+
+    A node that is large enough is named before everything else, then a preemption under way, then the
+    first check that fails.
+    """
     failing = [each for each in checks if not each.passed]
     if not failing:
         return "Nothing is in its way: it gets its place in the next round."
@@ -138,7 +141,7 @@ def _of_application(kernel: Kernel, ask: Ask) -> Iterator[Check]:
 
 
 def _whose(ledger: Ledger) -> str:
-    """``user joe in root.a``, with a note where the limit is one for everybody."""
+    """Return ``user joe in root.a``, with a note if the limit is a wildcard."""
     shared = " (limit *)" if ledger.wildcard and ledger.account.name != WILDCARD else ""
     return f"{ledger.account.kind} {ledger.account.name} in {ledger.queue.path}{shared}"
 
@@ -204,8 +207,10 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
 
 
 def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:
-    """What the whole gang lacks in the queue that does not let it start, type by type; ``free`` is
-    what the gate has found there."""
+    """Yield a check for each resource type that the gang lacks in the queue that stops it.
+
+    ``free`` is the room that the gate found there.
+    """
     names = app.partition.registry.names
     for (place, limit), left in zip(queue.limits, free, strict=True):
         asked = whole[place] if place < len(whole) else 0
@@ -248,7 +253,7 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
 
 
 def _applications(queue: Queue) -> Iterator[Application]:
-    """Those of the queue and all below, in order of queues and submission."""
+    """Yield the applications of the queue and all below, in order of queues and submission."""
     for each in queue.walk():
         if isinstance(each, LeafQueue):
             yield from sorted(each.apps.values(), key=lambda app: app.seq)
@@ -274,7 +279,7 @@ def _amounts(
     limits: tuple[tuple[int, int], ...],
     usage: Totals,
 ) -> Iterator[Check]:
-    """What is asked of each type against what a quota or a limit leaves of it."""
+    """Yield a check for each resource type of the ask that a quota or a limit bounds."""
     names = ask.app.partition.registry.names
     for place, limit in limits:
         asked = ask.vector[place] if place < len(ask.vector) else 0

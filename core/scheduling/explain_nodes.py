@@ -1,6 +1,6 @@
-"""Why no node takes an ask at present: the nodes by the reason for which they refuse it.
+"""Explanation of a pending ask by nodes, grouped by the reason why they cannot take it.
 
-A node that could not take the ask anyway is listed under what it lacks, whoever has it reserved.
+A reserved node that lacks room is listed under what it lacks, not under its reservation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["of_nodes"]
 
 
 def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
-    """Nodes grouped by why they refuse."""
+    """Yield the checks of nodes, grouped by the reason why they cannot take the ask."""
     partition = ask.app.partition
     nodes = list(partition.nodes.values())
     if ask.required_node:
@@ -54,7 +54,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
     predicate = kernel.predicates.get(partition.rm.rm_id) if predicates else None
 
     def in_order(node: Node) -> tuple[bool, float, str]:
-        """The one that is reserved for the ask comes first, then the order of a decision."""
+        """Return a key that puts the node reserved for the ask first, then the order of a decision."""
         return node.reservation is None, partition.node_index.score(node), node.node_id
 
     for node in sorted(free, key=in_order):
@@ -75,7 +75,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
 
 
 def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
-    """No node could take it even if it were empty."""
+    """Return the check for an ask that is larger than every node."""
     registry = ask.app.partition.registry
     whole = registry.text(ask.vector)
     if ask.required_node and not nodes:
@@ -109,7 +109,7 @@ def _number(nodes: int) -> str:
 
 
 def _own(ask: Ask) -> Iterator[Check]:
-    """What is reserved for the ask itself."""
+    """Yield a check that names the nodes reserved for the ask."""
     own = [each.node.node_id for each in ask.app.reservations if each.ask is ask]
     if own:
         more = f" and {len(own) - 1} more" if len(own) > 1 else ""
@@ -121,8 +121,10 @@ def _short(node: Node, shape: Shape) -> tuple[int, ...]:
 
 
 def _is_kept_from(node: Node, ask: Ask) -> bool:
-    """Whether the node is reserved for another. An ask that requires the node only waits for those
-    that require it too."""
+    """Whether the node is reserved for another ask.
+
+    An ask that requires the node waits only for other asks that require it.
+    """
     first = node.reservation
     if first is None or (ask.required_node and not first.ask.required_node):
         return False
@@ -130,7 +132,7 @@ def _is_kept_from(node: Node, ask: Ask) -> bool:
 
 
 def _reserved(kept: list[Node]) -> Check:
-    """Nodes with room that others have reserved, and who they are."""
+    """Return the check for nodes with room that are reserved for other asks."""
     holders = [
         Holder(node.reservation.ask.app.app_id, node.reservation.ask.ask_key, node.node_id)
         for node in sorted(kept, key=lambda each: each.node_id)
@@ -151,8 +153,10 @@ def _reserved(kept: list[Node]) -> Check:
 
 
 def _lacking(ask: Ask, shape: Shape, lacking: dict[tuple[int, ...], list[Node]]) -> Iterator[Check]:
-    """Nodes without room by what they lack. Of all of them the one that comes nearest is named:
-    nobody has it reserved, if there is such a one, and the largest share that it lacks is least."""
+    """Yield the checks for nodes without room, grouped by the resource types that they lack.
+
+    The nearest node is named: one without a reservation if possible, with the smallest missing share.
+    """
     registry = ask.app.partition.registry
 
     def distance(node: Node) -> tuple[bool, float, str]:

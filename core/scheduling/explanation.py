@@ -1,4 +1,4 @@
-"""What an explanation is made of: checks with their numbers, and who keeps room from the ask."""
+"""The data of an explanation: checks with their numbers, and the holders of the missing room."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from typing import Final
 
 __all__ = ["HOLDERS", "Check", "Explanation", "Holder"]
 
-#: holders that a check names; of more it gives the number
+#: at most this number of holders is named in a check; it counts the others
 HOLDERS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who keeps room from the ask: an application, by the reservation of ``node`` for its ``ask``, or
-    as a gang whose placeholders are still to come, by an ``amount`` of a queue's quota."""
+    """An application that holds room which the ask needs.
+
+    It holds ``node`` by a reservation for its ``ask``, or, as a gang that waits for placeholders, an
+    ``amount`` of a queue's quota.
+    """
 
     application: str
     ask: str = ""
@@ -26,12 +29,11 @@ class Holder:
 class Check:
     """One check: what it is about, whether it passes, and its numbers in words.
 
-    ``remedy`` is the smallest change that would make it pass, where one can be named, ``verdict`` a
-    sentence that says what fails. For a reader who spells quantities and makes links, a check of a
-    quota, a limit or the room for a gang says whose it is (``subject``), of which resource ``type``,
-    and has its ``numbers`` by name: limit, used, kept (for gangs that have started), asked,
-    headroom. ``node`` is the node that the text names, ``holders`` are the first of those who keep
-    the room; ``held`` is the number of all.
+    ``remedy`` is the smallest change that would make it pass, if one can be named; ``verdict`` is a
+    sentence that says what fails. For programs, a check of a quota, a limit or the room for a gang has
+    its owner (``subject``), its resource ``type``, and its ``numbers`` by name: limit, used, kept (for
+    gangs that have started), asked, headroom. ``node`` is the node that the text names, ``holders``
+    are the first holders of the room, and ``held`` is the number of all holders.
     """
 
     about: str
@@ -49,8 +51,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """All checks of an ask. ``reasons`` are the texts of those that fail, in order; ``verdict`` says
-    in one sentence what has to happen first."""
+    """All checks of an ask.
+
+    ``reasons`` are the texts of failed checks, in order; ``verdict`` says what has to happen first.
+    """
 
     key: str
     checks: tuple[Check, ...]
@@ -66,5 +70,5 @@ class Explanation:
 
     @property
     def hopeless(self) -> bool:
-        """Whether no node could take it even if it were empty."""
+        """Whether the ask is larger than every node."""
         return any(not c.passed and c.about == "node sizes" for c in self.checks)

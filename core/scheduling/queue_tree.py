@@ -1,10 +1,9 @@
-"""The tree of queues: it follows the configuration, grows by placement, and is cleaned (2.2, 2.9).
+"""The queue tree: changed by configurations, by placement and by the cleaner (2.2, 2.9).
 
-A queue is made in ``create`` and nowhere else (but for root, which its partition makes), and told in
-``configure`` what it is to be. Three things move the tree: a configuration (``follow``), an
-application that is placed where no queue is yet (``grow``), and the cleaner, which removes what
-drains or was made by placement once it is empty. It comes round at every tenth second, but only
-while there is something for it.
+``create`` makes every queue except root, which its partition makes; ``configure`` applies settings to
+it. A configuration changes the tree (``apply_configuration``), and so does an application that is placed in a queue
+that does not exist yet (``create_path``). The cleaner removes empty queues that drain or are dynamic. It runs
+every ten seconds, but only if a queue is to be removed.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLEAN_EVERY",
+    "application_left",
+    "apply_configuration",
+    "apply_quota_tags",
     "check_kinds",
     "clean",
-    "follow",
-    "grow",
-    "is_over",
-    "left",
+    "create_path",
+    "is_removable",
     "remove_partition_if_drained",
-    "set_by_tags",
 ]
 
-#: ns between two rounds of the cleaner (2.10)
+#: ns between two runs of the cleaner (2.10)
 CLEAN_EVERY = 10 * SECOND
 
 
 def create(kernel: Kernel, parent: Queue, name: str, *, leaf: bool, managed: bool = True) -> Queue:
-    """A new queue, not configured yet."""
+    """Create a queue without settings."""
     queue = (LeafQueue if leaf else ParentQueue)(parent.partition, parent, name)
     queue.managed = managed
     parent.children[name] = queue
     return queue
 
 
-def _said_of(queue: Queue) -> tuple[object, ...]:
-    """What a configuration says of the queue itself, with its quota and its guarantee first."""
+def _settings_of(queue: Queue) -> tuple[object, ...]:
+    """Return the configurable settings of the queue; the first two are its max and its guarantee."""
     return (
         queue.max,
         queue.guaranteed,
@@ -65,15 +64,15 @@ def _said_of(queue: Queue) -> tuple[object, ...]:
     )
 
 
-def _tell_changes(queue: Queue, before: tuple[object, ...]) -> None:
-    """The configuration may say something else than ``before``, or has it again."""
-    if _said_of(queue) != before or QUEUE.allows(queue.state, queue_fsm.RESTORE):
+def _notify_settings(queue: Queue, before: tuple[object, ...]) -> None:
+    """Notify the observer of settings that differ from ``before``, or of a restored queue."""
+    if _settings_of(queue) != before or QUEUE.allows(queue.state, queue_fsm.RESTORE):
         queue.partition.rm.observer.queue_configured(queue)
-    _tell_amounts(queue, before)
+    _notify_amounts(queue, before)
 
 
-def _tell_amounts(queue: Queue, before: tuple[object, ...]) -> None:
-    """The quota or the guarantee may be another than ``before``."""
+def _notify_amounts(queue: Queue, before: tuple[object, ...]) -> None:
+    """Notify the observer of a max or guarantee that differs from ``before``."""
     if queue.max != before[0]:
         queue.partition.rm.observer.max_changed(queue)
     if queue.guaranteed != before[1]:
@@ -81,7 +80,7 @@ def _tell_amounts(queue: Queue, before: tuple[object, ...]) -> None:
 
 
 def configure(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
-    """Make the queue itself what the configuration, or its template, says."""
+    """Apply the settings of a configuration or a template to the queue."""
     partition = queue.partition
     users, groups = queue.user_limits, queue.group_limits
     queue.configure(config)
@@ -94,7 +93,7 @@ def configure(kernel: Kernel, queue: Queue, config: QueueConfig) -> None:
 
 
 def _reorder(queue: Queue) -> None:
-    """Another sort policy has other keys, which cannot be compared with those of the old one."""
+    """Drop the cached sort keys: those of two sort policies cannot be compared."""
     if isinstance(queue, LeafQueue):
         for app in queue.apps.values():
             app.rank = None
@@ -108,7 +107,7 @@ def _reorder(queue: Queue) -> None:
 
 
 def check_kinds(request: str, queue: Queue, config: QueueConfig) -> None:
-    """Raise ``RequestError`` where a queue in use would have to change between leaf and parent."""
+    """Raise ``RequestError`` if a queue in use would have to change between leaf and parent."""
     wants_leaf = _is_leaf(config)
     if isinstance(queue, LeafQueue):
         if not wants_leaf and queue.apps:
@@ -133,27 +132,27 @@ def _is_leaf(config: QueueConfig) -> bool:
     return not config.parent and not config.children
 
 
-def follow(
+def apply_configuration(
     kernel: Kernel, partition: Partition, config: PartitionConfig, *, new: bool = False
 ) -> None:
-    """Make the partition, which may be ``new``, and its queues what the configuration says.
+    """Apply a configuration to the partition, which may be ``new``, and its queues.
 
-    What is configured no longer drains; what placement made stays as it is until it is empty, or
-    until it is configured, which makes it a managed queue.
+    Queues that are no longer configured drain. A dynamic queue stays until it is empty; if it is
+    configured, it becomes a managed queue.
     """
     partition.configure(config)
-    _follow(kernel, partition.root, config.root, new=new)
+    _apply(kernel, partition.root, config.root, new=new)
     limits.rebind(partition)
 
 
-def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bool = False) -> None:
-    """One queue and all below it; ``None``: it is not configured, but those above it may be."""
+def _apply(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bool = False) -> None:
+    """Apply a configuration to a queue and all below it; ``None`` if the queue is not configured."""
     if config is not None:
-        before = _said_of(queue)
+        before = _settings_of(queue)
         queue.managed = True
         configure(kernel, queue, config)
         if not new:
-            _tell_changes(queue, before)
+            _notify_settings(queue, before)
         if QUEUE.allows(queue.state, queue_fsm.RESTORE):
             kernel.fire(QUEUE, queue, queue_fsm.RESTORE)
     elif not queue.managed and not queue.leaf and queue.parent is not None:
@@ -177,27 +176,27 @@ def _follow(kernel: Kernel, queue: Queue, config: QueueConfig | None, *, new: bo
         elif child is None:
             child = create(kernel, queue, name, leaf=leaf)
             queue.partition.rm.observer.queue_added(child)
-        _follow(kernel, child, child_config, new=absent)
+        _apply(kernel, child, child_config, new=absent)
     for name in sorted(queue.children.keys() - wanted.keys()):
         child = queue.children[name]
         if config is not None:
             _drain(kernel, child)
-        _follow(kernel, child, None)
+        _apply(kernel, child, None)
 
 
 def _drain(kernel: Kernel, queue: Queue) -> None:
-    """It is configured no longer: it and all configured ones below drain."""
+    """Drain a queue that is no longer configured, and all managed queues below it."""
     for below in queue.walk():
         if below.managed and QUEUE.allows(below.state, queue_fsm.REMOVE):
             kernel.fire(QUEUE, below, queue_fsm.REMOVE)
-        _offer_to_cleaner(kernel, below)
+        _start_clean_timer(kernel, below)
 
 
 # -- placement -------------------------------------------------------------------------------------
 
 
-def grow(kernel: Kernel, partition: Partition, path: str) -> LeafQueue:
-    """The leaf of this path, made with the parents that it lacks; what exists is a parent (2.9)."""
+def create_path(kernel: Kernel, partition: Partition, path: str) -> LeafQueue:
+    """Return the leaf of this path. Missing queues are created; existing ones above are parents (2.9)."""
     queue = partition.root
     names = path.split(".")[1:]
     for depth, name in enumerate(names, 1):
@@ -216,8 +215,11 @@ def grow(kernel: Kernel, partition: Partition, path: str) -> LeafQueue:
 
 
 def _unmanaged(parent: Queue, name: str, *, leaf: bool) -> QueueConfig:
-    """What a queue is that placement makes: a leaf after the nearest template, and properties come
-    down as for any other queue. The recovery queue is first come first served and no more."""
+    """Return the settings of a dynamic queue.
+
+    A leaf gets those of the nearest child template; properties are inherited as for any other queue.
+    The recovery queue has only defaults.
+    """
     path = f"{parent.path}.{name}"
     template = parent.template
     if path == RECOVERY_QUEUE:
@@ -241,10 +243,10 @@ def _unmanaged(parent: Queue, name: str, *, leaf: bool) -> QueueConfig:
     )
 
 
-def set_by_tags(kernel: Kernel, leaf: LeafQueue, tags: QuotaTags) -> None:
-    """The quotas of a namespace, as an application's tags bring them (2.4).
+def apply_quota_tags(kernel: Kernel, leaf: LeafQueue, tags: QuotaTags) -> None:
+    """Apply the quotas in an application's tags to its dynamic queue (2.4).
 
-    They are for queues that placement made. What they do not set stays as it is.
+    Values that the tags do not set stay unchanged.
     """
     if leaf.path == RECOVERY_QUEUE:
         return
@@ -255,12 +257,12 @@ def set_by_tags(kernel: Kernel, leaf: LeafQueue, tags: QuotaTags) -> None:
         return
     amounts = leaf.max, leaf.guaranteed
     leaf.set_amounts(quota, guaranteed)
-    _tell_amounts(leaf, amounts)
+    _notify_amounts(leaf, amounts)
     leaf.max_applications = applications
     partition = leaf.partition
     partition.waiting.demand_epoch += 1
     leaf.capacity_changed()
-    for app in leaf.apps.values():  # in a fair queue their shares are of what is guaranteed
+    for app in leaf.apps.values():  # in a fair queue their shares depend on the guarantee
         app.touch()
     leaf.regained()
     leaf.refresh_admission()
@@ -269,38 +271,38 @@ def set_by_tags(kernel: Kernel, leaf: LeafQueue, tags: QuotaTags) -> None:
 # -- the cleaner -----------------------------------------------------------------------------------
 
 
-def left(kernel: Kernel, leaf: LeafQueue) -> None:
-    """An application left the leaf, which may be empty now."""
-    _offer_to_cleaner(kernel, leaf)
+def application_left(kernel: Kernel, leaf: LeafQueue) -> None:
+    """Handle a leaf that an application has left, and that may be empty now."""
+    _start_clean_timer(kernel, leaf)
     remove_partition_if_drained(kernel, leaf.partition)
 
 
-def _offer_to_cleaner(kernel: Kernel, queue: Queue) -> None:
-    """If the queue is to go, let the cleaner see it when it comes round."""
+def _start_clean_timer(kernel: Kernel, queue: Queue) -> None:
+    """Start the timer of the cleaner if the queue is to be removed."""
     partition = queue.partition
-    if partition.clean_timer is None and is_over(queue):
+    if partition.clean_timer is None and is_removable(queue):
         delay = CLEAN_EVERY - kernel.now % CLEAN_EVERY
         partition.clean_timer = kernel.timers.start(kernel.now, delay, "partition.clean", partition)
 
 
-def is_over(queue: Queue) -> bool:
-    """Whether it is empty, and nobody configured it: it drains, or placement made it."""
+def is_removable(queue: Queue) -> bool:
+    """Whether the queue is to be removed: it is empty, and it drains or is dynamic."""
     if queue.parent is None or queue.children or (isinstance(queue, LeafQueue) and queue.apps):
         return False
     return not queue.managed or QUEUE.allows(queue.state, queue_fsm.RESTORE)
 
 
 def clean(kernel: Kernel, partition: Partition) -> None:
-    """Remove all queues that are over, leafs before their parents."""
-    _rest(partition)
+    """Remove all queues that are to be removed, leaves before their parents."""
+    _cancel_clean_timer(partition)
     for queue in reversed(list(partition.queues())):
-        if is_over(queue):
+        if is_removable(queue):
             _remove(kernel, queue)
             partition.rm.observer.queue_removed(queue)
     remove_partition_if_drained(kernel, partition)
 
 
-def _rest(partition: Partition) -> None:
+def _cancel_clean_timer(partition: Partition) -> None:
     if partition.clean_timer is not None:
         partition.clean_timer.cancel()
         partition.clean_timer = None
@@ -313,7 +315,7 @@ def _remove(kernel: Kernel, queue: Queue) -> None:
 
 
 def _remove_branch(kernel: Kernel, queue: Queue) -> None:
-    """It is idle and becomes a queue of the other kind: another object in its place."""
+    """Remove an unused queue, and all below it, that is replaced by a queue of the other type."""
     for each in reversed(list(queue.walk())):
         _remove(kernel, each)
         if each is not queue:
@@ -321,11 +323,11 @@ def _remove_branch(kernel: Kernel, queue: Queue) -> None:
 
 
 def remove_partition_if_drained(kernel: Kernel, partition: Partition) -> None:
-    """A partition that is not configured any more is gone when it has nothing left."""
+    """Remove a partition that is no longer configured when it has no applications and nodes."""
     if not QUEUE.allows(partition.state, queue_fsm.REMOVED_):
         return
     if not partition.applications and not partition.nodes:
-        _rest(partition)
+        _cancel_clean_timer(partition)
         kernel.fire(QUEUE, partition, queue_fsm.REMOVED_)
         del partition.rm.partitions[partition.name]
         kernel.outbox.partition_dropped(partition)

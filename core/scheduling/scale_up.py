@@ -1,4 +1,4 @@
-"""The hint to add nodes: asks that only the lack of nodes holds back (5.11, G32, X27)."""
+"""Scale-up hints: asks that wait only because no node has room (5.11, G32, X27)."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
-__all__ = ["begin", "go_on", "inspect", "looked_at", "watch"]
+__all__ = ["continue_inspection", "inspect", "start_inspection", "was_tried", "watch"]
 
 #: what each limit leaves, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
 #: the asks of one leaf that the resource manager has not been told of, by application, with what
 #: puts them in order
-Fresh = dict["Application", list[tuple[int, int, "Ask"]]]
+Unreported = dict["Application", list[tuple[int, int, "Ask"]]]
 
 _FAILED = UpdateContainerSchedulingStateRequest.FAILED
 _REASON = "request is waiting for cluster resources become available"
 
 
 def watch(kernel: Kernel, partition: Partition) -> None:
-    """A round found nothing: look at what is left a second from now, unless that is planned or under
-    way, or the last look was at the same."""
+    """Start the timer of an inspection after a round that decided nothing.
+
+    Nothing is started if one is planned or under way, or if nothing has changed since the last one.
+    """
     if (
         partition.waiting.demand_epoch == partition.hints.inspected_epoch
         or partition.hints.inspection is not None
@@ -46,24 +48,24 @@ def watch(kernel: Kernel, partition: Partition) -> None:
 
 
 def inspect(kernel: Kernel, partition: Partition) -> None:
-    """Tell the resource manager, once for each, of asks that would fit but for the nodes.
+    """Report each ask that waits only for a node once to the resource manager.
 
-    They are counted against what the quotas leave, in the order in which they would be served, so
-    no more is reported than the quotas would let run.
+    The asks are counted against the headroom of quotas, in the order in which they would be served, so
+    no more asks are reported than the quotas allow to run.
     """
-    begin(kernel, partition)
-    go_on(partition)
+    start_inspection(kernel, partition)
+    continue_inspection(partition)
 
 
-def begin(kernel: Kernel, partition: Partition) -> None:
+def start_inspection(kernel: Kernel, partition: Partition) -> None:
     """As ``inspect``, which ``go_on`` then does."""
     partition.hints.timer = None
     partition.hints.inspected_epoch = partition.waiting.demand_epoch
-    partition.hints.inspection = _look(kernel, partition) if partition.hints.asks else None
+    partition.hints.inspection = _inspection(kernel, partition) if partition.hints.asks else None
 
 
-def go_on(partition: Partition, most: int = -1) -> None:
-    """Look at the next asks of the pass, at most ``most`` of them (negative: all)."""
+def continue_inspection(partition: Partition, most: int = -1) -> None:
+    """Inspect at most ``most`` of the remaining asks (negative: all)."""
     look = partition.hints.inspection
     if look is None or not most:
         return
@@ -74,27 +76,30 @@ def go_on(partition: Partition, most: int = -1) -> None:
     partition.hints.inspection = None
 
 
-def _look(kernel: Kernel, partition: Partition) -> Iterator[None]:
-    """The asks of the partition. It stops after each, and anything may happen to them meanwhile: so it
-    goes over copies, and an ask that has been served or taken back is passed over."""
-    fresh: dict[Queue, Fresh] = {}
+def _inspection(kernel: Kernel, partition: Partition) -> Iterator[None]:
+    """Inspect the asks of the partition, and yield after each.
+
+    Asks may change between two steps. So the inspection uses copies, and skips an ask that has been
+    allocated or released.
+    """
+    unreported: dict[Queue, Unreported] = {}
     for ask in list(partition.hints.asks):
         # in the order in which they would be served; usually they have come in this order
-        row = fresh.setdefault(ask.app.queue, {}).setdefault(ask.app, [])
+        row = unreported.setdefault(ask.app.queue, {}).setdefault(ask.app, [])
         row.append((-ask.priority, ask.seq, ask))
         yield
     granted: Granted = {}
     for leaf in list(partition.leaves()):
-        if leaf in fresh:
-            yield from _look_at_leaf(kernel, partition, leaf, fresh[leaf], granted)
+        if leaf in unreported:
+            yield from _inspect_leaf(kernel, partition, leaf, unreported[leaf], granted)
 
 
-def _look_at_leaf(
-    kernel: Kernel, partition: Partition, leaf: LeafQueue, fresh: Fresh, granted: Granted
+def _inspect_leaf(
+    kernel: Kernel, partition: Partition, leaf: LeafQueue, unreported: Unreported, granted: Granted
 ) -> Iterator[None]:
     room = leaf.headroom(with_root=False)  # nodes are just what is missing (5.3)
     counts = bool(room or leaf.limited)  # else there is nothing to count against
-    apps = leaf.apps.values() if counts else fresh
+    apps = leaf.apps.values() if counts else unreported
     for app in sorted(apps, key=lambda a: a.rank or a.make_rank()):
         if not app.asks:
             continue
@@ -106,17 +111,19 @@ def _look_at_leaf(
                 or partition.waiting.stranded
                 or not _take_all(rooms, tried, partition.waiting.exhausted_at)
             ):
-                yield from _look_at_app(kernel, partition, app, tried, rooms)
+                yield from _inspect_application(kernel, partition, app, tried, rooms)
                 continue
-        for _, _, ask in sorted(fresh.get(app, ())):
+        for _, _, ask in sorted(unreported.get(app, ())):
             if _is_among(partition, ask, tried):
                 _hint(kernel, partition, ask)
             yield
 
 
 def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: int) -> bool:
-    """Take all asks of these groups that came up to then, if there is as much; most times there is,
-    and nobody has to be looked at one by one."""
+    """Take the room for all asks of these groups up to sequence number ``until``, if there is enough.
+
+    There usually is, and then the asks need not be inspected one by one.
+    """
     total: dict[int, int] = {}
     for group in groups:
         asks = group.asks
@@ -127,35 +134,35 @@ def _take_all(rooms: list[dict[int, int]], groups: Iterable[AskGroup], until: in
     return _take(rooms, total)
 
 
-def _look_at_app(
+def _inspect_application(
     kernel: Kernel,
     partition: Partition,
     app: Application,
     groups: Iterable[AskGroup],
     rooms: list[dict[int, int]],
 ) -> Iterator[None]:
-    """Ask by ask in order, of each group as many as what is left has room for: it only gets less."""
+    """Inspect the asks in order. A group ends at the first ask without room: room only shrinks."""
     heads: list[tuple[int, int, Ask, Iterator[Ask]]] = []
     for group in groups:
-        _put(partition, heads, iter(list(group.asks.values())))
+        _push_next(partition, heads, iter(list(group.asks.values())))
     if partition.waiting.deferred_asks or partition.waiting.stranded:
         for ask in app.asks.values():
-            if _is_away(partition, ask):
-                _put(partition, heads, iter((ask,)))
+            if _is_outside_groups(partition, ask):
+                _push_next(partition, heads, iter((ask,)))
     while heads:
         _, _, ask, more = heappop(heads)
         yield
-        if ask.group is None and not _is_away(partition, ask):  # it waits no longer
-            _put(partition, heads, more)
+        if ask.group is None and not _is_outside_groups(partition, ask):  # no longer pending
+            _push_next(partition, heads, more)
             continue
-        # with a placeholder it needs no more quota than that (X27)
+        # an ask that replaces a placeholder needs no further quota (X27)
         if _has_a_placeholder(partition, ask) or _take(rooms, _need(ask)):
             _hint(kernel, partition, ask)
-            _put(partition, heads, more)
+            _push_next(partition, heads, more)
 
 
-def _is_away(partition: Partition, ask: Ask) -> bool:
-    """Whether it waits and is in no group: a round has tried it."""
+def _is_outside_groups(partition: Partition, ask: Ask) -> bool:
+    """Whether the ask waits outside of a group, because a round has tried it."""
     return ask in partition.waiting.deferred_asks or ask.planned in partition.waiting.stranded
 
 
@@ -163,7 +170,7 @@ def _need(ask: Ask) -> dict[int, int]:
     return {index: value for index, value in enumerate(ask.vector) if value}
 
 
-def _put(
+def _push_next(
     partition: Partition, heads: list[tuple[int, int, Ask, Iterator[Ask]]], more: Iterator[Ask]
 ) -> None:
     ask = next(more, None)
@@ -172,7 +179,7 @@ def _put(
 
 
 def _take(rooms: list[dict[int, int]], need: dict[int, int]) -> bool:
-    """Take it from what is left everywhere, if there is as much."""
+    """Subtract ``need`` from all ``rooms`` if each of them has enough."""
     for room in rooms:
         for index, value in need.items():
             if value > room.get(index, value):
@@ -185,7 +192,7 @@ def _take(rooms: list[dict[int, int]], need: dict[int, int]) -> bool:
 
 
 def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
-    """What the limits of its user and group still leave, after what has been counted so far."""
+    """Return the headroom of the application's limits after the asks counted so far."""
     for ledger in app.limiting:
         if ledger not in granted:
             granted[ledger] = ledger.headroom()
@@ -193,7 +200,7 @@ def _left_to(app: Application, granted: Granted) -> list[dict[int, int]]:
 
 
 def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
-    """Whether it could take over a placeholder, or has done so, if only some node would do."""
+    """Whether the ask replaces a placeholder, or could do so, and only lacks a node."""
     if ask.planned is not None and ask.planned in partition.waiting.stranded:
         return True
     if ask.group is not None or ask not in partition.waiting.deferred_asks:
@@ -209,22 +216,25 @@ def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
         kernel.outbox.container_state(ask, _FAILED, _REASON)
 
 
-def looked_at(partition: Partition, ask: Ask) -> bool:
-    """Whether a round has tried the ask and found nothing. One whose replacement fits nowhere was
-    tried as well (X27); one that is held, or waits for a placeholder, was not."""
+def was_tried(partition: Partition, ask: Ask) -> bool:
+    """Whether a round has tried the ask without success.
+
+    An ask whose replacement fits on no node was tried as well (X27). An ask that is held, or waits for
+    a placeholder, was not.
+    """
     return _is_among(partition, ask, _tried(ask.app))
 
 
 def _is_among(partition: Partition, ask: Ask, tried: dict[AskGroup, None]) -> bool:
-    """Whether the ask, if it is in one of these groups, was tried."""
-    if _is_away(partition, ask):
+    """Whether the ask was tried, given the groups that were."""
+    if _is_outside_groups(partition, ask):
         return True
     return ask.group in tried and ask.seq <= partition.waiting.exhausted_at
 
 
 def _tried(app: Application) -> dict[AskGroup, None]:
-    """The groups of the application that a round looks at."""
-    if _is_shut(app) or limits.full(app) is not None:
+    """Return the groups of the application that a round tries."""
+    if _is_blocked(app) or limits.full(app) is not None:
         return {}
     waiting = [group for group in app.groups.values() if group.demand & group.shape.bits]
     if any(group.placeholder for group in waiting) and gang.gate(app) is not None:
@@ -232,7 +242,7 @@ def _tried(app: Application) -> dict[AskGroup, None]:
     return dict.fromkeys(waiting)
 
 
-def _is_shut(level: Level | None) -> bool:
+def _is_blocked(level: Level | None) -> bool:
     """Return True if the application is not tried: it waits for its turn or for a slot under
     maxapplications."""
     while level is not None:

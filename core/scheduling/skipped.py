@@ -1,8 +1,8 @@
-"""What keeps an ask from being looked at, as the scheduling state SKIPPED (X43).
+"""The scheduling state SKIPPED: asks that are not tried, and why (X43).
 
-A shim that reads SKIPPED adds no nodes for the ask: a quota, a limit, the gate or the hold of a gang, or
-maxapplications stops it. Each ask is told each of these once. Only a resource manager that wants all
-states is told (``si.schedulingStates``); for others nothing here is ever called.
+A shim adds no nodes for an ask in SKIPPED, because a quota, a limit, the gate or the hold of a gang, or
+maxapplications stops it. Each of these causes is reported once for each ask, and only to a resource
+manager that wants all states (``si.schedulingStates``).
 
 A walk looks at every group of asks, as the asks of a group are stopped by the same things. It is made in
 short pieces, so that nobody waits for it, and only when something has changed since the last one.
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
 
-__all__ = ["tell", "watch"]
+__all__ = ["report", "watch"]
 
-#: a cause, by which each ask is told once, and the text
+#: the name of a cause, which is reported once for each ask, and its text
 Cause = tuple[str, str]
 
 _SKIPPED = UpdateContainerSchedulingStateRequest.SKIPPED
 #: at most this many groups and asks are looked at in one piece; the next piece comes after this many ns
-_PIECE: Final = 2_000
+_SLICE: Final = 2_000
 _PAUSE: Final = SECOND // 10
 
 
 def watch(kernel: Kernel, partition: Partition) -> None:
-    """Decisions were made: look at what waits a second from now, if anything is different."""
+    """Start the timer for the next walk after decisions, if anything has changed since the last one."""
     if partition.hints.skip_timer is None and partition.waiting.epoch != partition.hints.skip_epoch:
         _start(kernel, partition, kernel.options.inspect_interval)
 
@@ -51,7 +51,7 @@ def _start(kernel: Kernel, partition: Partition, wait: int) -> None:
     )
 
 
-def tell(kernel: Kernel, partition: Partition) -> None:
+def report(kernel: Kernel, partition: Partition) -> None:
     """One piece of a walk. The next piece follows soon, the next walk when something has changed."""
     partition.hints.skip_timer = None
     rm = partition.rm
@@ -62,7 +62,7 @@ def tell(kernel: Kernel, partition: Partition) -> None:
     if walk is None:
         partition.hints.skip_epoch = partition.waiting.epoch
         walk = partition.hints.skip_walk = iter(_in_order(partition))
-    left = _PIECE
+    left = _SLICE
     while left > 0:
         app = next(walk, None)
         if app is None:
@@ -70,12 +70,12 @@ def tell(kernel: Kernel, partition: Partition) -> None:
             return
         if partition.applications.get(app.app_id) is app:
             for group in list(app.groups.values()):
-                left -= 1 + _tell_group(kernel, app, group)
+                left -= 1 + _report_group(kernel, app, group)
     _start(kernel, partition, _PAUSE)
 
 
 def _in_order(partition: Partition) -> list[Application]:
-    """All applications with asks, as they would be served."""
+    """Return all applications with asks, in the order in which they would be served."""
     found: list[Application] = []
     for leaf in partition.leaves():
         apps = [app for app in leaf.apps.values() if app.asks]
@@ -83,8 +83,8 @@ def _in_order(partition: Partition) -> list[Application]:
     return found
 
 
-def _tell_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
-    """Tell the asks of the group that do not know yet what stops them; how many these are."""
+def _report_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
+    """Report the cause for those asks of the group where it is new; return their number."""
     cause = _of_application(app) or _of_group(app, group) if group.asks else None
     if cause is None:
         return 0

@@ -40,9 +40,9 @@ class Turns:
     def schedule(
         self, kernel: Kernel, partitions: list[Partition], limit: int | None, budget: int | None
     ) -> bool:
-        """Make decisions in these partitions, all that there are. Return whether more are to be made.
+        """Make decisions in these partitions. Return True if more decisions are left.
 
-        ``limit`` is the largest number of rounds, ``budget`` that of decisions.
+        ``limit`` bounds the number of rounds, ``budget`` the number of decisions (``None``: no bound).
         """
         most = 0
         whole = budget or 0
@@ -73,8 +73,8 @@ class Turns:
         if kernel.hints_in_slices:
             # with what the decisions have left of the budget, and at least a quarter of it
             steps = None if budget is None else max(budget, whole // 4)
-            unfinished = _inspect_some(partitions, steps) or unfinished
-        _watch(kernel, partitions)
+            unfinished = _continue_inspections(partitions, steps) or unfinished
+        _start_timers(kernel, partitions)
         return unfinished
 
     def _in_turn(self, partitions: list[Partition]) -> list[list[Partition]]:
@@ -99,12 +99,12 @@ def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
 
 
 def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int, list[Partition]]:
-    """Make at most ``most`` rounds (negative: any number) in the partitions of one resource manager.
+    """Make at most ``most`` rounds (negative: no bound) in the partitions of one resource manager.
 
-    Returns the number of rounds, and the partitions with more to decide.
+    Return the number of rounds, and the partitions with more to decide.
     """
     for partition in partitions:
-        _bring_back(kernel, partition)
+        _retry_deferred(kernel, partition)
     going, left = partitions, most
     while len(going) > 1 and left:
         going = [partition for partition in going if decide(kernel, partition)]
@@ -120,7 +120,7 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
     return most - left, going
 
 
-def _bring_back(kernel: Kernel, partition: Partition) -> None:
+def _retry_deferred(kernel: Kernel, partition: Partition) -> None:
     """Try again what was deferred in the last call: asks and reservations that predicates refused, and
     gang members that lacked room."""
     waiting = partition.waiting
@@ -147,18 +147,20 @@ def _by_arrival(ask: Ask) -> int:
     return ask.seq
 
 
-def _inspect_some(partitions: list[Partition], steps: int | None) -> bool:
-    """Look at the next asks that may lack nodes, at most ``steps`` in all partitions together
-    (``None``: all). Return whether more are left."""
+def _continue_inspections(partitions: list[Partition], steps: int | None) -> bool:
+    """Inspect the next asks that may lack nodes; return True if more are left.
+
+    ``steps`` bounds their number in all partitions together (``None``: no bound).
+    """
     looking = [each for each in partitions if each.hints.inspection is not None]
     for partition in looking:
         most = -1 if steps is None else max(1, steps // len(looking))
-        scale_up.go_on(partition, most)
+        scale_up.continue_inspection(partition, most)
     return any(partition.hints.inspection is not None for partition in looking)
 
 
-def _watch(kernel: Kernel, partitions: list[Partition]) -> None:
-    """Start the timers of what is to be looked at again later."""
+def _start_timers(kernel: Kernel, partitions: list[Partition]) -> None:
+    """Start the timers of later inspections and retries."""
     for partition in partitions:
         if _is_served(partition) and partition.hints.asks:
             scale_up.watch(kernel, partition)

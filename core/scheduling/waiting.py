@@ -1,4 +1,4 @@
-"""Who waits: asks enter and leave the heaps of their queues, and obstacles that move wake them.
+"""Pending asks: they enter and leave the heaps of their queues, and are retried after changes.
 
 Asks wait in groups. A group announces its demand (bits, see ``model.demand``) to its application, which
 passes it up the tree unless the application may not be served at present.
@@ -55,7 +55,7 @@ class WaitingAsks(Waiting):
         self.refresh_group(group)
         if partition.quota_changes is not None:
             partition.quota_changes.groups[group] = None
-        if ask.reservations:  # it was parked or deferred and comes back
+        if ask.reservations:  # the ask was parked or deferred before
             self.retries.update(r for r in app.reservations if r.ask is ask)
 
     def remove(self, ask: Ask) -> None:
@@ -166,7 +166,7 @@ class WaitingAsks(Waiting):
                 turn.unblock(EVERY_BIT)
                 self.retries.update(turn.reservations)
 
-    # -- what moved ------------------------------------------------------------------------------
+    # -- retries ---------------------------------------------------------------------------------
 
     def offer_replacements(self, app: Application) -> None:
         for group in app.groups.values():

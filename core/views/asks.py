@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from quadriga.core.model.resources import Vector
 from quadriga.core.model.shapes import Shape
 from quadriga.core.scheduling import gang, limits
-from quadriga.core.scheduling.scale_up import looked_at
+from quadriga.core.scheduling.scale_up import was_tried
 from quadriga.core.views.quantities import amounts
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _was_tried(ask: Ask) -> bool:
         return True
     if group is not None and limits.short(app, group.shape) is not None:
         return False
-    if looked_at(app.partition, ask):
+    if was_tried(app.partition, ask):
         return True
     if group is None or not group.demand:
         return False
