@@ -137,7 +137,7 @@ async def test_i7_a_registration_is_before_the_asks_of_others() -> None:
         register = service._register
 
         def registers(request: Any, callback: Any) -> Any:
-            arrived.append(service.scheduler.partition(rm_id="bulk").arrivals)
+            arrived.append(service.scheduler.partition(rm_id="bulk").waiting.arrivals)
             return register(request, callback)
 
         service._register = registers  # type: ignore[method-assign]
