@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel", "Measure", "Options"]
 
-#: what a driver wants to be entered around something that it times
+#: makes a context manager in which a driver times the named operation
 Measure = Callable[[str], AbstractContextManager[object]]
 
 _NOTHING: Final[Info] = {}
@@ -43,8 +43,8 @@ class Options:
     """Settings of a scheduler that are not configured for each resource manager.
 
     Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
-    largest number of new allocations in one response. ``lasts`` replaces the time limits of states, by lifecycle
-    name and state.
+    largest number of new allocations in one response. ``lasts`` replaces the time limits of states, by
+    lifecycle name and state.
     """
 
     journal_size: int | None = 100_000
@@ -222,7 +222,7 @@ class Kernel:
                 self.effects[type(effect)](entity, effect)
 
     def _limit(self, lifecycle: Lifecycle, entity: Any, state: str) -> None:
-        """Start the timer of a state that may not last for ever."""
+        """Start the timer of a state with a time limit."""
         known = self._lasts.get((lifecycle.name, state))
         if known is None:
             lasts = self.options.lasts.get((lifecycle.name, state), lifecycle.timed[state].ns)
@@ -234,7 +234,7 @@ class Kernel:
 
 
 def _update_first(entity: Any) -> bool:
-    """Whether its resource manager is told of a state before what follows from it (X8)."""
+    """Whether the resource manager receives a state before its consequences (X8)."""
     partition = getattr(entity, "partition", None)
     return partition is not None and not partition.rm.design_order
 

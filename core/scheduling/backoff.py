@@ -1,8 +1,8 @@
 """Back-off: an application with too many unschedulable asks is skipped for a time (2.2.2, +1.8).
 
-A queue may say how many unschedulable asks of one application are enough. Where that many have been
-looked at in vain before its next ask has its turn, or by the end of a round that found nothing, the
-application is not looked at again until its deadline, whatever becomes free.
+A queue may set the number of unschedulable asks of an application that starts a back-off. They are
+counted before the application's next ask is tried, and at the end of a round that decided nothing. The
+application is not tried again until its deadline, whatever becomes free.
 """
 
 from __future__ import annotations

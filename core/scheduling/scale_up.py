@@ -23,8 +23,7 @@ __all__ = ["continue_inspection", "inspect", "start_inspection", "was_tried", "w
 
 #: what each limit leaves, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
-#: the asks of one leaf that the resource manager has not been told of, by application, with what
-#: puts them in order
+#: the asks of one leaf that were not reported yet, by application, each with its sort key
 Unreported = dict["Application", list[tuple[int, int, "Ask"]]]
 
 _FAILED = UpdateContainerSchedulingStateRequest.FAILED
@@ -58,7 +57,7 @@ def inspect(kernel: Kernel, partition: Partition) -> None:
 
 
 def start_inspection(kernel: Kernel, partition: Partition) -> None:
-    """As ``inspect``, which ``go_on`` then does."""
+    """Start an inspection, which ``continue_inspection`` carries out."""
     partition.hints.timer = None
     partition.hints.inspected_epoch = partition.waiting.demand_epoch
     partition.hints.inspection = _inspection(kernel, partition) if partition.hints.asks else None

@@ -4,8 +4,8 @@ A shim adds no nodes for an ask in SKIPPED, because a quota, a limit, the gate o
 maxapplications stops it. Each of these causes is reported once for each ask, and only to a resource
 manager that wants all states (``si.schedulingStates``).
 
-A walk looks at every group of asks, as the asks of a group are stopped by the same things. It is made in
-short pieces, so that nobody waits for it, and only when something has changed since the last one.
+A walk checks every group of asks, because the asks of a group are stopped by the same causes. It runs in
+short slices, so that it delays no decision, and only if something has changed since the last walk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["report", "watch"]
 Cause = tuple[str, str]
 
 _SKIPPED = UpdateContainerSchedulingStateRequest.SKIPPED
-#: at most this many groups and asks are looked at in one piece; the next piece comes after this many ns
+#: at most this number of groups and asks is checked in one slice; ``_PAUSE`` ns later the next one starts
 _SLICE: Final = 2_000
 _PAUSE: Final = SECOND // 10
 
@@ -52,7 +52,7 @@ def _start(kernel: Kernel, partition: Partition, wait: int) -> None:
 
 
 def report(kernel: Kernel, partition: Partition) -> None:
-    """One piece of a walk. The next piece follows soon, the next walk when something has changed."""
+    """Run one slice of a walk, and start the timer of the next slice."""
     partition.hints.skip_timer = None
     rm = partition.rm
     if not (rm.all_states and RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.DISCONNECT)):
