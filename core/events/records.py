@@ -17,8 +17,6 @@ from quadriga.si import EventRecord
 __all__ = [
     "ADD",
     "APP",
-    "Bundle",
-    "Entry",
     "NODE",
     "NONE",
     "PLAIN",
@@ -27,6 +25,8 @@ __all__ = [
     "REQUEST",
     "SET",
     "USERGROUP",
+    "Bundle",
+    "Entry",
     "Record",
     "Text",
     "message_of",

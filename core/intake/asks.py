@@ -16,7 +16,7 @@ from quadriga.core.model.shapes import Requirements
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, reservation
-from quadriga.core.scheduling.ending import Removals, drop_ask
+from quadriga.core.scheduling.ending import Removals, reject_ask
 from quadriga.fsm import APPLICATION, ASK
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import ask as ask_fsm
@@ -302,15 +302,15 @@ def release_asks(
         if not asks:
             kernel.note(f"release of unknown ask {release.allocationKey!r} ignored")
         for ask in asks:
-            drop_ask(kernel, ask, timed_out=False)
-            removed.ask(ask)
+            reject_ask(kernel, ask, timed_out=False)
+            removed.add_ask(ask)
         dropped.extend(asks)
     if not rm.design_order:  # X8
-        removed.settle(kernel)
+        removed.update_applications(kernel)
     kernel.outbox.released_asks(
         dropped, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
     )
-    removed.settle(kernel)
+    removed.update_applications(kernel)
 
 
 def _named(rm: ResourceManager, release: AllocationAskRelease) -> list[Ask]:

@@ -232,7 +232,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
 
 
 def _repeat_allocated(partition: Partition, ask: Ask) -> None:
-    """One repeat of a pending ask runs: it waits for one less, or not at all any more."""
+    """Update a pending ask after one of its repeats was recovered; remove it after the last one."""
     reservation.cancel_all_of(partition, ask)
     if ask.last_quota_event or ask.app.last_quota_event:
         partition.rm.observer.ask_served(ask)

@@ -9,7 +9,7 @@ from quadriga.core.intake import foreign
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.core.scheduling import replacement
-from quadriga.core.scheduling.ending import Removals, drop_ask, end_allocation, report_released
+from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask, report_released
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
 
@@ -71,8 +71,8 @@ def release_allocations(
             continue
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
         if ask is not None and ask.terms.by_key and stops:  # X45
-            drop_ask(kernel, ask, timed_out=False)
-            removed.ask(ask)
+            reject_ask(kernel, ask, timed_out=False)
+            removed.add_ask(ask)
             taken_back.append(ask)
         elif not named:
             kernel.note(
@@ -91,13 +91,13 @@ def release_allocations(
                 continue
             else:
                 end_allocation(kernel, allocation, allocation_fsm.CONFIRM, release.terminationType)
-            removed.allocation(allocation)
+            removed.add_allocation(allocation)
     report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
     for placeholder in replaced:
         if placeholder.state in allocation_fsm.ASKED_BACK:
             replacement.confirm_replacement(kernel, placeholder)
-            removed.allocation(placeholder)
-    removed.settle(kernel)
+            removed.add_allocation(placeholder)
+    removed.update_applications(kernel)
 
 
 def _application(rm: ResourceManager, release: AllocationRelease) -> Application | None:

@@ -15,8 +15,8 @@ from typing import Final
 from quadriga.si import Quantity, Resource
 
 __all__ = [
-    "Totals",
     "Registry",
+    "Totals",
     "Vector",
     "add",
     "covers",

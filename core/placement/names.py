@@ -10,10 +10,10 @@ from quadriga.core.model.refusal import Refused
 __all__ = [
     "DEFAULT_QUEUE",
     "RECOVERY_QUEUE",
-    "parent_path",
     "check_queue_path",
     "escape_dots",
     "is_qualified",
+    "parent_path",
 ]
 
 ROOT: Final = "root"

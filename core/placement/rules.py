@@ -15,7 +15,7 @@ from quadriga.core.model.refusal import Refused
 from quadriga.core.placement.filters import Filter
 from quadriga.core.placement.names import ROOT, check_queue_path, escape_dots, is_qualified
 
-__all__ = ["QueueFacts", "QueueTree", "Rule", "Submission", "NoMatch"]
+__all__ = ["NoMatch", "QueueFacts", "QueueTree", "Rule", "Submission"]
 
 
 class NoMatch(Exception):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from quadriga.fsm.table import Edge, Entity
 
-__all__ = ["Entry", "Journal", "Record", "Change"]
+__all__ = ["Change", "Entry", "Journal", "Record"]
 
 #: an unformatted record: seq, time, entity, edge, cause
 Entry = tuple[int, int, Entity, Edge, str]

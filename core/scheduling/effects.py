@@ -15,7 +15,7 @@ from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
 from quadriga.core.scheduling import ending, gang, limits, queue_tree
-from quadriga.core.scheduling.ending import drop_ask
+from quadriga.core.scheduling.ending import reject_ask
 from quadriga.core.scheduling.node_removal import empty_node
 from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import APPLICATION, QUEUE, Effect
@@ -60,7 +60,7 @@ def update(kernel: Kernel, app: Application | EndedApplication, effect: fx.Updat
 def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> None:
     asks = [a for a in app.asks.values() if a.placeholder or not effect.placeholders_only]
     for ask in asks:
-        drop_ask(kernel, ask, timed_out=True)
+        reject_ask(kernel, ask, timed_out=True)
     outbox, kind = kernel.outbox, TerminationType.TIMEOUT
     outbox.released_asks([a for a in asks if not a.terms.by_key], kind, effect.message)
     for ask in asks:

@@ -31,10 +31,10 @@ __all__ = [
     "Removals",
     "after_removal",
     "archive",
-    "drop_ask",
     "end_allocation",
     "forget",
     "record_rejected",
+    "reject_ask",
     "remove_application",
     "report_released",
 ]
@@ -46,7 +46,7 @@ _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 _ASK_TEXT: Final = "ask released as per RM request"
 
 
-def drop_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
+def reject_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     """Reject an ask that is not wholly allocated, and discard its planned allocation.
 
     A placeholder ask that ``timed_out`` counts as timed out in its task group. One that the resource
@@ -116,15 +116,15 @@ class Removals:
     def __init__(self) -> None:
         self.apps: dict[Application, bool] = {}
 
-    def ask(self, ask: Ask) -> None:
+    def add_ask(self, ask: Ask) -> None:
         self.apps[ask.app] = True
 
-    def allocation(self, allocation: Allocation) -> None:
+    def add_allocation(self, allocation: Allocation) -> None:
         app = allocation.ask.app
         mattered = not allocation.ask.placeholder or not app.placeholders
         self.apps[app] = self.apps.get(app, False) or mattered
 
-    def settle(self, kernel: Kernel) -> None:
+    def update_applications(self, kernel: Kernel) -> None:
         """Let each of these applications take its next step."""
         apps, self.apps = self.apps, {}
         for app, mattered in apps.items():
@@ -146,7 +146,7 @@ def report_released(
     applications take their next step before the report.
     """
     if not rm.design_order:
-        removed.settle(kernel)
+        removed.update_applications(kernel)
     for ask in asks:
         kernel.outbox.released_by_key(ask, _STOPPED_BY_RM, _ASK_TEXT)
     for allocation in allocations:
@@ -204,7 +204,7 @@ def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
     The caller reports their release and calls ``finish_removal``.
     """
     for ask in list(app.asks.values()):
-        drop_ask(kernel, ask, timed_out=False)
+        reject_ask(kernel, ask, timed_out=False)
     released = [*app.allocations.values(), *app.placeholders.values()]
     for allocation in released:
         end_allocation(kernel, allocation, allocation_fsm.COMPLETE)

@@ -42,12 +42,12 @@ def empty_node(kernel: Kernel, node: Node) -> None:
             confirmed.append(allocation)
             continue
         end_allocation(kernel, allocation, allocation_fsm.COMPLETE, unknown)
-        removed.allocation(allocation)
+        removed.add_allocation(allocation)
     report_released(kernel, rm, released, f"Node {node.node_id} Removed", removed)
     for placeholder in confirmed:
         partition.serials.unanswered(placeholder.ask.app.app_id, placeholder.uuid)
         replacement.confirm_replacement(kernel, placeholder)
-        removed.allocation(placeholder)
+        removed.add_allocation(placeholder)
     kernel.tally.nodes_removed += 1
     for key in node.foreign:
         del partition.foreign[key]
@@ -55,5 +55,5 @@ def empty_node(kernel: Kernel, node: Node) -> None:
     partition.node_index.remove(node)
     partition.capacity_changed(tuple(node.total), ())
     rm.observer.node_removed(node)
-    removed.settle(kernel)
+    removed.update_applications(kernel)
     queue_tree.remove_partition_if_drained(kernel, partition)

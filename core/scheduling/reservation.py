@@ -43,7 +43,7 @@ def may_reserve(ask: Ask, now: int, options: Options) -> bool:
 
 
 def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
-    """The first ask of the group that has waited long enough and may reserve another node."""
+    """Return the first ask of the group that has waited long enough and may reserve another node."""
     for ask in group.asks.values():
         if not ask.required_node and ask.created + delay > now:
             return None

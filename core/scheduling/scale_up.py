@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["continue_inspection", "inspect", "start_inspection", "was_tried", "watch"]
 
-#: what each limit leaves, by type, while asks are counted against it
+#: the headroom of each limit, by type, while asks are counted against it
 Granted = dict["Ledger", dict[int, int]]
 #: the asks of one leaf that were not reported yet, by application, each with its sort key
 Unreported = dict["Application", list[tuple[int, int, "Ask"]]]
@@ -83,7 +83,7 @@ def _inspection(kernel: Kernel, partition: Partition) -> Iterator[None]:
     """
     unreported: dict[Queue, Unreported] = {}
     for ask in list(partition.hints.asks):
-        # in the order in which they would be served; usually they have come in this order
+        # sorted in the order in which they would be served, in which they usually arrived
         row = unreported.setdefault(ask.app.queue, {}).setdefault(ask.app, [])
         row.append((-ask.priority, ask.seq, ask))
         yield
@@ -96,8 +96,8 @@ def _inspection(kernel: Kernel, partition: Partition) -> Iterator[None]:
 def _inspect_leaf(
     kernel: Kernel, partition: Partition, leaf: LeafQueue, unreported: Unreported, granted: Granted
 ) -> Iterator[None]:
-    room = leaf.headroom(with_root=False)  # nodes are just what is missing (5.3)
-    counts = bool(room or leaf.limited)  # else there is nothing to count against
+    room = leaf.headroom(with_root=False)  # root's max is the capacity of the nodes (5.3)
+    counts = bool(room or leaf.limited)  # otherwise no quota or limit applies
     apps = leaf.apps.values() if counts else unreported
     for app in sorted(apps, key=lambda a: a.rank or a.make_rank()):
         if not app.asks:

@@ -78,7 +78,7 @@ class Turns:
         return unfinished
 
     def _in_turn(self, partitions: list[Partition]) -> list[list[Partition]]:
-        """The partitions to be served, by resource manager, in the order of their turns."""
+        """Return the partitions to be served, by resource manager, in the order of their turns."""
         served = [partition for partition in partitions if _is_served(partition)]
         if len(served) < 2:
             return [served] if served else []
@@ -93,7 +93,7 @@ def _is_served(partition: Partition) -> bool:
 
 
 def _after(owners: list[list[Partition]], own: list[Partition]) -> str:
-    """The resource manager that comes after this one."""
+    """Return the ID of the resource manager after this one."""
     following = owners[(owners.index(own) + 1) % len(owners)]
     return following[0].rm.rm_id
 

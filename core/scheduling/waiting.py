@@ -59,7 +59,7 @@ class WaitingAsks(Waiting):
             self.retries.update(r for r in app.reservations if r.ask is ask)
 
     def remove(self, ask: Ask) -> None:
-        """Take the ask out of its group. An empty group is forgotten."""
+        """Remove the ask from its group, and an empty group from its application."""
         group = ask.group
         if group is None:
             if self.deferred_asks.pop(ask, 0) is None:
@@ -148,8 +148,10 @@ class WaitingAsks(Waiting):
             changes.groups.update(dict.fromkeys(app.groups.values()))
 
     def _refresh_turn(self, app: Application) -> None:
-        """A stateaware leaf serves one application that is not running yet: the Starting one, else
-        the oldest Accepted one with something to ask for (2.9)."""
+        """Give the turn of a stateaware leaf to one application that is not running yet (2.9).
+
+        It is the Starting application, or else the oldest Accepted one with pending asks.
+        """
         leaf = app.queue
         if not isinstance(leaf, LeafQueue) or not leaf.stateaware:
             return

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AllocationSnapshot",
+    "allocation_object",
     "allocation_objects",
     "in_order",
     "snapshot_allocations",
-    "allocation_object",
 ]
 
 #: the allocation; the reason of its release; its ask's tags and priority; when the placeholder that it

@@ -30,8 +30,8 @@ __all__ = [
     "NO_PRIORITY",
     "ApplicationSnapshot",
     "EndedSnapshot",
-    "snapshot_application",
     "application_object",
+    "snapshot_application",
 ]
 
 

@@ -31,9 +31,9 @@ __all__ = [
     "NodeSnapshot",
     "bucket_of",
     "dominant_type",
+    "node_object",
     "snapshot_node",
     "snapshot_nodes",
-    "node_object",
     "utilisation",
     "utilisation_of",
 ]
