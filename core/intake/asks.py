@@ -128,7 +128,7 @@ def add_ask(
     ask = Ask(app, key, kind, partition.waiting.arrivals, kernel.now)
     ask.pending, ask.terms = message.maxAllocations, terms
     app.asks[key] = ask
-    if ask.placeholder and not app.is_gang:
+    if ask.kind.placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
     kernel.fire(ASK, ask, ask_fsm.SUBMIT)
     kernel.fire(APPLICATION, app, application_fsm.ASK)
@@ -213,7 +213,7 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     """Count the ask as pending and let it wait for its turn."""
     partition = app.partition
     accounting.add_pending(ask, ask.pending)
-    if ask.placeholder:
+    if ask.kind.placeholder:
         gang.count_pending(ask, ask.pending)
         app.partition.waiting.offer_replacements(app)
     partition.hints.asks[ask] = None
@@ -228,11 +228,11 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     app, partition = ask.app, ask.app.partition
     placeholder = message.placeholder and bool(message.taskGroupName)
     role = (placeholder, message.taskGroupName)
-    if role != (ask.placeholder, ask.task_group) and _has_allocations(ask):
+    if role != (ask.kind.placeholder, ask.kind.task_group) and _has_allocations(ask):
         raise Refused(
             f"ask {ask.ask_key} of application {app.app_id} has allocations as a "
-            f"{'placeholder' if ask.placeholder else 'real ask'} of task group "
-            f"{ask.task_group!r}: that cannot change (I17)",
+            f"{'placeholder' if ask.kind.placeholder else 'real ask'} of task group "
+            f"{ask.kind.task_group!r}: that cannot change (I17)",
             "state",
         )
     kernel.fire(ASK, ask, ask_fsm.UPDATE)
@@ -240,7 +240,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     accounting.remove_pending(ask, ask.pending - in_flight)
     reservation.cancel_all_of(partition, ask)
     partition.waiting.remove(ask)
-    if ask.placeholder:
+    if ask.kind.placeholder:
         gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
@@ -249,7 +249,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))
-    if ask.placeholder:
+    if ask.kind.placeholder:
         gang.count_pending(ask, ask.pending)
     app.partition.waiting.offer_replacements(app)
     accounting.add_pending(ask, ask.pending - in_flight)
@@ -263,7 +263,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
 
 def _has_allocations(ask: Ask) -> bool:
     app = ask.app
-    held = app.placeholders if ask.placeholder else app.allocations
+    held = app.placeholders if ask.kind.placeholder else app.allocations
     return ask.planned is not None or any(each.ask is ask for each in held.values())
 
 

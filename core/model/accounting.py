@@ -351,7 +351,7 @@ def refund_growth_on_node(real: Allocation) -> None:
 def add_pending(ask: Ask, repeats: int) -> None:
     """This number of further allocations of the ask is pending."""
     app = ask.app
-    _post(ask.vector, repeats, app.pending, *app.queue.pending_upwards)
+    _post(ask.kind.requires.vector, repeats, app.pending, *app.queue.pending_upwards)
 
 
 def remove_pending(ask: Ask, repeats: int) -> None:

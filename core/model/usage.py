@@ -65,7 +65,7 @@ class Usage:
         if reason == PREEMPTION:
             tracked = self.preempted
         else:
-            tracked = self.placeholder if allocation.ask.placeholder else self.used
+            tracked = self.placeholder if allocation.ask.kind.placeholder else self.used
         seconds = (now - allocation.created) // SECOND
         machine = allocation.node.attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
         book = tracked.setdefault(machine, [])

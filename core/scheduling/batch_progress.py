@@ -56,7 +56,7 @@ class GroupProgress:
         self.next_rank: Key | None = None
         #: placements that are not carried out yet
         self.placed = 0
-        self.task_group = app.gang.task_groups[group.task_group] if placeholder else None
+        self.task_group = app.gang.task_groups[group.kind.task_group] if placeholder else None
         #: so many more placeholders certainly leave the gang incomplete
         self.gang_lacks = gang.missing(app, self.shape.need) - 1 if placeholder else _UNLIMITED
         needs = dict(self.shape.need)

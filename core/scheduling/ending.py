@@ -64,9 +64,9 @@ def reject_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     partition.waiting.remove(ask)
     partition.hints.asks.pop(ask, None)
     del app.asks[ask.ask_key]
-    if ask.placeholder:
+    if ask.kind.placeholder:
         if timed_out:
-            group = app.gang.task_groups[ask.task_group]
+            group = app.gang.task_groups[ask.kind.task_group]
             group.pending -= ask.pending
             group.timed_out += ask.pending
         else:
@@ -97,7 +97,7 @@ def end_allocation(
     usage.ended(allocation, kernel.now)
     allocation.node.partition.rm.observer.allocation_ended(allocation, kind)
     allocation.ask.app.released += 1
-    if allocation.ask.placeholder:
+    if allocation.ask.kind.placeholder:
         gang.placeholder_gone(kernel, allocation, replaced=False)
 
 
@@ -121,7 +121,7 @@ class Removals:
 
     def add_allocation(self, allocation: Allocation) -> None:
         app = allocation.ask.app
-        mattered = not allocation.ask.placeholder or not app.placeholders
+        mattered = not allocation.ask.kind.placeholder or not app.placeholders
         self.apps[app] = self.apps.get(app, False) or mattered
 
     def update_applications(self, kernel: Kernel) -> None:

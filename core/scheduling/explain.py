@@ -169,9 +169,9 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             "room: its quota is kept for it (X39)",
         )
         return
-    if app.gang.size is None and ask.placeholder:
+    if app.gang.size is None and ask.kind.placeholder:
         return
-    if ask.placeholder:
+    if ask.kind.placeholder:
         closed = gang.gate(app)
         if closed is None:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
@@ -186,9 +186,10 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             verdict=f"It is held until the gang has all its placeholders: it has {have} of {need}.",
         )
     elif (
-        ask.task_group in app.gang.task_groups and app.gang.task_groups[ask.task_group].can_replace
+        ask.kind.task_group in app.gang.task_groups
+        and app.gang.task_groups[ask.kind.task_group].can_replace
     ):
-        group = app.gang.task_groups[ask.task_group]
+        group = app.gang.task_groups[ask.kind.task_group]
         if ask.group is not None and ask.group.outgrown:
             yield Check(
                 "gang",
@@ -282,7 +283,7 @@ def _amounts(
     """Yield a check for each resource type of the ask that a quota or a limit bounds."""
     names = ask.app.partition.registry.names
     for place, limit in limits:
-        asked = ask.vector[place] if place < len(ask.vector) else 0
+        asked = ask.kind.requires.vector[place] if place < len(ask.kind.requires.vector) else 0
         if asked:
             used = usage[place]
             left = limit - used

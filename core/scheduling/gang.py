@@ -114,10 +114,10 @@ def count_pending(ask: Ask, number: int) -> None:
     A gang without placeholderAsk is the sum of its placeholder asks (X35).
     """
     app = ask.app
-    group = task_group_of(app, ask.task_group, ask.vector)
+    group = task_group_of(app, ask.kind.task_group, ask.kind.requires.vector)
     group.count += number
     group.pending += number
-    resize(app, ask.vector, number)
+    resize(app, ask.kind.requires.vector, number)
 
 
 def resize(app: Application, vector: Vector, number: int) -> None:
@@ -134,7 +134,7 @@ def resize(app: Application, vector: Vector, number: int) -> None:
 def placeholder_allocated(kernel: Kernel, placeholder: Allocation) -> None:
     """Account for an allocated or recovered placeholder: timer, reserved headroom, start of the gang."""
     app = placeholder.ask.app
-    app.gang.task_groups[placeholder.ask.task_group].landed(placeholder)
+    app.gang.task_groups[placeholder.ask.kind.task_group].landed(placeholder)
     if not app.gang.started:
         app.gang.started = True
         if app.gang.gated:  # the placeholder was recovered, so the gate no longer applies
@@ -168,7 +168,7 @@ def adds_placeholders_only(app: Application) -> bool:
         app.gang.started
         and app in app.queue.admitted
         and (app.gang.timer is not None or not app.gang.timeout)
-        and all(group.placeholder for group in app.groups.values())
+        and all(group.kind.placeholder for group in app.groups.values())
         and not any(queue.gated for queue in app.queue.lineage)
     )
 
@@ -194,7 +194,7 @@ def run_if_complete(kernel: Kernel, app: Application) -> None:
 def placeholder_gone(kernel: Kernel, placeholder: Allocation, *, replaced: bool) -> None:
     """Update the gang after a placeholder ended. A real ask is scheduled normally if none replaced it."""
     app = placeholder.ask.app
-    group = app.gang.task_groups[placeholder.ask.task_group]
+    group = app.gang.task_groups[placeholder.ask.kind.task_group]
     group.take(placeholder)
     group.allocated -= 1
     for timer in placeholder.timers:

@@ -25,9 +25,9 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
         return
     allocation.reason = reason
     allocation.message = text
-    if allocation.ask.placeholder:
+    if allocation.ask.kind.placeholder:
         app = allocation.ask.app
-        group = app.gang.task_groups[allocation.ask.task_group]
+        group = app.gang.task_groups[allocation.ask.kind.task_group]
         group.take(allocation)
         if not group.available:
             app.partition.waiting.offer_replacements(app)

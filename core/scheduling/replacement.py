@@ -62,11 +62,13 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     something changes.
     """
     app = ask.app
-    group = app.gang.task_groups[ask.task_group]
+    group = app.gang.task_groups[ask.kind.task_group]
     predicate = kernel.predicates.get(app.partition.rm.rm_id)
     first: Allocation | None = None
     for placeholder in group.available:
-        if placeholder.vector != ask.vector and not covers(placeholder.vector, ask.vector):
+        if placeholder.vector != ask.kind.requires.vector and not covers(
+            placeholder.vector, ask.kind.requires.vector
+        ):
             continue
         first = first or placeholder
         node = placeholder.node
@@ -102,7 +104,7 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     for placeholder in group.available:
         size = placeholder.vector
         if size not in within:
-            within[size] = _has_quota(ask, _excess(size, ask.vector))
+            within[size] = _has_quota(ask, _excess(size, ask.kind.requires.vector))
         if not within[size]:
             continue
         oldest = oldest or placeholder
@@ -149,7 +151,7 @@ def fits_after(ask: Ask, placeholder: Allocation) -> bool:
     node, size = placeholder.node, placeholder.vector
     if node.reservation is not None and node.reservation.ask is not ask:
         return False
-    for index, value in enumerate(ask.vector):
+    for index, value in enumerate(ask.kind.requires.vector):
         back = size[index] if index < len(size) else 0
         if value and node.available[index] + back < value:
             return False
@@ -289,7 +291,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     first = not app.allocations
     accounting.replace(placeholder, real, lands=lands)
     usage.ended(placeholder, kernel.now)
-    app.gang.task_groups[placeholder.ask.task_group].stood_in[real.uuid] = placeholder.created
+    app.gang.task_groups[placeholder.ask.kind.task_group].stood_in[real.uuid] = placeholder.created
     if not lands:
         app.partition.waiting.stranded[real] = app.partition.waiting.epoch
         observer.allocation_ended(placeholder, _REPLACED)

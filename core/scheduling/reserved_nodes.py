@@ -93,7 +93,7 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ):
         partition.waiting.short_of_quota[each] = None
         return False
-    if group.placeholder and not app.gang.started and not gang.may_start(app):
+    if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
         return False
     if not fits:
         eviction = preempt_on_required_node(kernel, each)
@@ -152,7 +152,7 @@ def _serve_elsewhere(round_: Round, app: Application, feasible: int) -> bool:
     if short is not None:
         short.run_short(shape)
         return False
-    if group.placeholder and not app.gang.started and not gang.may_start(app):
+    if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
         return False
     for ask in list(
         islice(_reserving(group), group.reserved)

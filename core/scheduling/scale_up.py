@@ -166,7 +166,7 @@ def _is_outside_groups(partition: Partition, ask: Ask) -> bool:
 
 
 def _need(ask: Ask) -> dict[int, int]:
-    return {index: value for index, value in enumerate(ask.vector) if value}
+    return {index: value for index, value in enumerate(ask.kind.requires.vector) if value}
 
 
 def _push_next(
@@ -204,8 +204,8 @@ def _has_a_placeholder(partition: Partition, ask: Ask) -> bool:
         return True
     if ask.group is not None or ask not in partition.waiting.deferred_asks:
         return False
-    group = ask.app.gang.task_groups.get(ask.task_group)
-    return not ask.placeholder and bool(group and group.available)
+    group = ask.app.gang.task_groups.get(ask.kind.task_group)
+    return not ask.kind.placeholder and bool(group and group.available)
 
 
 def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
@@ -236,8 +236,8 @@ def _tried(app: Application) -> dict[AskGroup, None]:
     if _is_blocked(app) or limits.full(app) is not None:
         return {}
     waiting = [group for group in app.groups.values() if group.demand & group.shape.bits]
-    if any(group.placeholder for group in waiting) and gang.gate(app) is not None:
-        waiting = [group for group in waiting if not group.placeholder]
+    if any(group.kind.placeholder for group in waiting) and gang.gate(app) is not None:
+        waiting = [group for group in waiting if not group.kind.placeholder]
     return dict.fromkeys(waiting)
 
 

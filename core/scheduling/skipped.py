@@ -116,7 +116,7 @@ def _of_application(app: Application) -> Cause | None:
 
 
 def _of_group(app: Application, group: AskGroup) -> Cause | None:
-    if group.placeholder:
+    if group.kind.placeholder:
         closed = gang.gate(app)
         if closed is not None:
             return "gate", f"queue {closed[0].path} has no room for the whole gang"

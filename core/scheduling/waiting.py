@@ -172,7 +172,7 @@ class WaitingAsks(Waiting):
 
     def offer_replacements(self, app: Application) -> None:
         for group in app.groups.values():
-            if group.task_group and not group.placeholder:
+            if group.kind.task_group and not group.kind.placeholder:
                 group.retries = group.outgrown
                 self.refresh_group(group)
 
