@@ -148,7 +148,7 @@ class Shapes:
         if vector and not vector[-1]:
             while vector and not vector[-1]:
                 vector = vector[:-1]
-            requires = requires._replace(vector=vector)
+            requires = Requirements(vector, *requires[1:])
         shape = self._by_requirements.get(requires)
         if shape is not None:
             return shape, False

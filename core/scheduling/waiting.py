@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.ask import Ask, AskGroup
+from quadriga.core.model.ask import Ask, AskGroup, AskKind
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.waiting import Waiting
@@ -40,7 +40,7 @@ class WaitingAsks(Waiting):
         shape, _ = shapes.intern(kind.requires)
         self.demand_epoch += 1
         if kind.requires != shape.requires:  # trailing zeros make no difference
-            kind = kind._replace(requires=shape.requires)
+            kind = AskKind(shape.requires, *kind[1:])
         group = app.groups.get(kind)
         if group is None:
             group = app.groups[kind] = AskGroup(app, kind, shape)
