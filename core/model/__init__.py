@@ -1,1 +1,1 @@
-"""The entities and their books: partition, queue, application, ask, allocation, node."""
+"""The entities and their accounting: partition, queue, application, ask, allocation, node."""

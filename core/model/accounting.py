@@ -1,8 +1,8 @@
-"""Accounting: the only place where allocations enter and leave the totals of what is in use.
+"""Accounting: the only module that adds allocations to the totals in use and subtracts them.
 
-An allocation is charged to its node (from the decision on) and to its application, to the queues
-above it and to the ledgers of its user and group (from the moment the application holds it). Pending
-is what is asked for and neither allocated nor parked.
+An allocation is charged to its node from the decision on. It is charged to its application, to the
+queues above and to the ledgers of its user and group while the application holds it. Pending is what is
+asked for and neither allocated nor parked.
 
 All variants are built from one primitive, ``_post``. The three that a batch calls for each placement
 have loops of their own, because they are the hottest code of the scheduler.
@@ -51,7 +51,7 @@ __all__ = [
 
 
 def _post(vector: Vector, times: int, *accounts: Totals) -> None:
-    """The primitive: add the vector, this many times (negative: subtract), to each of the totals."""
+    """Add ``times`` the vector to each of the totals; a negative number subtracts."""
     for at, value in enumerate(vector):
         if value:
             value *= times
@@ -63,7 +63,7 @@ def _post(vector: Vector, times: int, *accounts: Totals) -> None:
 
 
 def charge_node(allocation: Allocation) -> None:
-    """The node has the allocation from now on."""
+    """Charge the allocation to its node."""
     node = allocation.node
     node.allocations[allocation] = None
     _use(node, allocation.vector, 1)
@@ -71,7 +71,7 @@ def charge_node(allocation: Allocation) -> None:
 
 
 def refund_node(allocation: Allocation) -> None:
-    """The allocation leaves its node."""
+    """Refund the allocation to its node."""
     node = allocation.node
     del node.allocations[allocation]
     _use(node, allocation.vector, -1)
@@ -79,14 +79,14 @@ def refund_node(allocation: Allocation) -> None:
 
 
 def replace_on_node(placeholder: Allocation, real: Allocation) -> None:
-    """The real allocation replaces a placeholder on the same node, in one step (G31)."""
+    """Replace a placeholder by a real allocation on the same node in one step (G31)."""
     node = real.node
     del node.allocations[placeholder]
     if placeholder.vector == real.vector:
         node.allocations[real] = None
         _node_changed(node)
         return
-    if real in node.allocations:  # with what it needs beyond its placeholder (X37)
+    if real in node.allocations:  # its growth is charged already (X37)
         _use(node, real.growth, -1)
     node.allocations[real] = None
     _use(node, placeholder.vector, -1)
@@ -100,13 +100,13 @@ def _use(node: Node, vector: Vector, times: int) -> None:
 
 
 def node_gained(node: Node) -> None:
-    """The node may have more room: asks of all shapes, and its reservation, may try it again."""
+    """The node may have more room: retry asks of all shapes and the reservations of the node."""
     node.partition.node_index.gained(node)
     _node_changed(node)
 
 
 def _node_changed(node: Node) -> None:
-    """The node has other allocations: its reservation is tried again, also to preempt."""
+    """The allocations of the node changed: retry its reservations, which may also preempt."""
     waiting = node.partition.waiting
     waiting.allocation_epoch += 1
     if node.reservation is not None:
@@ -119,7 +119,7 @@ def _node_changed(node: Node) -> None:
 
 
 def charge(allocation: Allocation) -> None:
-    """The application holds the allocation: charge the queues above it, its user and its group."""
+    """Charge the allocation to its application, the queues above, the user and the group."""
     app = allocation.ask.app
     _held_by(app, allocation)[allocation.uuid] = allocation
     if not app.counted:
@@ -147,14 +147,16 @@ def charge_new(allocation: Allocation) -> None:
 
 
 def register(allocation: Allocation) -> None:
-    """The node and the application know the allocation; it is charged to neither."""
+    """Register the allocation with its node and its application without charging it."""
     allocation.node.allocations[allocation] = None
     _held_by(allocation.ask.app, allocation)[allocation.uuid] = allocation
 
 
 def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> None:
-    """Charge one pending ask of this shape to its node and to these queues, which the next decision
-    looks at."""
+    """Charge one pending ask of this shape to its node and to these queues.
+
+    The next decision reads these totals; ``charge_application`` may follow later.
+    """
     need = shape.need
     allocated, available = node.allocated, node.available
     for at, value in need:
@@ -196,17 +198,17 @@ def charge_queue(queue: Queue, shape: Shape, number: int) -> None:
 
 
 def _held_by(app: Application, allocation: Allocation) -> dict[str, Allocation]:
-    """The application's placeholders or its real allocations, by UUID."""
+    """The mapping (by UUID) that holds the allocation: placeholders or real allocations."""
     return app.placeholders if allocation.ask.kind.placeholder else app.allocations
 
 
 def _total_of(app: Application, allocation: Allocation) -> Totals:
-    """The application's total of these."""
+    """The total of the application that counts the allocation."""
     return app.allocated_placeholder if allocation.ask.kind.placeholder else app.allocated
 
 
 def start_counting(app: Application) -> None:
-    """The application counts as running for its user and its group (2.5)."""
+    """Count the application as running for its user and its group (2.5)."""
     app.counted = True
     app.partition.rm.observer.application_counted(app)
     for ledger in app.ledgers:
@@ -214,7 +216,7 @@ def start_counting(app: Application) -> None:
 
 
 def _mark_changed(app: Application) -> None:
-    """The application holds more or less than before."""
+    """The allocated resources of the application changed: mark it for quota events and order."""
     if (changes := app.partition.quota_changes) is not None:
         changes.applications[app] = None
     if app.queue.fair:
@@ -222,7 +224,7 @@ def _mark_changed(app: Application) -> None:
 
 
 def refund(allocation: Allocation) -> None:
-    """The application no longer holds the allocation. Asks that lacked quota may try again."""
+    """Refund an allocation that ended; asks that lacked quota are retried."""
     app = allocation.ask.app
     app.note_most()
     del _held_by(app, allocation)[allocation.uuid]
@@ -235,7 +237,7 @@ def refund(allocation: Allocation) -> None:
 
 
 def _refund_quota(app: Application, vector: Vector) -> None:
-    """Refund a vector to the ledgers of the user and the group, and to every queue above."""
+    """Refund a vector to the ledgers of the user and the group and to every queue above."""
     partition, lineage = app.partition, app.queue.lineage
     accounts = [ledger.usage for ledger in app.ledgers]
     _post(vector, -1, *accounts, *app.queue.allocated_upwards)
@@ -255,7 +257,7 @@ def _refund_quota(app: Application, vector: Vector) -> None:
 
 
 def mark_preempted(allocation: Allocation) -> None:
-    """The allocation is being preempted (2.8). It stays charged until it ends."""
+    """Count the allocation as being preempted (2.8); it stays charged until it ends."""
     app = allocation.ask.app
     app.preempting += 1
     app.partition.waiting.allocation_epoch += 1
@@ -265,8 +267,7 @@ def mark_preempted(allocation: Allocation) -> None:
 
 
 def resize(allocation: Allocation, vector: Vector) -> None:
-    """The allocation, which is not being released, has this size from now on, whatever the quotas
-    say (2.20)."""
+    """Give an allocation that is not being released another size, regardless of quotas (2.20)."""
     app = allocation.ask.app
     less = minus(allocation.vector, vector)
     refund_node(allocation)
@@ -281,7 +282,7 @@ def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
     """Refund the placeholder and charge the real allocation in one step (G31).
 
     The real allocation is never larger than the placeholder and the reserved growth, so no quota is
-    exceeded in between. Where it has no node to land on yet, all of it becomes growth (X39).
+    exceeded in between. If it has no node yet (not ``lands``), all of it becomes growth (X39).
     """
     app = real.ask.app
     app.note_most()
@@ -304,7 +305,7 @@ def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
 
 
 def reserve_growth(real: Allocation, growth: Vector) -> None:
-    """Charge a planned allocation with what it needs beyond its placeholder."""
+    """Charge the part of a planned allocation that exceeds its placeholder."""
     app = real.ask.app
     real.growth = growth
     _post(growth, 1, app.allocated, *(ledger.usage for ledger in app.ledgers))
@@ -315,7 +316,7 @@ def reserve_growth(real: Allocation, growth: Vector) -> None:
 
 
 def refund_growth(real: Allocation) -> None:
-    """Refund what was reserved for the planned allocation."""
+    """Refund the growth of the planned allocation."""
     app = real.ask.app
     app.note_most()
     _post(real.growth, -1, app.allocated)
@@ -324,13 +325,13 @@ def refund_growth(real: Allocation) -> None:
 
 
 def adopt_growth(real: Allocation) -> None:
-    """The application holds the allocation, all of which was reserved as growth."""
+    """Turn the growth of a planned allocation, all of it, into a held allocation."""
     real.growth = ()
     real.ask.app.allocations[real.uuid] = real
 
 
 def reserve_growth_on_node(real: Allocation) -> None:
-    """Charge the node of a planned allocation with what it needs beyond its placeholder there."""
+    """Charge the growth of a planned allocation to its node."""
     node = real.node
     node.allocations[real] = None
     _use(node, real.growth, 1)
@@ -338,7 +339,7 @@ def reserve_growth_on_node(real: Allocation) -> None:
 
 
 def refund_growth_on_node(real: Allocation) -> None:
-    """Refund it to the node."""
+    """Refund the growth of a planned allocation to its node."""
     node = real.node
     del node.allocations[real]
     _use(node, real.growth, -1)
@@ -349,13 +350,13 @@ def refund_growth_on_node(real: Allocation) -> None:
 
 
 def add_pending(ask: Ask, repeats: int) -> None:
-    """This number of further allocations of the ask is pending."""
+    """Add this number of allocations of the ask to the pending totals."""
     app = ask.app
     _post(ask.kind.requires.vector, repeats, app.pending, *app.queue.pending_upwards)
 
 
 def remove_pending(ask: Ask, repeats: int) -> None:
-    """This number of allocations of the ask is no longer pending."""
+    """Subtract this number of allocations of the ask from the pending totals."""
     add_pending(ask, -repeats)
 
 
@@ -363,7 +364,7 @@ def remove_pending(ask: Ask, repeats: int) -> None:
 
 
 def reserve_headroom(app: Application) -> None:
-    """Bring up to date what the queues reserve for the rest of a gang that has started (X16)."""
+    """Update the headroom that the queues reserve for the rest of a started gang (X16)."""
     remainder = app.remainder
     reserved = app.reserved_headroom
     if not remainder and not any(reserved):

@@ -1,4 +1,4 @@
-"""An allocation: resources of a node that an application holds."""
+"""An allocation: resources of a node, held by an application."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ __all__ = ["Allocation", "next_uuid"]
 
 
 def next_uuid(ask: Ask) -> str:
-    """``<allocationKey>-<n>``; n counts that key's allocations in the application (X12), and does not
-    begin anew with another application of the same id (X46)."""
+    """Make the UUID ``<allocationKey>-<n>`` of the next allocation.
+
+    n counts the allocations of the key in the application (X12). It does not start over with another
+    application of the same id (X46).
+    """
     app = ask.app
     serial = app.serial
     number = serial.get(ask.ask_key, app.first_number)
@@ -26,10 +29,10 @@ def next_uuid(ask: Ask) -> str:
 
 
 class Allocation:
-    """Made for ``ask``, on ``node``. What they know is not repeated here.
+    """An allocation for ``ask`` on ``node``.
 
-    During a replacement ``partner`` links the placeholder with its real allocation, both ways; the
-    real one is Planned and in no application's books (G28, X18).
+    During a replacement ``partner`` links the placeholder and its real allocation, both ways. The real
+    one is Planned and not charged to its application (G28, X18).
     """
 
     __slots__ = (
@@ -49,19 +52,20 @@ class Allocation:
 
     def __init__(self, ask: Ask, uuid: str, node: Node, now: int) -> None:
         self.ask = ask
-        #: the ask's at the time: an update of the ask changes only what is still to be allocated
+        #: amounts by type as the ask had them; an update of the ask does not change them
         self.vector = ask.kind.requires.vector
         self.uuid = uuid
         self.node = node
+        #: instant (ns)
         self.created = now
         self.state: allocation_fsm.State = allocation_fsm.PLANNED
         self.entries = 0
-        #: why the scheduler wants it back, and the text that goes with the release
+        #: why the scheduler releases it, and the text of the release message
         self.reason: str | None = None
         self.message = ""
         self.partner: Allocation | None = None
-        #: of a planned one: what quotas hold for it beyond its placeholder (X37), which is all of it
-        #: where that one is gone (X39)
+        #: the part of a planned allocation that is charged beyond its placeholder (X37); all of it if
+        #: the placeholder is gone (X39)
         self.growth: Vector = ()
         self.timers: tuple[Timer, ...] = ()
 
@@ -71,14 +75,14 @@ class Allocation:
 
     @property
     def on_node(self) -> Vector:
-        """What it takes of its node: a planned one shares its place with a placeholder there."""
+        """Amounts charged to its node: only the growth while its placeholder is charged there."""
         if self.partner is not None and self.partner.node is self.node and not self.ask.placeholder:
             return self.growth
         return self.vector
 
     @property
     def planned_more(self) -> Vector:
-        """What its node has for it, and root has not yet: nothing for those that are allocated."""
+        """Amounts charged to its node and not yet to root; empty once it is allocated."""
         if self.state not in allocation_fsm.AHEAD:
             return ()
         return minus(self.on_node, self.growth)

@@ -59,9 +59,7 @@ class AskKind(NamedTuple):
 class Ask:
     """A request for ``pending`` more allocations of one kind.
 
-    ``seq`` is its position in the order of arrival, ``created`` the instant (ns). ``group`` is where it
-    waits, ``None`` while it is parked, deferred or over. The properties that read the ``kind`` are a
-    convenience; hot paths read the kind itself.
+    The properties that read the ``kind`` are a convenience; hot paths read the kind itself.
     """
 
     __slots__ = (
@@ -91,35 +89,40 @@ class Ask:
         self.app = app
         self.ask_key = ask_key
         self.kind = kind
+        #: number in the order of arrival
         self.seq = seq
+        #: instant of arrival (ns)
         self.created = now
         self.state: ask_fsm.State = ask_fsm.INITIAL
         self.entries = 0
+        #: number of allocations still to be made
         self.pending = 1
         self.terms = PLAIN
+        #: the group in which the ask waits; ``None`` while it is parked, deferred or ended
         self.group: AskGroup | None = None
-        #: the real allocation of the replacement in flight
+        #: the real allocation of the running replacement
         self.planned: Allocation | None = None
+        #: number of nodes reserved for the ask
         self.reservations = 0
-        #: not before this instant may it reserve a node, after a reservation that led to nothing
+        #: earliest instant (ns) of the next reservation, after one that was given up
         self.reserve_from = 0
-        #: not before this instant may it try to preempt again (5.9)
+        #: earliest instant (ns) of the next preemption attempt (5.9)
         self.preempt_from = 0
-        #: allocations were asked back to make room for it, which happens once (5.9)
+        #: allocations were preempted for the ask, which happens once (5.9)
         self.preempted = False
-        #: what came of the last attempt, in words
+        #: result of the last preemption attempt, as text
         self.preempt_outcome = ""
-        #: the preemption queue that has an entry of it
+        #: the preemption queue with an entry for the ask
         self.preemption_queue: PreemptionQueue | None = None
-        #: the resource manager has been told that nothing fits (5.11)
+        #: the hint that no node fits was sent (5.11)
         self.hinted = False
-        #: whether its last quota event said that it has to wait (bits of ``events.quota_events``)
+        #: obstacles named by the last quota event (bits of ``events.quota_events``)
         self.last_quota_event = 0
-        #: that predicates refuse it is not recorded before this instant (ns)
+        #: earliest instant (ns) of the next event record about refusing predicates
         self.quiet_until = 0
 
     def like(self, ask_key: str, seq: int, now: int) -> Ask:
-        """A new ask for the same, under another key."""
+        """A new ask of the same kind and terms, with another key."""
         ask = Ask(self.app, ask_key, self.kind, seq, now)
         ask.pending = self.pending
         ask.terms = self.terms
@@ -151,10 +154,9 @@ class Ask:
 
 
 class AskGroup:
-    """Asks of one application and of one kind: no decision tells them apart.
+    """The waiting asks of one application and one kind, in order of arrival.
 
-    They wait in order of arrival. ``demand`` is what the group has announced to its application; nothing
-    is ever blocked here.
+    No decision distinguishes them by anything but their order.
     """
 
     __slots__ = (
@@ -177,26 +179,28 @@ class AskGroup:
 
     def __init__(self, app: Application, kind: AskKind, shape: Shape) -> None:
         self.app = app
-        #: its vector is without trailing zeros, as that of the shape
+        #: its vector has no trailing zeros, like that of the shape
         self.kind = kind
         self.shape = shape
+        #: asks by ``seq``
         self.asks: OrderedDict[int, Ask] = OrderedDict()
+        #: the bits announced to the application; a group blocks nothing
         self.demand = 0
         self.rank: Key | None = None
-        #: some ask here has waited long enough to reserve a node (2.7)
+        #: some ask has waited long enough to reserve a node (2.7)
         self.reservable = False
         self.reserve_timer: Timer | None = None
-        #: how many nodes are reserved for asks here, and whether others were refused in this round
+        #: number of nodes reserved for its asks, and whether other nodes were refused in this round
         self.reserved = 0
         self.rests = False
-        #: its asks are larger than what a placeholder's place and the free room make together: they go
-        #: the normal way (X37), and whether they have a placeholder looked for all the same
+        #: its asks are too large to replace a placeholder even with the free room of its node, so they
+        #: wait for a node (X37); and whether replacement is retried nevertheless
         self.outgrown = False
         self.retries = False
-        #: some ask here has waited long enough to preempt, and which is next (5.9)
+        #: some ask has waited long enough to preempt (5.9), and the queue of these asks
         self.preempting = False
         self.preemption_queue: PreemptionQueue | None = None
-        #: up to which ask the resource manager was told what stops them, by what stops them (X43)
+        #: by obstacle, ``seq`` of the last ask for which SKIPPED was sent (X43)
         self.skipped: dict[str, int] = {}
 
     @property
@@ -216,20 +220,20 @@ class AskGroup:
         return next(iter(self.asks.values()))
 
     def make_rank(self) -> Key:
-        """Priority descending, then arrival (5.6)."""
+        """Compute the rank: priority descending, then arrival (5.6)."""
         rank: Key = (-self.kind.priority, next(iter(self.asks)))
         self.rank = rank
         return rank
 
     def add(self, ask: Ask) -> None:
-        """Let the ask wait here, at its place in the order of arrival."""
+        """Insert an ask at its position in the order of arrival."""
         asks = self.asks
         ask.group = self
         self.reserved += ask.reservations
         oldest = bool(asks) and ask.seq < next(iter(asks))
         older = bool(asks) and ask.seq < next(reversed(asks))
         asks[ask.seq] = ask
-        if oldest:  # it was away (parked, set aside) and comes back
+        if oldest:  # it returns after it was parked or deferred
             asks.move_to_end(ask.seq, last=False)
         elif older:
             for seq in sorted(asks):
@@ -239,14 +243,14 @@ class AskGroup:
             self.app.rerank(self, self.demand)
 
     def extend(self, asks: Iterable[Ask]) -> None:
-        """Let new asks, like others here and the last to arrive, wait behind them."""
+        """Append new asks of this kind that arrived last."""
         own = self.asks
         for ask in asks:
             ask.group = self
             own[ask.seq] = ask
 
     def remove(self, ask: Ask) -> None:
-        """The ask waits here no longer."""
+        """Remove an ask."""
         ask.group = None
         self.reserved -= ask.reservations
         if next(iter(self.asks)) == ask.seq:
@@ -254,8 +258,7 @@ class AskGroup:
         del self.asks[ask.seq]
 
     def shift(self) -> None:
-        """The first asks, as far as nothing of them is pending, wait here no longer. They have no
-        reservations."""
+        """Remove the first asks that have nothing pending; they have no reservations."""
         asks, gone = self.asks, []
         for ask in asks.values():
             if ask.pending:
@@ -266,7 +269,7 @@ class AskGroup:
         self.rank = None
 
     def demand_now(self) -> int:
-        """The bits that it should have announced now."""
+        """The bits of the present demand, to be announced."""
         if not self.asks:
             return 0
         app = self.app
@@ -294,10 +297,9 @@ class AskGroup:
         return bits
 
     def key_for(self, feasible: int) -> Key:
-        """The place in order of its first ask that waits for any of these bits.
+        """The rank of its first ask that waits for any of these bits.
 
-        For a node that is the first one of all; only some of them may have, or may want, a
-        reservation, or may preempt.
+        Every ask waits for a node; only some have a reservation, may reserve or may preempt.
         """
         bits = self.demand & feasible
         shape = self.shape

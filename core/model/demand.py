@@ -1,11 +1,11 @@
 """Demand: what asks wait for, known at every level of the tree, best child first.
 
-Demand is a set of bits: asks of some shape want a node, or a reservation, or a gang member wants its
-placeholder. Every level (queue, lane, application) knows for each bit which of its children wait for
-it, in a heap by the children's sort keys, and tells the level above only when the first child starts
-to wait and when the last one stops. The next decision is found by walking down from the root along
-the best child for any bit that is feasible. Asks that cannot be served are never looked at, and
-nothing is ever sorted. A level with few waiting children has no heaps: comparing them is cheaper.
+Demand is a set of bits. A bit says that asks of a shape wait for a node or a reservation, or that a gang
+member waits for a placeholder. Every level (queue, lane, application) keeps a heap of its waiting
+children for each bit, by rank, and notifies the level above only when the first child starts to wait
+and when the last one stops. A decision walks down from the root along the best child for any feasible
+bit. It never visits asks that cannot be served and sorts nothing. A level with few waiting children has
+no heaps, because comparing the children is cheaper.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from quadriga.core.model.lazy_heap import Key, LazyHeap
 
 __all__ = ["EVERY_BIT", "FEW", "Key", "Level", "Ranking", "bits_of"]
 
-#: all demand, also of shapes that do not exist yet
+#: all demand, including shapes that do not exist yet
 EVERY_BIT: Final = -1
 
-#: a level with at most this many waiting children compares them and has no heaps
+#: at most this many waiting children are compared without heaps
 FEW: Final = 8
 
 
@@ -46,7 +46,7 @@ class Ranking(LazyHeap):
         return rank
 
     def first(self) -> Any:
-        """The child with the smallest rank. There must be one."""
+        """The child with the smallest rank; the heap must not be empty."""
         entry = self._heap[0]
         child = entry[2]
         if child.rank is entry[0] and self._numbers.get(child) == entry[1]:
@@ -54,13 +54,13 @@ class Ranking(LazyHeap):
         return super().first()
 
     def tied(self, length: int) -> list[Any]:
-        """The best child and all whose ranks begin with the same ``length`` parts."""
+        """The best child and all children with ranks that agree in the first ``length`` parts."""
         best = self.first()
         if len(self._numbers) == 1:
             return [best]
         heap = self._heap
         head = heap[0][0][:length]
-        # an entry's old key is at most its child's present one: larger than the best means no tie
+        # the key of an entry never exceeds the present key of its child: a larger one rules out a tie
         if all(entry[0][:length] > head for entry in heap[1:3]):
             return [best]
         found: list[Any] = []
@@ -77,37 +77,36 @@ class Ranking(LazyHeap):
 
 
 class Level:
-    """A level of the tree: its waiting children by bit, and the demand that it passes upwards.
-
-    ``demand_below`` has the bits that some child waits for. ``blocked`` bits are not passed on: there
-    is no quota for them here, or the application may not be served at all (``EVERY_BIT``). ``demand``
-    is the rest, which the level above knows. ``few`` are the children that wait for anything while
-    they are few; ``None``: they are in the heaps of ``waiting``, by bit, until no child waits.
-    """
+    """A level of the tree: its waiting children by bit, and the demand that it passes upwards."""
 
     __slots__ = ("above", "blocked", "demand", "demand_below", "few", "rank", "waiting")
 
-    #: whether the walk down the tree ends here
+    #: whether the walk down the tree ends at this level
     is_application = False
 
     def __init__(self) -> None:
         self.above: Level | None = None
+        #: the waiting children; ``None`` if they are too many and are in ``waiting``
         self.few: dict[Any, None] | None = {}
+        #: heaps of the waiting children by bit, while ``few`` is ``None``
         self.waiting: dict[int, Any] = {}
+        #: bits that some child waits for
         self.demand_below = 0
+        #: bits not passed upwards, for lack of quota or because the level is closed (``EVERY_BIT``)
         self.blocked = 0
+        #: bits passed upwards: ``demand_below`` without ``blocked``
         self.demand = 0
-        #: the sort key; ``None``: it has changed and must be made anew
+        #: the sort key; ``None`` if it has changed and must be computed
         self.rank: Key | None = None
 
     def make_rank(self) -> Key:
-        """Make the sort key anew, remember and return it."""
+        """Compute, store and return the rank."""
         raise NotImplementedError
 
     # -- demand ----------------------------------------------------------------------------------
 
     def announce(self, child: Any, bits: int) -> None:
-        """The child, whose own demand is set already, starts to wait for these bits."""
+        """A child starts to wait for these bits; its own demand is already set."""
         few = self.few
         if few is None:
             self._enter(child, bits)
@@ -132,7 +131,7 @@ class Level:
         return Ranking()
 
     def withdraw(self, child: Any, bits: int) -> None:
-        """The child, whose own demand is set already, no longer waits for these bits."""
+        """A child no longer waits for these bits; its own demand is already set."""
         few = self.few
         if few is not None:
             if not child.demand:
@@ -165,28 +164,28 @@ class Level:
             self._announce_above(fresh & ~self.blocked)
 
     def _drop_demand(self, bits: int) -> None:
-        """No child waits for these bits any longer."""
+        """No child waits for these bits."""
         if bits:
             self.demand_below &= ~bits
             self.demand = self.demand_below & ~self.blocked
             self._withdraw_above(bits & ~self.blocked)
 
     def block(self, bits: int) -> None:
-        """Stop passing on these bits."""
+        """Stop passing these bits upwards."""
         fresh = bits & ~self.blocked
         self.blocked |= bits
         self.demand = self.demand_below & ~self.blocked
         self._withdraw_above(self.demand_below & fresh)
 
     def unblock(self, bits: int) -> None:
-        """Pass these bits on again."""
+        """Pass these bits upwards again."""
         freed = self.blocked & bits
         self.blocked &= ~bits
         self.demand = self.demand_below & ~self.blocked
         self._announce_above(self.demand_below & freed)
 
     def stops(self) -> int:
-        """The bits for which no child may be chosen, even where other bits lead to the child."""
+        """The bits for which no child may be chosen, even if other bits lead to the child."""
         return self.blocked
 
     def _announce_above(self, bits: int) -> None:
@@ -200,7 +199,7 @@ class Level:
     # -- order -----------------------------------------------------------------------------------
 
     def touch(self) -> None:
-        """The rank may have become smaller: be ranked anew for all demand."""
+        """The rank may have become smaller: enter it in the heaps above for all demand."""
         self.rank = None
         if self.above is not None:
             self.above.rerank(self, self.demand)
@@ -212,16 +211,16 @@ class Level:
                 self.waiting[bit].add(child)
 
     def reorder(self) -> None:
-        """The children have new ranks, which cannot be compared with the old ones: rank all anew."""
+        """Rebuild the heaps: the new ranks of the children cannot be compared with the old ones."""
         for bit, ranking in self.waiting.items():
             fresh = self.waiting[bit] = Ranking()
             for child in ranking:
                 fresh.add(child)
 
     def best(self, feasible: int) -> Any:
-        """The first child in order among those that wait for a feasible bit, or ``None``."""
-        wanted = self.demand & feasible
-        if not wanted:
+        """The first child in order that waits for a feasible bit, or ``None``."""
+        demand = self.demand & feasible
+        if not demand:
             return None
         few = self.few
         if few is not None and len(few) == 1:
@@ -230,14 +229,14 @@ class Level:
         if few is not None:
             least: Key = ()
             for child in few:
-                if child.demand & wanted:
+                if child.demand & demand:
                     rank = child.rank or child.make_rank()
                     if found is None or rank < least:
                         found, least = child, rank
             return found
-        if not wanted & (wanted - 1):
-            return self.waiting[wanted].first()
-        for bit in bits_of(wanted):
+        if not demand & (demand - 1):
+            return self.waiting[demand].first()
+        for bit in bits_of(demand):
             child = self.waiting[bit].first()
             if found is None or (
                 child is not found

@@ -1,4 +1,4 @@
-"""What is kept of an application that has ended, and how much of that is kept."""
+"""The record of an application that has ended, and the bounded store of these records."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 __all__ = ["EndedApplication", "Shelf", "shortened"]
 
-#: texts are cut to this many characters
+#: texts are cut to at most this many characters
 LONGEST: Final = 1024
-#: at most this many states, tags, groups and task groups are kept of one application
+#: at most this many states, tags, groups and task groups of an application are kept
 _MOST: Final = 100
-#: bytes that a record takes beside its texts: the object, its timer, its places in tables
+#: bytes of a record besides its texts: the object, its timer, its table entries
 _FIXED: Final = 800
 
 _NOTHING: Final = b""
 
 
 def shortened(text: str) -> str:
-    """The text, cut where it is too long to be kept: a request may carry megabytes."""
+    """The text, cut to ``LONGEST`` characters, because a request may carry megabytes."""
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 class EndedApplication:
-    """An application after its end: what REST, pages and stories show of it, in few bytes.
+    """An application after its end, with what REST, pages and stories show, in few bytes.
 
-    It takes the place of the ``Application`` in the same lifecycle and lives from the end until it
-    expires. What is read only when this one application is looked at is packed into one text.
+    It replaces the ``Application`` in the same lifecycle until it expires. Details that only a view of
+    this one application shows are packed into one text.
     """
 
     __slots__ = (
@@ -73,18 +73,19 @@ class EndedApplication:
         self.partition = partition
         self.queue_path = queue.path
         self.seq = seq
+        #: instants of submission and end (ns)
         self.submitted = submitted
         self.finished = 0
         self.state: application_fsm.State = application_fsm.NEW
         self.entries = 0
         self.user = shortened(user)
         self.rejected_message = ""
-        #: why it ended, where the trigger came with a reason
+        #: why it ended, if the trigger had a reason
         self.reason = ""
-        #: allocations of it that went to make room for others
+        #: number of its allocations that were preempted
         self.preempted = 0
         self.packed = _NOTHING
-        #: bytes, as the bounds count them
+        #: bytes as ``Shelf`` counts them
         self.size = _FIXED
 
     @property
@@ -92,22 +93,22 @@ class EndedApplication:
         return self.app_id
 
     def pack(self, remains: dict[str, Any]) -> None:
-        """Keep this beside what has a place of its own."""
+        """Pack the details that have no attribute, and compute the size."""
         self.packed = json.dumps(remains, separators=(",", ":")).encode()
         texts = (self.app_id, self.user, self.queue_path, self.rejected_message)
         self.size = _FIXED + len(self.packed) + sum(map(_bytes_of, texts))
 
     def forget(self) -> None:
-        """It has expired: what still refers to it, such as the journal, needs only its id."""
+        """Drop the texts of an expired application; the journal needs only its id."""
         self.packed = _NOTHING
         self.rejected_message = ""
 
     @property
     def remains(self) -> dict[str, Any]:
-        """What is packed."""
+        """The packed details."""
         return json.loads(self.packed) if self.packed else {}
 
-    # -- what a living application is asked as well ------------------------------------------------
+    # -- attributes of an application that has not ended ------------------------------------------------
 
     @property
     def allocated(self) -> Totals:
@@ -127,12 +128,12 @@ class EndedApplication:
 
     @property
     def start_time(self) -> int:
-        """When it first ran (ns); 0: never."""
+        """Instant (ns) at which it first ran; 0: never."""
         return self.remains.get("started", 0)  # type: ignore[no-any-return]
 
     @property
     def history(self) -> list[tuple[int, str]]:
-        """The states that it entered, with the time (ns), from the first one on."""
+        """Instant (ns) and name of the states that it entered, in order."""
         return [(when, state) for when, state in self.remains.get("history", ())]
 
     @property
@@ -146,12 +147,12 @@ class EndedApplication:
 
     @property
     def account(self) -> ResourceHistory:
-        """What it has used (2.18)."""
+        """Its usage over time (2.18)."""
         return ResourceHistory(*self.remains.get("usage", ({}, {}, {})))
 
 
 def remains_of(app: Application) -> dict[str, Any]:
-    """What is packed of an application that has ended. Asks and allocations are gone by now."""
+    """The details to pack of an application that has ended and has no asks or allocations left."""
     summary = app.summary
     spent = summary.usage if summary is not None else None
     named = app.partition.registry.mapping
@@ -184,7 +185,7 @@ def remains_of(app: Application) -> dict[str, Any]:
 
 
 def _history(history: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Where it began, and the last states."""
+    """The first state and the last ``_MOST`` states."""
     return [*history[:1], *history[1:][-_MOST:]]
 
 
@@ -197,15 +198,15 @@ def _short_mapping(texts: dict[str, str]) -> dict[str, str]:
 
 
 def _bytes_of(text: str) -> int:
-    """How much a text takes at most; the same with every build of Python."""
+    """An upper bound of the bytes of a text, the same in every build of Python."""
     return len(text) if text.isascii() else 4 * len(text)
 
 
 class Shelf:
-    """Ended applications of one resource manager, oldest first, with a bound in number and bytes.
+    """Ended applications of one resource manager, oldest first, bounded in number and bytes.
 
-    Each state that one can end in lasts equally long for all, so the one that expires next in a
-    state is always the one that ended first.
+    Each final state has one duration, so the next application to expire in a state is the one that
+    ended first.
     """
 
     __slots__ = ("_lanes", "bytes", "count")
@@ -221,25 +222,25 @@ class Shelf:
         self.bytes += app.size
 
     def take_over(self, most: int | None, most_bytes: int | None) -> list[EndedApplication]:
-        """Those that have to go, oldest first; they are taken out."""
-        taken = []
+        """Remove and return the applications beyond these bounds, oldest first."""
+        removed = []
         while self.count and (
             (most is not None and self.count > most)
             or (most_bytes is not None and self.bytes > most_bytes)
         ):
             heads = [lane for lane in self._lanes.values() if lane]
             oldest = min(heads, key=lambda lane: (lane[0].finished, lane[0].seq))
-            taken.append(self._take(oldest))
-        return taken
+            removed.append(self._take(oldest))
+        return removed
 
     def discard(self, app: EndedApplication) -> None:
-        """It has expired. If it was taken out before, nothing is to be done."""
+        """Remove an expired application, if it is still here."""
         for lane in self._lanes.values():
             if lane and lane[0] is app:
                 self._take(lane)
 
     def counted(self) -> tuple[int, int]:
-        """How many there are, and their bytes, counted anew."""
+        """Number and bytes of the applications, recounted from scratch."""
         sizes = [app.size for lane in self._lanes.values() for app in lane]
         return len(sizes), sum(sizes)
 

@@ -1,8 +1,8 @@
 """Preemption attempts that found no victims, as data.
 
 A failed attempt of one ask counts for every ask of its leaf with the same shape. The leaf stops
-announcing that these asks may preempt until a retry makes sense: ``preemption.failed_preemptions``
-says when.
+announcing that these asks may preempt until a retry makes sense, as ``preemption.failed_preemptions``
+decides.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 __all__ = ["RETRY", "FailedPreemption", "FailedPreemptions"]
 
-#: ns between two preemption attempts
+#: shortest time between two preemption attempts (ns)
 RETRY: Final = 15 * SECOND
 
 
 class FailedPreemption:
-    """In ``leaf`` no victims were found for an ask of this shape at the instant ``since`` (ns).
+    """An attempt in ``leaf`` that found no victims for an ask of ``shape`` at ``since`` (ns).
 
-    ``priority`` is the ask's: for an ask of a higher priority the attempt may succeed. ``why`` is
-    the reason as ``explain`` gives it.
+    ``priority`` is that of the ask; an ask of a higher priority may succeed. ``why`` is the reason as
+    ``explain`` gives it.
     """
 
     __slots__ = ("leaf", "priority", "shape", "since", "why")
@@ -52,30 +52,30 @@ class FailedPreemptions:
 
     def __init__(self) -> None:
         self.by_shape: dict[tuple[Queue, Shape], FailedPreemption] = {}
-        #: attempts that are repeated once their time has come: what they waited for has happened
+        #: attempts that are repeated at ``retry_at``, because their condition has occurred
         self.retriable: dict[FailedPreemption, None] = {}
-        #: the earliest instant of a retry among these (ns)
+        #: the earliest ``retry_at`` among these (ns)
         self.next_retry = 0
-        #: fires at that instant
+        #: fires at ``next_retry``
         self.timer: Timer | None = None
-        #: attempts that any change in the partition makes retriable, and the partition's version
+        #: attempts that any change in the partition makes retriable, and the version of the partition
         #: when the last of them failed
         self._until_change: dict[FailedPreemption, None] = {}
         self._version = 0
 
     def add_until_change(self, failed: FailedPreemption, version: int) -> None:
-        """Retry after any change in the partition, which is at this version now."""
+        """Add an attempt to retry after any change in the partition since ``version``."""
         self.add(failed)
         self._until_change[failed] = None
         self._version = version
 
     def add_until_returned(self, failed: FailedPreemption) -> None:
-        """Retry after the leaf got resources back."""
+        """Add an attempt to retry after the leaf got resources back."""
         self.add(failed)
         failed.leaf.above_guarantee[failed] = None
 
     def add(self, failed: FailedPreemption) -> None:
-        """Retry after a new configuration or a change of the partition's capacity."""
+        """Add an attempt to retry after a new configuration or a change of the capacity."""
         before = self.by_shape.get((failed.leaf, failed.shape))
         if before is not None:
             self.remove(before)
@@ -83,14 +83,14 @@ class FailedPreemptions:
         failed.leaf.block(failed.shape.preempt)
 
     def note_version(self, version: int) -> None:
-        """The partition is at this version now."""
+        """Allow retries of the attempts that wait for a change, if the version is another one."""
         if self._until_change and version != self._version:
             for failed in self._until_change:
                 self.allow_retry(failed)
             self._until_change.clear()
 
     def allow_retry(self, failed: FailedPreemption) -> None:
-        """What the attempt waited for has happened."""
+        """The condition of the attempt has occurred."""
         when = failed.retry_at
         self.next_retry = min(self.next_retry, when) if self.retriable else when
         self.retriable[failed] = None
@@ -110,6 +110,6 @@ class FailedPreemptions:
             failed.leaf.unblock(failed.shape.preempt)
 
     def remove_shape(self, shape: Shape) -> None:
-        """No ask has this shape any more."""
+        """Remove the attempts of a shape that no ask has any more."""
         for failed in [failed for failed in self.by_shape.values() if failed.shape is shape]:
             self.remove(failed)

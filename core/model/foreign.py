@@ -1,4 +1,4 @@
-"""A foreign allocation: what somebody whom the scheduler does not know uses of a node (X19)."""
+"""A foreign allocation: resources of a node used outside this scheduler (X19)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["ForeignAllocation"]
 
 
 class ForeignAllocation:
-    """``vector`` of ``node``, known by ``allocation_key``, which is unique in the partition.
+    """Amounts (``vector``) of ``node`` under a key that is unique in the partition.
 
-    It has no ask, no application and no life of its own: it occupies the node from the moment it is
-    reported to the moment it is said to be gone. ``created`` is ns, by the tag ``creationTime`` where
-    there is one. ``preemptable`` is false for static ones, which belong to the node itself.
+    A foreign allocation has no ask, no application and no lifecycle. It occupies the node until its
+    removal is reported. ``created`` is an instant (ns), by the tag ``creationTime`` if present.
+    ``preemptable`` is false for static ones, which belong to the node itself.
     """
 
     __slots__ = (

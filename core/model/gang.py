@@ -1,4 +1,4 @@
-"""What an application knows of its gang: how large it is, and how far it has got (X16, G21)."""
+"""The gang of an application: its size and its progress (X16, G21)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Gang"]
 
 
 class Gang:
-    """Every application has one; ``size`` is ``None`` where the application is no gang."""
+    """Every application has one; ``size`` is ``None`` if the application is no gang."""
 
     __slots__ = (
         "announced",
@@ -29,22 +29,23 @@ class Gang:
     )
 
     def __init__(self) -> None:
-        #: the sum of all placeholders: announced with the application, or else the sum of the
-        #: placeholder asks so far (X35)
+        #: sum of all placeholders by type, as announced with the application, else of the placeholder
+        #: asks so far (X35)
         self.size: Vector | None = None
+        #: the size was announced with the application
         self.announced = False
         #: the style is Hard, not Soft
         self.hard = False
-        #: placeholders may wait for this long (ns); 0: without end
+        #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
         self.timer: Timer | None = None
-        #: by name
+        #: task groups by name
         self.task_groups: dict[str, TaskGroup] = {}
         #: the first placeholder has been allocated; headroom is reserved for the rest (X16)
         self.started = False
-        #: the quota has no room for the whole gang at present (X16)
+        #: the quota has no room for the whole gang (X16)
         self.gated = False
-        #: the placeholders timed out softly: from now on this is an ordinary application (X9)
+        #: the placeholders timed out softly, and the application is an ordinary one since (X9)
         self.over = False
-        #: placeholders that the resource manager took away (S5)
+        #: amounts of placeholders that the resource manager stopped (S5)
         self.lost: Vector = ()

@@ -1,4 +1,4 @@
-"""Which asks the resource manager has been told of that they cannot be served (5.11, X43)."""
+"""Progress of the inspections for hints to the resource manager (5.11, X43)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["Hints"]
 
 
 class Hints:
-    """Progress of the two inspections of one partition: which asks lack nodes (FAILED, the scale-up
-    hint), and which are skipped for other reasons (SKIPPED)."""
+    """The two inspections of one partition: one finds asks that lack nodes (FAILED, the scale-up hint),
+    the other asks that are skipped for other reasons (SKIPPED)."""
 
     __slots__ = (
         "asks",
@@ -27,15 +27,15 @@ class Hints:
     )
 
     def __init__(self) -> None:
-        #: asks for which no hint has been sent
+        #: asks without a hint so far
         self.asks: dict[Ask, None] = {}
         self.timer: object | None = None
-        #: the inspection that is under way
+        #: the running inspection for FAILED
         self.inspection: Iterator[None] | None = None
-        #: the demand epoch at the last inspection
+        #: demand epoch of the last inspection
         self.inspected_epoch = -1
         self.skip_timer: object | None = None
-        #: the applications that the present inspection has not come to
+        #: the applications that the running inspection for SKIPPED has not reached
         self.skip_walk: Iterator[Application] | None = None
-        #: the epoch when it began
+        #: epoch at which that inspection began
         self.skip_epoch = -1

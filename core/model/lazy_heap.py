@@ -1,9 +1,9 @@
 """A heap whose entries are checked only when they surface.
 
-Sort keys of queues, applications and asks change far more often than one of them is first. So an entry
-is not moved when its item's key grows: it surfaces too early, and is corrected then. Where a key
-shrinks, the item is added again. An item that is discarded leaves its entry behind, which is dropped
-when it surfaces.
+The sort keys of queues, applications and asks change far more often than the first item is read. So an
+entry stays where it is when the key of its item grows; it surfaces too early and is corrected then. If
+the key shrinks, the caller adds the item again. The entry of a discarded item is dropped when it
+surfaces.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from typing import Any, Final
 
 __all__ = ["Key", "LazyHeap"]
 
-#: a sort key: smaller comes first
+#: a sort key; smaller comes first
 Key = tuple[Any, ...]
 
-#: the heap is rebuilt when it has this many entries more than twice its items
+#: a heap has at most this many entries more than twice its items; beyond, it is rebuilt
 _SLACK: Final = 8
 
 
 class LazyHeap:
-    """Items by their keys, smallest first. Among equal keys the item that was added first is first.
+    """Items by their keys, smallest first. Among equal keys the item added first is first.
 
-    An item may remember its key in ``rank``, which is ``None`` while the key is not known. Then a
-    subclass says what it is (``key_of``).
+    An item stores its key in ``rank``, or ``None`` there; then ``key_of`` of the subclass computes it.
     """
 
     __slots__ = ("_count", "_heap", "_numbers")
 
     def __init__(self) -> None:
-        #: (key when it was entered, number of the entry, item)
+        #: entries: key at the time of entry, number of the entry, item
         self._heap: list[tuple[Key, int, Any]] = []
-        #: the number of the one entry of each item that counts
+        #: number of the valid entry of each item
         self._numbers: dict[Any, int] = {}
         self._count = 0
 
@@ -44,11 +43,11 @@ class LazyHeap:
         return iter(self._numbers)
 
     def key_of(self, item: Any) -> Key:
-        """The key of the item now."""
+        """The present key of the item."""
         raise NotImplementedError
 
     def add(self, item: Any) -> None:
-        """Add the item, or tell that its key may have become smaller."""
+        """Add the item, or enter it again because its key may have become smaller."""
         key, numbers = item.rank, self._numbers
         if key is None:
             key = self.key_of(item)
@@ -59,7 +58,7 @@ class LazyHeap:
             self._heap = sorted(entry for entry in self._heap if numbers.get(entry[2]) == entry[1])
 
     def discard(self, item: Any) -> None:
-        """The item is no longer here."""
+        """Remove the item."""
         self._numbers.pop(item, None)
 
     def first(self) -> Any:

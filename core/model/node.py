@@ -1,4 +1,4 @@
-"""A node: what it has, what runs there."""
+"""A node: its capacity, its allocations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ __all__ = ["Node"]
 
 
 class Node:
-    """``available = total - occupied - allocated``, kept as a book of its own (V2).
-
-    ``open`` follows the lifecycle's effects; ``position``, ``score`` and what it is made of belong to
-    the node node_index.
-    ``allocations`` includes real allocations that wait for a placeholder elsewhere (V3). ``occupied``
-    is ``anonymous``, which the node reports as a sum, and every allocation in ``foreign`` (X19).
-    """
+    """A node as data. All totals are by type; ``available = total - occupied - allocated`` (V2)."""
 
     __slots__ = (
         "allocated",
@@ -58,22 +52,27 @@ class Node:
         self.state: node_fsm.State = node_fsm.NEW
         self.entries = 0
         self.total = total
+        #: used outside this scheduler: ``anonymous`` and every allocation in ``foreign`` (X19)
         self.occupied: Totals = [0] * len(total)
+        #: the part that the resource manager reports only as a sum
         self.anonymous: Vector = ()
-        #: by allocation key
+        #: foreign allocations by key
         self.foreign: dict[str, ForeignAllocation] = {}
         self.allocated: Totals = [0] * len(total)
         self.available: Totals = list(total)
+        #: includes real allocations that wait for a placeholder on another node (V3)
         self.allocations: dict[Allocation, None] = {}
         self.reservation: Reservation | None = None
-        #: of asks that require this node, as the first one does, and wait for it as well (2.7)
+        #: further reservations, of asks that require this node as the first one does (2.7)
         self.also_reserved: dict[Reservation, None] = {}
+        #: takes new allocations; set by effects of the lifecycle
         self.open = False
-        #: when it entered its state (ns)
+        #: instant at which it entered its state (ns)
         self.since = 0
+        # attributes of the node index
         self.position = -1
         self.score = inf
-        #: (type, weight, total) for each type that counts, and the sum of the weights
+        #: (type, weight, total) for each type with a weight, and the sum of the weights
         self.weighed: tuple[tuple[int, float, int], ...] = ()
         self.weight = 0.0
 
@@ -83,12 +82,12 @@ class Node:
 
     @property
     def gone(self) -> bool:
-        """Whether it has left its partition, or is about to with all that runs on it."""
+        """Whether it has left its partition or is being removed with its allocations."""
         return self.state in node_fsm.GONE
 
     @property
     def free(self) -> bool:
-        """Whether it takes new allocations of anybody: open and not reserved (2.7)."""
+        """Whether it takes new allocations of any ask: it is open and not reserved (2.7)."""
         return self.open and self.reservation is None
 
     @property

@@ -1,7 +1,6 @@
-"""What the model knows of the order of nodes: that some index must be told of every change of a node.
+"""The interface of the node index, which the accounting notifies of every change of a node.
 
-``ordering.node_index`` is that index. It stands in a higher room; this is the face that it shows to
-the accounting and to all that look for a node.
+``ordering.node_index`` implements it in a higher room.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ __all__ = ["NodeOrder"]
 class NodeOrder:
     """The nodes of a partition, and for each shape of ask the order in which they are chosen (5.7).
 
-    ``feasible`` has the bits of shapes that some node may have room for, or may be reserved for. A
-    bit is cleared when a search finds no node, and set when a node gains room.
+    ``feasible`` has the bits of shapes that some node may have room for or may be reserved for. A bit is
+    cleared when a search finds no node and set when a node gains room.
     """
 
     __slots__ = ("feasible", "nodes", "shapes")
@@ -38,7 +37,7 @@ class NodeOrder:
         raise NotImplementedError
 
     def relayout(self) -> None:
-        """A resource type is new: everything is computed anew."""
+        """A resource type is new: recompute everything."""
         raise NotImplementedError
 
     def add(self, node: Node) -> None:
@@ -54,7 +53,7 @@ class NodeOrder:
         raise NotImplementedError
 
     def changed(self, node: Node) -> None:
-        """The node has less free than before, or opened, closed, or got or lost a reservation."""
+        """The free amounts of the node shrank, or it opened, closed, got or lost a reservation."""
         raise NotImplementedError
 
     def took(self, node: Node, shape: Shape | None = None) -> None:
@@ -62,7 +61,7 @@ class NodeOrder:
         raise NotImplementedError
 
     def gained(self, node: Node) -> None:
-        """The node has more free than before: shapes without a node may have one now."""
+        """The free amounts of the node grew: shapes without a node may have one now."""
         raise NotImplementedError
 
     def watch(self, shape: Shape) -> None:
@@ -70,7 +69,7 @@ class NodeOrder:
         raise NotImplementedError
 
     def forget(self, shape: Shape) -> None:
-        """No ask has this shape any longer; its bits will be given to another."""
+        """No ask has this shape any more; its bits will be reused for another shape."""
         raise NotImplementedError
 
     # -- choices -----------------------------------------------------------------------------
@@ -80,7 +79,7 @@ class NodeOrder:
         raise NotImplementedError
 
     def score(self, node: Node) -> float:
-        """The place of the node in the order; infinite for a node that takes nothing new."""
+        """The score of the node; infinite if the node takes no new allocations."""
         raise NotImplementedError
 
     def in_order(self, shape: Shape) -> list[Node]:

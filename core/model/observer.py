@@ -1,9 +1,9 @@
-"""What happens to the entities of one resource manager, as calls to its observer.
+"""The observer of a resource manager: one function for each kind of change of its entities.
 
 The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
-It does not know what becomes of the call. A new ``Observer`` ignores all calls; ``events.observers``
-puts the functions that make event records there. Transitions of applications and nodes
-need no call, because the kernel reports them (``Kernel.on_entering``).
+A new ``Observer`` ignores all calls; ``events.observers`` sets the functions that make event records.
+Transitions of applications and nodes need no call, because the kernel reports them
+(``Kernel.on_entering``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ def _ignore(*_: object) -> None:
 
 
 class Observer:
-    """One function for each kind of change."""
+    """One function for each kind of change.
+
+    It has more than 25 attributes because it has no others: each is one kind of change, and the groups
+    in ``__init__`` are the kinds of entities.
+    """
 
     __slots__ = (
         "allocated",
@@ -79,7 +83,7 @@ class Observer:
 
     def __init__(self) -> None:
         # -- resource managers and partitions
-        #: the resource manager registered, or its extraConfig is another one
+        #: the resource manager registered, or its extraConfig changed
         self.settings_changed: Callable[[ResourceManager], None] = _ignore
         #: the state of the resource manager was dropped (I6, I7)
         self.state_dropped: Callable[[ResourceManager], None] = _ignore
@@ -87,9 +91,9 @@ class Observer:
         self.partition_added: Callable[[Partition], None] = _ignore
         #: the partition was drained and is gone
         self.partition_removed: Callable[[Partition], None] = _ignore
-        #: the sum of the nodes' capacities is another one; the sum before
+        #: the capacity of the partition changed; its capacity before
         self.capacity_changed: Callable[[Partition, Vector], None] = _ignore
-        #: nothing more can be decided in the partition for now
+        #: the partition can make no further decision for now
         self.round_ended: Callable[[Partition], None] = _ignore
 
         # -- applications
@@ -105,12 +109,12 @@ class Observer:
         self.application_uncounted: Callable[[Application], None] = _ignore
 
         # -- asks
-        #: the asks are new, or ask for something else than before
+        #: the asks are new or were updated
         self.asks_added: Callable[[Sequence[Ask]], None] = _ignore
-        #: the ask was rejected; whether it timed out. It is still pending in the accounting
+        #: the ask was rejected and is still pending in the accounting; whether it timed out
         self.ask_removed: Callable[[Ask, bool], None] = _ignore
-        #: the ask is about to get an allocation or a reservation. Called only where the ask or its
-        #: application has a quota event that is still true
+        #: the ask is about to get an allocation or a reservation; called only if the last quota event of
+        #: the ask or its application still applies
         self.ask_served: Callable[[Ask], None] = _ignore
         #: no ask waits in the group any more
         self.group_emptied: Callable[[AskGroup], None] = _ignore
@@ -122,7 +126,7 @@ class Observer:
         # -- allocations
         #: the accounting has new allocations
         self.allocated: Callable[[Sequence[Allocation]], None] = _ignore
-        #: the accounting has an allocation that ran before anything was asked for it here (2.11)
+        #: the accounting has a recovered allocation, which has no ask in this scheduler (2.11)
         self.recovered: Callable[[Allocation], None] = _ignore
         #: the accounting no longer has the allocation; how it was terminated
         self.allocation_ended: Callable[[Allocation, TerminationType], None] = _ignore
@@ -130,9 +134,9 @@ class Observer:
         self.replaced: Callable[[Allocation, Allocation], None] = _ignore
         #: the placeholder is smaller than the ask that replaces it (5.10)
         self.placeholder_too_small: Callable[[Allocation, Ask], None] = _ignore
-        #: the node of a real allocation holds it before its placeholder on another node is gone (X18)
+        #: a real allocation was charged to its node before its placeholder on another node ended (X18)
         self.node_charged: Callable[[Allocation], None] = _ignore
-        #: the node of such an allocation no longer holds it
+        #: such an allocation was refunded to its node
         self.node_refunded: Callable[[Allocation], None] = _ignore
         #: the allocation is about to be preempted, for the ask or because of the quota of the queue (2.8)
         self.preempted: Callable[[Allocation, Ask | Queue], None] = _ignore
@@ -142,11 +146,11 @@ class Observer:
         self.node_added: Callable[[Node], None] = _ignore
         #: the node is gone
         self.node_removed: Callable[[Node], None] = _ignore
-        #: the capacity of the node is another one
+        #: the capacity of the node changed
         self.node_resized: Callable[[Node], None] = _ignore
-        #: the resource manager reports that the node works, or that it does not
+        #: the resource manager reports whether the node is ready
         self.node_ready: Callable[[Node, bool], None] = _ignore
-        #: foreign allocations use another amount of the node
+        #: the amounts that foreign allocations use of the node changed
         self.node_occupied: Callable[[Node], None] = _ignore
         #: the node is reserved for the ask
         self.reserved: Callable[[Node, Ask], None] = _ignore
@@ -154,24 +158,24 @@ class Observer:
         self.unreserved: Callable[[Node, Ask], None] = _ignore
 
         # -- queues
-        #: the queue is new, by configuration or by placement; it has no settings yet
+        #: the configuration or a placement rule made the queue; it has no settings yet
         self.queue_added: Callable[[Queue], None] = _ignore
         #: the queue is gone
         self.queue_removed: Callable[[Queue], None] = _ignore
         #: the queue replaces a queue of the other type, leaf or parent
         self.queue_type_changed: Callable[[Queue], None] = _ignore
-        #: the configuration has other settings for the queue, or has a draining queue again
+        #: the settings of the queue changed, or a draining queue is configured again
         self.queue_configured: Callable[[Queue], None] = _ignore
-        #: the configured quota of the queue is another one
+        #: the configured max of the queue changed
         self.max_changed: Callable[[Queue], None] = _ignore
-        #: the guaranteed resources of the queue are others
+        #: the guarantee of the queue changed
         self.guaranteed_changed: Callable[[Queue], None] = _ignore
         #: the queue was configured; its limits of users and of groups before
         self.limits_changed: Callable[[Queue, Mapping[str, Limit], Mapping[str, Limit]], None] = (
             _ignore
         )
-        #: the queue was above its quota for its delay: what it uses above the quota, what the victims
-        #: hold, the number of candidates, the number of victims (2.21)
+        #: the queue exceeded its max for its delay (2.21): amounts above the max, amounts of the victims
+        #: (both by type), number of candidates, number of victims
         self.quota_enforced: Callable[
             [Queue, Mapping[int, int], Mapping[int, int], int, int], None
         ] = _ignore

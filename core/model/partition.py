@@ -1,4 +1,4 @@
-"""A partition: nodes, the queue tree above the applications, and who waits for what in it."""
+"""A partition: its nodes, its queue tree, its applications, and what waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ __all__ = ["Partition"]
 
 
 class Partition:
-    """``name`` is as the resource manager says it; ``key`` is ``[rmID]name`` (2.19)."""
+    """A set of nodes with one queue tree.
+
+    It has more than 25 attributes because it is the entry to all entities of the partition;
+    ``__init__`` groups them. ``name`` is the resource manager's name for it; ``key`` is
+    ``[rmID]name`` (2.19).
+    """
 
     __slots__ = (
         "applications",
@@ -69,47 +74,57 @@ class Partition:
         node_order: NodeOrder,
         waiting: Callable[[Partition], Waiting],
     ) -> None:
+        # identity and configuration
         self.rm = rm
         self.name = config.name
-        #: as configured at present
+        #: the present configuration
         self.config = config
+        self.registry = Registry()
+
+        # lifecycle
         self.state: queue_fsm.State = queue_fsm.ACTIVE
         self.entries = 0
-        #: when it entered its state (ns)
+        #: instant at which it entered its state (ns)
         self.changed = 0
-        #: its resource manager started anew or went away (I7)
+        #: the state of its resource manager was dropped (I6, I7)
         self.dropped = False
-        self.registry = Registry()
+
+        # nodes
         self.nodes: dict[str, Node] = {}
-        #: ids of nodes that could not be taken up with what runs on them, until they are (2.12)
+        #: ids of nodes rejected with their recovered allocations, until they are accepted (2.12)
         self.failed_nodes: dict[str, None] = {}
-        #: what others use of the nodes, by allocation key (X19)
+        #: foreign allocations by key (X19)
         self.foreign: dict[str, ForeignAllocation] = {}
+        self.node_index = node_order
+        #: the shapes of present and recent asks
+        self.shapes = node_order.shapes
+        #: sum of the capacities of all nodes, by type
+        self.capacity: Totals = []
+
+        # applications
         self.applications: dict[str, Application] = {}
         #: ended applications until they expire, in the order of their end
         self.ended: dict[EndedApplication, None] = {}
-        self.node_index = node_order
-        self.shapes = node_order.shapes
-        #: the sum of all nodes' capacities
-        self.capacity: Totals = []
+        #: number of the next application in the order of submission
+        self.submissions = 0
+        #: numbers in the UUIDs of ended applications (X46)
+        self.serials = rm.serials.setdefault(config.name, Serials())
+        #: accounts of users, and of the groups that applications are charged to (2.5)
+        self.users: dict[str, Account] = {}
+        self.groups: dict[str, Account] = {}
+
+        # waiting
         self.reservations: dict[Reservation, None] = {}
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
-        #: which asks the resource manager knows to lack something
         self.hints = Hints()
-        #: preemption attempts that found no victims
         self.failed_preemptions = FailedPreemptions()
-        #: what the next quota events have to look at; ``None`` while events are not tracked
+        #: changes for the next quota events; ``None`` while events are not tracked
         self.quota_changes: QuotaChanges | None = None
-        #: runs while there is a queue for the cleaner
+
+        # queues
+        #: runs while the cleaner has a queue to remove
         self.clean_timer: Timer | None = None
-        #: number of the next application in the order of submission
-        self.submissions = 0
-        #: the numbers in the UUIDs of applications that have ended (X46)
-        self.serials = rm.serials.setdefault(config.name, Serials())
-        #: who holds what: users, and the groups that applications count for (2.5)
-        self.users: dict[str, Account] = {}
-        self.groups: dict[str, Account] = {}
         self.root: Queue = ParentQueue(self, None, "root")
         self.registry.on_new_type = self._lengthen
         self.configure(config)
@@ -119,8 +134,8 @@ class Partition:
         return f"[{self.rm.rm_id}]{self.name}"
 
     def configure(self, config: PartitionConfig) -> None:
-        """Take over what the configuration says about the partition itself, such as how nodes are
-        ordered (5.7). Its queues are configured one by one."""
+        """Apply the configuration of the partition, such as the order of nodes (5.7), without its
+        queues."""
         self.config = config
         self.node_index.configure(config, self.registry)
 
@@ -155,7 +170,7 @@ class Partition:
     # -- capacity --------------------------------------------------------------------------------
 
     def capacity_changed(self, before: Vector, after: Vector) -> None:
-        """The sum of nodes' capacities went up or down; root's max is that sum (5.1)."""
+        """Replace an amount of a node in the capacity, which is the max of root (5.1)."""
         total = tuple(self.capacity)
         for index, value in enumerate(before):
             self.capacity[index] -= value
@@ -169,7 +184,7 @@ class Partition:
         self.failed_preemptions.allow_all_retries()
 
     def _lengthen(self) -> None:
-        """A new resource type: every vector gets an element for it."""
+        """Lengthen all totals for a new resource type."""
         registry = self.registry
         registry.lengthen([self.capacity])
         for account in (*self.users.values(), *self.groups.values()):

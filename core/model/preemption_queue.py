@@ -1,4 +1,4 @@
-"""The asks of one group that may preempt others, as two heaps: by instant and by arrival."""
+"""The asks of one group that may preempt, in two heaps: by instant and by arrival."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["PreemptionQueue"]
 
 
 class PreemptionQueue:
-    """The asks of one group that may preempt now, by arrival, and those that may later, by instant.
+    """The asks of one group that may preempt now (by arrival) or later (by instant).
 
-    Asks that have left the group, or whose instant has moved, are dropped when they come up.
+    Asks that have left the group or have another instant now are dropped when they surface.
     """
 
     __slots__ = ("_later", "_ready", "timer")
@@ -23,7 +23,7 @@ class PreemptionQueue:
     def __init__(self) -> None:
         self._later: list[tuple[int, int, Ask]] = []
         self._ready: list[tuple[int, Ask]] = []
-        #: fires when the first ask moves from the later ones to those that may preempt now
+        #: fires when the first of the later asks may preempt
         self.timer: Timer | None = None
 
     def add(self, ask: Ask, when: int, now: int) -> None:
@@ -68,7 +68,7 @@ class PreemptionQueue:
         return None
 
     def _drop(self, group: AskGroup) -> None:
-        """Drop the first of the asks that may preempt now: it left, or its instant has moved."""
+        """Drop the first of the ready asks: it left the group, or its instant changed."""
         _, ask = heappop(self._ready)
         if ask.preemption_queue is self and ask.group is not group:
             ask.preemption_queue = None  # it enters again when it returns to a group

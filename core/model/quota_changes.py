@@ -1,7 +1,7 @@
-"""Which parts of a partition quota events have to look at again.
+"""The changes of a partition that the next quota events must examine.
 
-The entities mark here what has changed, as long as their resource manager tracks events, and
-``events.quota_events`` empties it at the end of a round.
+The entities mark their changes here while their resource manager tracks events;
+``events.quota_events`` empties the marks at the end of a round.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["QuotaChanges"]
 
 
 class QuotaChanges:
-    """What has changed in one partition since its last quota events. Each mapping is an ordered set."""
+    """Changes in one partition since its last quota events. Each mapping is an ordered set."""
 
     __slots__ = ("applications", "groups", "leaves", "ledgers", "queues", "shapes")
 
     def __init__(self) -> None:
-        #: groups of asks with new asks, or of an application that is served differently now
+        #: groups with new asks, or of an application that changed its lane or state
         self.groups: dict[AskGroup, None] = {}
-        #: shapes that a quota has stopped, or has room for again
+        #: shapes that a quota has blocked or unblocked
         self.shapes: dict[Shape, None] = {}
-        #: applications that hold more, or less
+        #: applications with other allocated resources
         self.applications: dict[Application, None] = {}
-        #: queues whose quota is another one
+        #: queues with another quota
         self.queues: dict[Queue, None] = {}
-        #: leaves and ledgers in which the number of counted applications, or its limit, is another one
+        #: leaves and ledgers with another number of counted applications, or another limit of it
         self.leaves: dict[LeafQueue, None] = {}
         self.ledgers: dict[Ledger, None] = {}

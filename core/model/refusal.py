@@ -1,4 +1,4 @@
-"""Why one item of a request cannot be done. The others of the request are."""
+"""The refusal of one item of a request; the other items are processed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ __all__ = ["Refused"]
 
 
 class Refused(Exception):
-    """The text is the reason that the resource manager is given. Nothing has changed.
+    """An item was refused and nothing has changed; the text is the reason for the resource manager.
 
-    ``kind`` is the class of reasons it belongs to, for those who count: one short word of few.
+    ``kind`` is the class of the reason, one short word, by which metrics count.
     """
 
     def __init__(self, text: str, kind: str = "invalid") -> None:

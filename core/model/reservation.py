@@ -1,4 +1,4 @@
-"""A reservation: a node that is kept for an ask that fits nowhere yet (2.7)."""
+"""A reservation: a node kept for an ask that fits on no node yet (2.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A resource manager: who it is, how it wants to be spoken to, what is its own."""
+"""A resource manager: its registration, its settings, its partitions."""
 
 from __future__ import annotations
 
@@ -51,33 +51,34 @@ class ResourceManager:
         self.build_info: dict[str, str] = {}
         self.configuration = ""
         self.extra: dict[str, str] = {}
-        #: is called about changes that may be worth an event record
+        #: called on changes of its entities
         self.observer = Observer()
-        #: whose names of states it is told: a value of ``runtime.dialect.Dialect`` (X1)
+        #: names of states in its messages: a value of ``runtime.dialect.Dialect`` (X1)
         self.dialect = "quadriga"
         self.design_order = True
         self.reservations = True
-        #: it is told SKIPPED and RESERVED as well as FAILED (X43)
+        #: it receives SKIPPED and RESERVED as well as FAILED (X43)
         self.all_states = False
         #: SI 1.5 calls an allocation's UUID its allocationID (X12)
         self.speaks_allocation_id = False
+        #: ns; ``None`` is the default
         self.pause_timeout: int | None = None
         self.resend: int | None = None
         self.partitions: dict[str, Partition] = {}
-        #: by partition: they outlive one that is taken out of the configuration for a time
+        #: by partition; they remain while a partition is absent from the configuration
         self.serials: dict[str, Serials] = {}
         self.forget_ended()
 
     def forget_ended(self) -> None:
-        """No application of it has ended, as far as anybody remembers."""
-        #: applications that have run, and those that never got a queue, until they expire
+        """Forget all ended applications."""
+        #: ended applications until they expire: those that had a queue, and those without one
         self.ended = Shelf(
             state for state in application_fsm.RECORDED if state not in application_fsm.TURNED_AWAY
         )
         self.rejected = Shelf(application_fsm.TURNED_AWAY)
 
     def shelf(self, state: application_fsm.State) -> Shelf:
-        """Where applications are kept that have ended in this state."""
+        """The store of the applications that ended in this state."""
         return self.rejected if state in application_fsm.TURNED_AWAY else self.ended
 
     @property

@@ -1,10 +1,10 @@
 """Quantities as vectors: every resource type of a partition has an index.
 
-Asks and capacities are tuples; totals (what is allocated, pending, reserved) are lists. Totals have an
-entry for every type that the partition knows. A tuple may be shorter, and what it lacks is zero. So
-``zip(vector, totals)`` is always right, and a type that turns up later lengthens totals only.
+Asks and capacities are tuples; totals (allocated, pending, reserved) are lists. Totals have an entry
+for every known type of the partition. A tuple may be shorter; the missing entries are zero. So
+``zip(vector, totals)`` is always correct, and a new type lengthens only totals.
 
-Quantities are integers in base units: vcore in milli, memory in bytes, everything else as counted.
+Quantities are integers in base units: vcore in milli, memory in bytes, other types as counted.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Totals = list[int]
 #: largest quantity that the protocol can carry
 MAX_QUANTITY: Final = 2**63 - 1
 
-#: so many different vectors are remembered in the protocol's form
-_MESSAGES_LIMIT: Final = 1_000
+#: at most this many vectors are cached as messages
+_MAX_MESSAGES: Final = 1_000
 
 
 class Registry:
     """The resource types of a partition, in order of first appearance.
 
-    ``on_new_type`` is called once for each type that turns up, before any vector with it exists, so
-    that the partition lengthens its books.
+    ``on_new_type`` is called once for each new type, before any vector with it exists, so that the
+    partition lengthens its totals.
     """
 
     __slots__ = ("_messages", "decoded", "index", "names", "on_new_type")
@@ -49,16 +49,16 @@ class Registry:
         self.names: list[str] = []
         self.index: dict[str, int] = {}
         self.on_new_type: Callable[[], None] = lambda: None
-        #: vectors by the bytes that they came as: reading a map costs more than the rest of an ask
+        #: vectors by their encoded bytes; decoding a map costs more than the rest of an ask
         self.decoded: dict[bytes, Vector] = {}
-        #: vectors in the protocol's form, which is dear to make
+        #: vectors as messages, which are expensive to make
         self._messages: dict[Vector, Resource] = {}
 
     def __len__(self) -> int:
         return len(self.names)
 
     def position(self, name: str) -> int:
-        """The index of a type, which becomes known by asking."""
+        """The index of a type, added if it is new."""
         found = self.index.get(name)
         if found is None:
             found = self.index[name] = len(self.names)
@@ -68,14 +68,14 @@ class Registry:
 
     def vector(self, quantities: Mapping[str, int]) -> Vector:
         """A vector with the given quantities and zero elsewhere."""
-        places = [(self.position(name), value) for name, value in quantities.items()]
+        known = [(self.position(name), value) for name, value in quantities.items()]
         vector = [0] * len(self.names)
-        for place, value in places:
-            vector[place] = value
+        for at, value in known:
+            vector[at] = value
         return tuple(vector)
 
     def read(self, resource: Resource) -> Vector:
-        """A vector from the protocol's sparse map (I16)."""
+        """The vector of a message (I16)."""
         return self.vector({name: q.value for name, q in sorted(resource.resources.items())})
 
     def limits(self, quantities: Mapping[str, int]) -> tuple[tuple[int, int], ...]:
@@ -85,12 +85,12 @@ class Registry:
     def zeros(self) -> Totals:
         return [0] * len(self.names)
 
-    def lengthen(self, books: Iterable[Totals]) -> None:
-        """Give every book a place for each known type."""
+    def lengthen(self, all_totals: Iterable[Totals]) -> None:
+        """Give each of these totals an entry for every known type."""
         size = len(self.names)
-        for book in books:
-            if len(book) < size:
-                book.extend([0] * (size - len(book)))
+        for totals in all_totals:
+            if len(totals) < size:
+                totals.extend([0] * (size - len(totals)))
 
     def mapping(self, vector: Iterable[int]) -> dict[str, int]:
         """Type name to quantity, without the zeros, for texts and dumps."""
@@ -102,11 +102,11 @@ class Registry:
         return " ".join(f"{name}={value}" for name, value in pairs) or "nothing"
 
     def message(self, vector: Iterable[int]) -> Resource:
-        """The protocol's form; zeros are left out. It is shared: to be copied, never changed."""
+        """The vector as a message, without zeros. Callers copy it and never change it."""
         quantities = tuple(vector)
         known = self._messages.get(quantities)
         if known is None:
-            if len(self._messages) >= _MESSAGES_LIMIT:
+            if len(self._messages) >= _MAX_MESSAGES:
                 self._messages.clear()
             known = self._messages[quantities] = Resource(
                 resources={
@@ -117,16 +117,16 @@ class Registry:
         return known
 
 
-def add(book: Totals, vector: Iterable[int]) -> None:
+def add(totals: Totals, vector: Iterable[int]) -> None:
     """Add in place."""
-    for place, value in enumerate(vector):
-        book[place] += value
+    for at, value in enumerate(vector):
+        totals[at] += value
 
 
-def subtract(book: Totals, vector: Iterable[int]) -> None:
+def subtract(totals: Totals, vector: Iterable[int]) -> None:
     """Subtract in place."""
-    for place, value in enumerate(vector):
-        book[place] -= value
+    for at, value in enumerate(vector):
+        totals[at] -= value
 
 
 def plus(left: Vector, right: Vector) -> Vector:
@@ -142,15 +142,15 @@ def minus(left: Vector, right: Vector) -> Vector:
 
 
 def covers(big: Sequence[int], small: Vector) -> bool:
-    """Whether every quantity of ``small`` is at most that of ``big`` (FitIn, 5): lacking is zero."""
+    """Whether every quantity of ``small`` is at most that of ``big`` (FitIn, 5)."""
     have = len(big)
-    for place, value in enumerate(small):
-        if value > 0 and (place >= have or value > big[place]):
+    for at, value in enumerate(small):
+        if value > 0 and (at >= have or value > big[at]):
             return False
     return True
 
 
-#: enough that two different fractions of 63-bit numbers never become equal
+#: bits of a share; with them, different fractions of 63-bit numbers never become equal
 _SHARE_BITS: Final = 128
 
 

@@ -1,7 +1,6 @@
-"""Reservations that may have become allocations since they were last tried (5.8).
+"""Reservations to retry: their node, quota or ask has changed since the last attempt (5.8).
 
-A leaf with any of them has a want for it, so the walk down the tree finds the first one as it finds
-everybody else.
+A leaf with such reservations has a demand bit for them, so the walk down the tree finds them like asks.
 """
 
 from __future__ import annotations
@@ -38,8 +37,10 @@ class ReservationsToRetry:
         return reservation in self._leaves.get(app.queue, {}).get(app, {})
 
     def add(self, reservation: Reservation) -> None:
-        """It may be usable now, unless its node has no room: then the node has to gain some first.
-        Where others may have to go for it, on the node that it requires, that does not matter."""
+        """Add the reservation, unless its node has no room and must gain some first.
+
+        The room does not matter if the ask requires the node, because the ask may preempt there.
+        """
         ask = reservation.ask
         group = ask.group
         if group is not None and not ask.required_node:
@@ -54,12 +55,12 @@ class ReservationsToRetry:
         apps.setdefault(app, {})[reservation] = None
 
     def update(self, reservations: Iterable[Reservation]) -> None:
-        """They may be usable now."""
+        """Add several reservations."""
         for each in reservations:
             self.add(each)
 
     def discard(self, reservation: Reservation) -> None:
-        """It has been tried, or is no more."""
+        """Remove a reservation that was tried or has ended."""
         app = reservation.ask.app
         leaf = app.queue
         apps = self._leaves.get(leaf, {})
@@ -74,11 +75,11 @@ class ReservationsToRetry:
                 leaf.withdraw(None, RETRY_RESERVATION)
 
     def demand_of(self, leaf: Queue) -> int:
-        """The want of the leaf, if it has one."""
+        """The demand bit of the leaf if it has reservations to retry, else 0."""
         return RETRY_RESERVATION if leaf in self._leaves else 0
 
     def first_in(self, leaf: Queue) -> Application:
-        """The application of the leaf that was submitted first. It must have one."""
+        """The first submitted application with reservations to retry; the leaf must have one."""
         return min(self._leaves[leaf], key=lambda app: app.seq)
 
     def of(self, app: Application) -> Iterable[Reservation]:

@@ -1,14 +1,13 @@
 """The numbers in the UUIDs of applications that have ended (X46).
 
-A UUID is ``<allocationKey>-<n>``. The id of an application that has ended is free, and may come again
-with the same keys. If n then began at 0 again, a late confirmation of a release would name an
-allocation of the new application. So an application that comes again begins after the highest n that
-any of its keys had before.
+A UUID is ``<allocationKey>-<n>``. A new application may reuse the id and the keys of an ended one. If
+its n began at 0, a late confirmation of a release would name an allocation of the new application. So a
+reused id begins after the highest n that any of its keys had.
 
-What is remembered is bounded. An application is forgotten when it ended an hour ago, or up to two, and
-every release that the scheduler asked of it has been answered. Where more would have to be remembered
-than ``most``, the oldest are put together in one number, after which every application of the partition
-that is not remembered begins: so their numbers do not come again either.
+The memory is bounded. An application is forgotten one to two hours after its end, once all its releases
+are answered. If more than ``most`` entries would be remembered, the oldest are merged into one number,
+the floor. Applications that are not remembered begin at the floor, so the merged numbers are not reused
+either.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from quadriga.fsm.table import HOUR
 
 __all__ = ["KEPT_FOR", "Serials"]
 
-#: ns for which an ended application is remembered at least
+#: shortest time for which an ended application is remembered (ns)
 KEPT_FOR: Final = HOUR
 
 
 class Serials:
-    """Of one partition, while its resource manager is registered.
+    """The numbers of one partition, while its resource manager is registered.
 
-    Ended applications are kept in two generations, each begun an hour after the one before; the older
-    one is dropped as a whole, so nothing keeps the time of each.
+    Ended applications are kept in two generations, the second begun an hour after the first. The older
+    generation is dropped as a whole, so no application needs a time of its own.
     """
 
     __slots__ = (
@@ -43,38 +42,39 @@ class Serials:
 
     def __init__(self, most: int = 200_000) -> None:
         self._most = most
-        #: where the numbers of the next application of this id begin, and when this generation began
+        #: first number for the next application of each id, in the younger and the older generation
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
+        #: instant at which the younger generation began (ns)
         self._began = 0
-        #: those that ended long ago, and of which releases are not answered
+        #: first numbers of applications of dropped generations with unanswered releases
         self._held: dict[str, int] = {}
-        #: UUIDs of releases that are not answered though the allocations are over, by application
+        #: UUIDs of ended allocations with an unanswered release, by application
         self._unanswered: dict[str, set[str]] = {}
         self._unanswered_number = 0
-        #: where the numbers of all other applications begin
+        #: first number of all other applications
         self._floor = 0
 
     def __len__(self) -> int:
-        """How many ended applications and unanswered releases are remembered."""
+        """Number of remembered applications and unanswered releases."""
         return len(self._young) + len(self._old) + len(self._held) + self._unanswered_number
 
     def is_empty(self, now: int) -> bool:
-        """Whether a partition that begins with nothing would give the same numbers."""
-        self._turn(now)
+        """Whether an empty memory would give the same numbers."""
+        self._age(now)
         return not len(self) and not self._floor
 
     def first(self, app_id: str, now: int) -> int:
-        """Where the numbers of a new application of this id begin."""
-        self._turn(now)
+        """The first number for a new application of this id."""
+        self._age(now)
         for known in (self._young, self._old, self._held):
             if app_id in known:
                 return max(known[app_id], self._floor)
         return self._floor
 
     def ended(self, app_id: str, number: int, now: int) -> None:
-        """An application has ended, all of whose numbers were below this one."""
-        self._turn(now)
+        """Remember an ended application; all its numbers were below ``number``."""
+        self._age(now)
         if len(self._young) >= self._most // 2:
             self._raise_floor(max(self._old.values(), default=0))
             self._next_generation(now)
@@ -83,7 +83,7 @@ class Serials:
         self._young[app_id] = number
 
     def unanswered(self, app_id: str, uuid: str) -> None:
-        """The allocation is over, and the release that the scheduler asked for is not answered."""
+        """Remember that the release of an ended allocation is unanswered."""
         uuids = self._unanswered.setdefault(app_id, set())
         if uuid in uuids:
             return
@@ -97,8 +97,8 @@ class Serials:
             self._settle(oldest, set(self._unanswered[oldest]))
 
     def answered(self, app_id: str, uuid: str, key: str) -> int:
-        """A release was answered: the one of this UUID; without it all of this key, or all. The least
-        number of these; -1 where there is none."""
+        """Settle the answered release of this UUID; without a UUID all releases of this key; without
+        either all of the application. Returns the least number of these, or -1 without any."""
         open_releases = self._unanswered.get(app_id)
         if open_releases is None:
             return -1
@@ -110,7 +110,7 @@ class Serials:
         return min(map(_after, found), default=0) - 1
 
     def _settle(self, app_id: str, uuids: set[str]) -> None:
-        """Nothing more is to come of these releases."""
+        """Forget these releases."""
         left = self._unanswered[app_id]
         left -= uuids
         self._unanswered_number -= len(uuids)
@@ -118,13 +118,13 @@ class Serials:
             del self._unanswered[app_id]
             self._held.pop(app_id, None)
 
-    def _turn(self, now: int) -> None:
-        """Forget what may be forgotten."""
+    def _age(self, now: int) -> None:
+        """Begin a new generation if the younger one is an hour old."""
         age = now - self._began
         if age < KEPT_FOR:
             return
         self._next_generation(now)
-        if age >= 2 * KEPT_FOR:  # what was young ended an hour ago too
+        if age >= 2 * KEPT_FOR:  # the younger generation is out of date too
             self._next_generation(now)
 
     def _next_generation(self, now: int) -> None:

@@ -70,7 +70,7 @@ class Shape:
         self.requires = requires
         vector = self.vector = requires.vector
         self.required_node = requires.required_node
-        self.need: Need = tuple((place, value) for place, value in enumerate(vector) if value > 0)
+        self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
         #: an ask that has reserved a node takes any other node that has room (5.8)
         self.elsewhere = self.allocate << ELSEWHERE
@@ -86,19 +86,19 @@ class Shape:
         return self.quota | self.preempt
 
     def fits(self, available: Any) -> bool:
-        """Whether the vector fits these free quantities."""
-        for place, value in self.need:  # a plain loop: this is the most frequent question of all
-            if available[place] < value:
+        """Whether the vector fits in these free quantities."""
+        for at, value in self.need:  # a plain loop: no check runs more often
+            if available[at] < value:
                 return False
         return True
 
     def stays_within(self, limits: tuple[tuple[int, int], ...], used: Any) -> bool:
-        """Whether one more of it leaves what is used within these limits, by type. What it does not ask
-        for may be above its limit."""
+        """Whether one more allocation keeps ``used`` within these limits, by type. Types that the shape
+        does not ask for may exceed their limits."""
         vector = self.vector
         known = len(vector)
-        for place, limit in limits:
-            if place < known and used[place] + vector[place] > limit and vector[place] > 0:
+        for at, limit in limits:
+            if at < known and used[at] + vector[at] > limit and vector[at] > 0:
                 return False
         return True
 
@@ -142,8 +142,8 @@ class Shapes:
         return len(self._by_requirements)
 
     def intern(self, requires: Requirements) -> tuple[Shape, bool]:
-        """The shape for these requirements, and whether it is new. Trailing zeros of the vector do not
-        count: they come from resource types that became known later."""
+        """The shape for these requirements, and whether it is new. Trailing zeros of the vector are
+        ignored: they come from resource types that became known later."""
         vector = requires.vector
         if vector and not vector[-1]:
             while vector and not vector[-1]:
@@ -161,8 +161,8 @@ class Shapes:
         self.elsewhere |= shape.elsewhere
         self.preempt |= shape.preempt
         self.late |= shape.elsewhere | shape.reserve | shape.preempt
-        for place, value in shape.need:
-            self.largest[place] = max(value, self.largest.get(place, 0))
+        for at, value in shape.need:
+            self.largest[at] = max(value, self.largest.get(at, 0))
         return shape, True
 
     def used(self, shape: Shape) -> None:
@@ -170,7 +170,7 @@ class Shapes:
         shape.asks += 1
 
     def unused(self, shape: Shape) -> Shape | None:
-        """A group of this shape is gone. Returns a shape that is forgotten because of it."""
+        """A group of this shape is gone. Returns the idle shape that is forgotten instead, if any."""
         shape.asks -= 1
         if shape.asks:
             return None

@@ -14,14 +14,11 @@ __all__ = ["TaskGroup"]
 
 
 class TaskGroup:
-    """``count = pending + allocated + replaced + timed_out`` at all times (V4).
-
-    ``available`` holds the placeholders that nobody has asked back, oldest ask first.
-    """
+    """Numbers of placeholders: ``count = pending + allocated + replaced + timed_out`` at all times (V4)."""
 
     __slots__ = (
         "_in_order",
-        "_waiting",
+        "_replaceable",
         "allocated",
         "count",
         "min_resource",
@@ -40,38 +37,41 @@ class TaskGroup:
         self.allocated = 0
         self.replaced = 0
         self.timed_out = 0
-        #: when the placeholder was allocated (ns) whose place a real allocation took, by that one's
-        #: UUID: asked for is what stood in for it (2.14)
+        #: by the UUID of a real allocation, the instant (ns) at which the placeholder that it replaced
+        #: was allocated (2.14)
         self.stood_in: dict[str, int] = {}
-        self._waiting: OrderedDict[Allocation, int] = OrderedDict()
+        self._replaceable: OrderedDict[Allocation, int] = OrderedDict()
         self._in_order = True
 
     @property
     def can_replace(self) -> bool:
-        """Whether real asks of this group wait for a placeholder: one that nobody has asked back, or
-        that is still to be placed (G27, X36)."""
-        return bool(self._waiting) or self.pending > 0
+        """Whether real asks of this group wait for a placeholder, which is either allocated and not being
+        released, or still pending (G27, X36)."""
+        return bool(self._replaceable) or self.pending > 0
 
     @property
     def available(self) -> OrderedDict[Allocation, int]:
+        """The placeholders that are not being released, oldest ask first."""
         if not self._in_order:
-            self._waiting = OrderedDict(sorted(self._waiting.items(), key=lambda item: item[1]))
+            self._replaceable = OrderedDict(
+                sorted(self._replaceable.items(), key=lambda item: item[1])
+            )
             self._in_order = True
-        return self._waiting
+        return self._replaceable
 
     def landed(self, placeholder: Allocation) -> None:
-        """A placeholder was allocated (or recovered)."""
+        """Count a placeholder that was allocated or recovered."""
         self.pending -= 1
         self.allocated += 1
         self.offer(placeholder)
 
     def offer(self, placeholder: Allocation) -> None:
-        """The placeholder may be replaced."""
+        """Make the placeholder available for replacement."""
         order = placeholder.ask.seq
-        if self._waiting and self._in_order:
-            self._in_order = next(reversed(self._waiting.values())) <= order
-        self._waiting[placeholder] = order
+        if self._replaceable and self._in_order:
+            self._in_order = next(reversed(self._replaceable.values())) <= order
+        self._replaceable[placeholder] = order
 
     def take(self, placeholder: Allocation) -> None:
-        """A placeholder is asked back or gone."""
-        self._waiting.pop(placeholder, None)
+        """Remove a placeholder that is being released or has ended."""
+        self._replaceable.pop(placeholder, None)

@@ -1,4 +1,4 @@
-"""A timer as data: what is due, when, and for which entity. ``runtime.timers`` keeps them in order."""
+"""A timer as data; ``runtime.timers`` keeps timers in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ __all__ = ["Timer"]
 
 
 class Timer:
-    """Something due at ``when`` (ns). ``entries`` is -1 unless it belongs to a state."""
+    """Action ``name`` for ``entity``, due at ``when`` (ns).
+
+    ``entries`` is that of the entity for a timer of its state, else -1.
+    """
 
     __slots__ = ("delay", "entity", "entries", "name", "when")
 
@@ -20,11 +23,11 @@ class Timer:
         self.entries = entries
 
     def cancel(self) -> None:
-        """Make sure it never fires."""
+        """Prevent the timer from firing."""
         self.entity = None
 
     @property
     def dead(self) -> bool:
-        """Whether it was cancelled or its state was left."""
+        """Whether the timer was cancelled or the entity left the state."""
         entity = self.entity
         return entity is None or (self.entries >= 0 and entity.entries != self.entries)

@@ -1,7 +1,7 @@
-"""What applications have used, in resource quantities times whole seconds (2.18).
+"""The usage of applications over time, in resource quantities times whole seconds (2.18).
 
-It is counted when an allocation ends, by what it was and by the type of machine it ran on; ``live``
-adds what runs. When an application ends its account is closed in a summary.
+Usage is counted when an allocation ends, by its kind and by the instance type of its node; ``live`` adds
+running allocations. A summary keeps the usage of an application that has ended.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = [
     "summarise",
 ]
 
-#: the instance type of a node that names none in its attribute ``si/instance-type``
+#: the instance type of a node without the attribute ``si/instance-type``
 UNKNOWN_INSTANCE: Final = "UNKNOWN"
 
-#: by instance type: a book of quantity x seconds
+#: by instance type: totals of quantity x seconds
 Tracked = dict[str, Totals]
 
 #: by instance type: resource type to quantity x seconds (vcore in milli, memory in bytes)
@@ -42,7 +42,7 @@ History = dict[str, dict[str, int]]
 
 
 class Usage:
-    """One application's account: real allocations, those that were preempted, placeholders."""
+    """The usage of one application: by real allocations, preempted allocations, placeholders."""
 
     __slots__ = ("placeholder", "preempted", "used")
 
@@ -52,7 +52,7 @@ class Usage:
         self.placeholder: Tracked = {}
 
     def copy(self) -> Usage:
-        """An account of its own that says the same."""
+        """An independent copy."""
         twin = Usage()
         twin.used = _copied(self.used)
         twin.preempted = _copied(self.preempted)
@@ -60,30 +60,30 @@ class Usage:
         return twin
 
     def count(self, allocation: Allocation, now: int, reason: str | None) -> None:
-        """Enter an allocation that has been bound since it was created; ``reason`` is why it is asked
-        back. Parts of a second at its end count for nothing, as in YuniKorn."""
+        """Count an allocation from its creation to ``now`` (ns); ``reason`` is that of its release. Parts
+        of a second are dropped, as in YuniKorn."""
         if reason == PREEMPTION:
             tracked = self.preempted
         else:
             tracked = self.placeholder if allocation.ask.kind.placeholder else self.used
         seconds = (now - allocation.created) // SECOND
         machine = allocation.node.attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
-        book = tracked.setdefault(machine, [])
+        totals = tracked.setdefault(machine, [])
         vector = allocation.vector
-        if len(book) < len(vector):
-            book.extend([0] * (len(vector) - len(book)))
+        if len(totals) < len(vector):
+            totals.extend([0] * (len(vector) - len(totals)))
         if seconds:
             for index, value in enumerate(vector):
-                book[index] += value * seconds
+                totals[index] += value * seconds
 
 
 def _copied(tracked: Tracked) -> Tracked:
-    return {on: list(book) for on, book in tracked.items()}
+    return {machine: list(totals) for machine, totals in tracked.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceHistory:
-    """An account with names: instance type to resource type to quantity x seconds."""
+    """Usage with names: instance type to resource type to quantity x seconds."""
 
     used: History
     preempted: History
@@ -92,8 +92,8 @@ class ResourceHistory:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationSummary:
-    """What is left to say of an application that has ended (YK_APP_SUMMARY, 2.1). Times are ns;
-    ``started`` is 0 if it never ran. ``state`` is the canonical name (X1)."""
+    """The summary of an application that has ended (YK_APP_SUMMARY, 2.1). Times are ns; ``started`` is
+    0 if it never ran. ``state`` is the canonical name (X1)."""
 
     application_id: str
     submitted: int
@@ -107,7 +107,7 @@ class ApplicationSummary:
     usage: ResourceHistory
 
     def fields(self) -> dict[str, object]:
-        """Under YuniKorn's names, times in ms."""
+        """The fields under YuniKorn's names, times in ms."""
         return {
             "ApplicationID": self.application_id,
             "SubmissionTime": self.submitted // 1_000_000,
@@ -124,7 +124,7 @@ class ApplicationSummary:
 
 
 def ended(allocation: Allocation, now: int) -> None:
-    """The application holds the allocation no longer: enter it in its account."""
+    """Count an allocation that its application no longer holds."""
     app = allocation.ask.app
     if app.spent is None:
         app.spent = Usage()
@@ -132,8 +132,8 @@ def ended(allocation: Allocation, now: int) -> None:
 
 
 def live(app: Application | EndedApplication, now: int) -> ResourceHistory:
-    """The account as it stands at ``now`` (ns), with what runs as if it ended then; of an
-    application that has ended, the one in its summary."""
+    """The usage at ``now`` (ns), as if running allocations ended then; after the end of the
+    application the usage in its summary."""
     if not isinstance(app, Application):
         return app.account
     if app.summary is not None:
@@ -148,8 +148,8 @@ def account(
     held: Iterable[tuple[Allocation, str | None]],
     now: int,
 ) -> ResourceHistory:
-    """The account as it stood at ``now`` (ns), when ``spent`` was what had been counted and these
-    allocations were held, each with why it was asked back."""
+    """The usage at ``now`` (ns): ``spent`` and the held allocations, each with the reason of its
+    release."""
     total = spent.copy() if spent is not None else Usage()
     for allocation, reason in held:
         total.count(allocation, now, reason)
@@ -157,7 +157,7 @@ def account(
 
 
 def summarise(app: Application) -> ApplicationSummary:
-    """The application has ended and left its queue: close its account. The summary stays with it."""
+    """Replace the usage of an ended application by a summary, and return it."""
     summary = ApplicationSummary(
         application_id=app.app_id,
         submitted=app.submitted,

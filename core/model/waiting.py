@@ -1,8 +1,7 @@
 """What waits in a partition, beyond the heaps of its queues and applications.
 
-The data stands here, since the accounting and the queues mark it. The machinery, which decides who
-asks again and when, is ``scheduling.waiting``; the methods here are the face that it shows to the
-model.
+The data is here because the accounting and the queues mark it. ``scheduling.waiting`` decides which asks
+are retried and when; it implements the methods here.
 """
 
 from __future__ import annotations
@@ -45,32 +44,32 @@ class Waiting:
     )
 
     def __init__(self) -> None:
-        #: reservations that may have become allocations since they were last tried
+        #: reservations that may succeed since they were last tried
         self.retries = ReservationsToRetry()
-        #: of these, the ones that lacked only quota, or a slot under maxapplications
+        #: reservations that lacked only quota or a slot under maxapplications when last tried
         self.short_of_quota: dict[Reservation, None] = {}
-        #: asks, and reservations, that predicates refused, until the next call of ``schedule``
+        #: asks and reservations that predicates refused, until the next call of ``schedule``
         self.deferred_asks: dict[Ask, None] = {}
         self.deferred_reservations: dict[Reservation, None] = {}
-        #: groups of asks that are larger than any placeholder that they could take over (X37), each
-        #: with the epoch at which it was last tried
+        #: groups of asks that are larger than any placeholder that they could replace (X37), with the
+        #: epoch of the last attempt
         self.outgrown: dict[AskGroup, int] = {}
-        #: allocations of parked asks whose placeholder is gone and for which no open node has room
-        #: (X39), each with the epoch at which it was last tried
+        #: allocations of parked asks that lost their placeholder and fit on no open node (X39), with
+        #: the epoch of the last attempt
         self.stranded: dict[Allocation, int] = {}
         #: ledgers that have no room for a shape
         self.short_ledgers: dict[Shape, dict[Ledger, None]] = {}
-        #: runs while there are reservations that may be given up
+        #: runs while reservations exist that may be given up
         self.give_up_timer: Timer | None = None
-        #: grows whenever an ask may newly get a node: a new ask, a new node, room, quota
+        #: grows whenever an ask may succeed for a new reason: a new ask or node, more room or quota
         self.demand_epoch = 0
         #: grows whenever the allocations on a node change
         self.allocation_epoch = 0
         #: number of the next ask in the order of arrival
         self.arrivals = 0
-        #: the last round that decided nothing tried all asks with a lower number
+        #: the last round without a decision tried all asks with a lower number
         self.exhausted_at = 0
-        #: the last call for decisions ended at its limit: more can be decided
+        #: the last call for decisions stopped at its limit; more decisions may be possible
         self.interrupted = False
         #: some asks may not have been tried by any round yet
         self.undecided = False
@@ -87,26 +86,25 @@ class Waiting:
         raise NotImplementedError
 
     def remove(self, ask: Ask) -> None:
-        """The ask waits no longer."""
+        """The ask no longer waits."""
         raise NotImplementedError
 
     def defer(self, ask: Ask) -> None:
-        """The ask waits for the next call of ``schedule``: predicates refuse it."""
+        """The ask waits for the next call of ``schedule``, because predicates refused it."""
         raise NotImplementedError
 
     def refresh(self, app: Application) -> None:
-        """What the application may be served with has changed: its state, its lane, its demand."""
+        """Recompute the demand of the application after a change of its state or lane."""
         raise NotImplementedError
 
     def refresh_group(self, group: AskGroup) -> None:
-        """What the group of asks demands has changed."""
+        """Recompute the demand of the group."""
         raise NotImplementedError
 
     def offer_replacements(self, app: Application) -> None:
-        """Asks of the gang's members may take over a placeholder, or must no longer wait for one."""
+        """Recompute which asks of gang members wait for a placeholder."""
         raise NotImplementedError
 
     def retry_short_of_quota(self) -> None:
-        """A quota, or a slot under maxapplications, became free: reservations that lacked only that
-        are tried again."""
+        """Retry the reservations that lacked only quota or a slot under maxapplications."""
         raise NotImplementedError

@@ -1,11 +1,11 @@
-"""Applications under user and group limits, in lanes: all that share their limits share a lane.
+"""Lanes: the applications that share the same user and group limits.
 
-Below a leaf stand the lanes of its groups, below each of these the lanes of its users, and in those
-the applications. So a limit that has no room stops one level, whatever waits behind it, and frees one
-level. A lane has no sort key of its own: for each want its position is that of its first application,
-which is looked up where it matters and kept in the heap of the level above.
+The children of a leaf are lanes of groups, their children are lanes of users, and theirs are the
+applications. So a limit without room blocks and unblocks one level, however many applications wait
+below. A lane has no rank of its own: for each bit it has the rank of its first application, which the
+heap of the level above stores.
 
-Applications without any limit never come by here (see ``model.queue.LeafQueue``).
+Applications without limits have no lanes of this kind (see ``model.queue.LeafQueue``).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class _LaneRanking(LazyHeap):
     def __init__(self, bit: int) -> None:
         super().__init__()
         self._bit = bit
-        #: the key of each lane's entry
+        #: the key in the entry of each lane
         self._keys: dict[Any, Key] = {}
 
     def key_of(self, item: Any) -> Key:
         key: Key = item.key_for(self._bit)
-        self._keys[item] = key  # in the heap, the key is entered now or equal to that of the entry
+        self._keys[item] = key  # the caller enters this key, or the entry has an equal one
         return key
 
     def add(self, item: Any) -> None:
-        """The lane has applications for the bit, or its first application is another now."""
+        """Enter a lane with applications for the bit, or one with another first application."""
         known = self._keys.get(item)
-        if known is None or item.key_for(self._bit) < known:  # else it surfaces early enough
+        if known is None or item.key_for(self._bit) < known:  # else its entry surfaces early enough
             super().add(item)
 
     def discard(self, item: Any) -> None:
@@ -57,7 +57,7 @@ class _LaneRanking(LazyHeap):
         return super().first()
 
     def renew(self) -> None:
-        """All lanes have new keys, which cannot be compared with the old ones."""
+        """Rebuild the heap: the new keys cannot be compared with the old ones."""
         lanes = list(self._numbers)
         self._numbers.clear()
         self._keys.clear()
@@ -75,13 +75,13 @@ class LimitLane(Level):
         super().__init__()
         self.above = self.lanes = lanes
         self.ledgers = ledgers
-        #: they need a slot under maxapplications before they are served
+        #: its applications need a slot under maxapplications before they are served
         self.entering = lanes.entering
-        #: applications that belong here, whether they want anything or not
+        #: number of applications in the lane, with or without demand
         self.members = 0
 
     def key_for(self, bit: int) -> Key:
-        """The position in order of the first application that waits for this bit."""
+        """The rank of the first application that waits for this bit."""
         app = self.best(bit)
         return app.rank or app.make_rank()  # type: ignore[no-any-return]
 
@@ -100,17 +100,16 @@ class LimitLane(Level):
         return self.blocked | self.lanes.blocked
 
     def leave(self) -> None:
-        """An application that belonged here does not any longer."""
+        """Count out an application; an empty lane is dropped."""
         self.members -= 1
         if not self.members:
             self.lanes.drop(self)
 
 
 class LaneSet(Level):
-    """Lanes, or sets of lanes, among which the first application of all is next.
+    """Lanes, or sets of lanes; the first application of all of them is next.
 
-    ``lanes`` are by the ledgers that make the difference; ``ledgers`` are the limits that apply to
-    all below.
+    ``lanes`` are by their own ledgers; ``ledgers`` are the limits common to all of them.
     """
 
     __slots__ = ("entering", "lanes", "ledgers")
@@ -125,7 +124,7 @@ class LaneSet(Level):
         self.lanes: dict[Ledgers, LimitLane | LaneSet] = {}
 
     def lane(self, group: Ledgers, user: Ledgers) -> LimitLane:
-        """The lane below that these limits share, which becomes known by asking."""
+        """The lane of these limits, created if missing."""
         found = self.lanes.get(group)
         if found is None:
             found = self.lanes[group] = LaneSet(self, group, entering=self.entering)
@@ -137,7 +136,7 @@ class LaneSet(Level):
         return lane
 
     def drop(self, lane: LimitLane | LaneSet) -> None:
-        """Nobody belongs to the lane any more."""
+        """Remove an empty lane."""
         for ledger in lane.ledgers:
             ledger.abandon(lane)
         del self.lanes[lane.ledgers]
@@ -165,25 +164,25 @@ class LaneSet(Level):
             order.renew()
 
     def key_for(self, bit: int) -> Key:
-        """The position in order of the first application of all lanes that waits for this bit."""
+        """The rank of the first application of all lanes that waits for this bit."""
         app = self.best(bit)
         assert app is not None
         return app.rank or app.make_rank()
 
     def best(self, feasible: int) -> Application | None:
-        """The first application among those that wait for a bit of ``feasible``."""
-        wanted = self.demand & feasible
-        if not wanted:
+        """The first application that waits for a feasible bit."""
+        demand = self.demand & feasible
+        if not demand:
             return None
         lanes = self.few
         if lanes is None:
-            lanes = dict.fromkeys(self.waiting[bit].first() for bit in bits_of(wanted))
+            lanes = dict.fromkeys(self.waiting[bit].first() for bit in bits_of(demand))
         elif len(lanes) == 1:
-            first: Application = next(iter(lanes)).best(wanted)
+            first: Application = next(iter(lanes)).best(demand)
             return first
         best: Application | None = None
         for lane in lanes:
-            app = lane.best(wanted)
+            app = lane.best(demand)
             if best is None or (
                 app is not None and (app.rank or app.make_rank()) < (best.rank or best.make_rank())
             ):
@@ -192,8 +191,8 @@ class LaneSet(Level):
 
 
 def lane_for(leaf: LeafQueue, app: Application, counted: bool) -> Level:
-    """The lane of the application: it depends on whether the application has its slot under
-    maxapplications, and on the limits that apply to it."""
+    """The lane of the application, by its limits and by whether it has its slot under
+    maxapplications (``counted``)."""
     if not app.limiting:
         return leaf.serving if counted else leaf.admission
     if not leaf.limited:
@@ -205,7 +204,7 @@ def lane_for(leaf: LeafQueue, app: Application, counted: bool) -> Level:
 
 
 def full(app: Application) -> Ledger | None:
-    """The first ledger that does not admit the application, if it still has to be admitted."""
+    """The first ledger that does not admit an application that still needs to be admitted."""
     lane = app.above
     if isinstance(lane, LimitLane) and lane.entering and not app.counted:
         return next((ledger for ledger in app.limiting if not ledger.admits()), None)

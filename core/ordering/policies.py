@@ -16,9 +16,9 @@ __all__ = ["NODE_POLICIES", "NodePolicy"]
 
 
 def used_share(node: Node) -> float:
-    """The weighted mean of the used shares of the node's resource types: emptier nodes first."""
+    """The weighted mean of the used shares of the resource types: emptier nodes first."""
     shares, available = 0.0, node.available
-    whole: Any  # the quotient of what is known to be integers is rounded twice where compiled
+    whole: Any  # compiled code would round the quotient of two typed integers twice
     for at, weight, whole in node.weighed:
         free: float = available[at] / whole
         shares += weight * (1 - free)
@@ -26,19 +26,19 @@ def used_share(node: Node) -> float:
 
 
 def free_share(node: Node) -> float:
-    """The complement: fuller nodes first."""
+    """The complement of ``used_share``: fuller nodes first."""
     return 1 - used_share(node)
 
 
 class NodePolicy(NamedTuple):
-    """``score`` is the policy's function. ``fills_evenly``: an allocation raises the score of its
-    node, so the next ask is likely to get another of the best nodes."""
+    """A score function. ``fills_evenly`` says that an allocation raises the score of its node, so that
+    the next ask is likely to get another of the best nodes."""
 
     score: Callable[[Node], float]
     fills_evenly: bool
 
 
-#: by the name in the configuration (``nodesortpolicy.type``)
+#: policies by their name in the configuration (``nodesortpolicy.type``)
 NODE_POLICIES: Final[dict[str, NodePolicy]] = {
     "fair":       NodePolicy(used_share, fills_evenly=True),
     "binpacking": NodePolicy(free_share, fills_evenly=False),
