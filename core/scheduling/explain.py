@@ -213,16 +213,16 @@ def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Ite
     ``free`` is the room that the gate found there.
     """
     names = app.partition.registry.names
-    for (place, limit), left in zip(queue.limits, free, strict=True):
-        asked = whole[place] if place < len(whole) else 0
-        used, kept = queue.allocated[place], queue.reserved_headroom[place]
+    for (index, limit), left in zip(queue.limits, free, strict=True):
+        asked = whole[index] if index < len(whole) else 0
+        used, kept = queue.allocated[index], queue.reserved_headroom[index]
         if not asked or asked <= max(0, left):
             continue
-        name = names[place]
+        name = names[index]
         holders = [
             Holder(each.app_id, amount=owed)
             for each in _applications(queue)
-            if (owed := each.reserved_headroom[place] if place < len(each.reserved_headroom) else 0)
+            if (owed := each.reserved_headroom[index] if index < len(each.reserved_headroom) else 0)
         ]
         shown = tuple(holders[:HOLDERS])
         for_whom = "".join(
@@ -262,40 +262,41 @@ def _applications(queue: Queue) -> Iterator[Application]:
 
 def _of_limits(ask: Ask) -> Iterator[Check]:
     for ledger in ask.app.limiting:
-        whose = _whose(ledger)
-        yield from _amounts(ask, "limit", whose, f"for {whose}", ledger.resources, ledger.usage)
+        owner = _whose(ledger)
+        yield from _amounts(ask, "limit", owner, f"for {owner}", ledger.resources, ledger.usage)
 
 
 def _of_queues(ask: Ask) -> Iterator[Check]:
     for queue in ask.app.queue.lineage:
-        whose, where = f"queue {queue.path}", f"in {queue.path}"
-        yield from _amounts(ask, "quota", whose, where, queue.limits, queue.allocated)
+        owner, where = f"queue {queue.path}", f"in {queue.path}"
+        yield from _amounts(ask, "quota", owner, where, queue.limits, queue.allocated)
 
 
 def _amounts(
     ask: Ask,
     about: str,
-    whose: str,
+    owner: str,
     where: str,
     limits: tuple[tuple[int, int], ...],
     usage: Totals,
 ) -> Iterator[Check]:
     """Yield a check for each resource type of the ask that a quota or a limit bounds."""
     names = ask.app.partition.registry.names
-    for place, limit in limits:
-        asked = ask.kind.requires.vector[place] if place < len(ask.kind.requires.vector) else 0
+    vector = ask.kind.requires.vector
+    for index, limit in limits:
+        asked = vector[index] if index < len(vector) else 0
         if asked:
-            used = usage[place]
+            used = usage[index]
             left = limit - used
             yield Check(
                 about,
                 asked <= left,
-                f"{whose}: {names[place]} limit {limit}, used {used}, "
+                f"{owner}: {names[index]} limit {limit}, used {used}, "
                 f"asked {asked}, headroom {left}",
-                f"{asked - left} more {names[place]} {where}",
-                whose,
-                names[place],
+                f"{asked - left} more {names[index]} {where}",
+                owner,
+                names[index],
                 (("limit", limit), ("used", used), ("asked", asked), ("headroom", left)),
-                verdict=f"The {about} of {whose} has {names[place]}={max(0, left)} left, and it asks "
-                f"for {names[place]}={asked}.",
+                verdict=f"The {about} of {owner} has {names[index]}={max(0, left)} left, and it asks "
+                f"for {names[index]}={asked}.",
             )

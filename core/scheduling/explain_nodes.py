@@ -139,13 +139,15 @@ def _reserved(kept: list[Node]) -> Check:
         if node.reservation is not None
     ]
     shown = tuple(holders[:HOLDERS])
-    who = ", ".join(f"{each.node} for ask {each.ask} of {each.application}" for each in shown)
+    reserved_for = ", ".join(
+        f"{each.node} for ask {each.ask} of {each.application}" for each in shown
+    )
     more = f" and {len(holders) - len(shown)} more" if len(holders) > len(shown) else ""
     have = "has room but is" if len(kept) == 1 else "have room but are"
     return Check(
         "nodes",
         False,
-        f"{_number(len(kept))} {have} reserved: {who}{more}",
+        f"{_number(len(kept))} {have} reserved: {reserved_for}{more}",
         verdict="Each node with room for it is reserved for another ask.",
         holders=shown,
         held=len(holders),
