@@ -26,11 +26,13 @@ _LIMIT: Final = 10_000
 class AllocationTemplates:
     """The templates of one partition, by the application's id and the kind of ask."""
 
-    __slots__ = ("_encoded", "_partition")
+    __slots__ = ("_encoded", "_kinds", "_partition")
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self._encoded: dict[tuple[str, AskKind], bytes] = {}
+        #: the kinds in the keys, so that keys with equal kinds share one
+        self._kinds: dict[AskKind, AskKind] = {}
 
     def of(self, ask: Ask) -> bytes:
         """The template of the messages about this ask's allocations."""
@@ -51,6 +53,7 @@ class AllocationTemplates:
         )
         if len(self._encoded) >= _LIMIT:
             self._encoded.clear()
+            self._kinds.clear()
         encoded = AllocationResponse(new=[message]).SerializeToString()
-        self._encoded[key] = encoded
+        self._encoded[app_id, self._kinds.setdefault(kind, kind)] = encoded
         return encoded
