@@ -118,7 +118,7 @@ class _RM:
         await self.pods.write(request)
 
     async def end(self) -> None:
-        self.reader.cancel()
+        self.reading.cancel()
         await asyncio.gather(self.reading, return_exceptions=True)
         for call in self.calls:
             call.cancel()

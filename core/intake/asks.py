@@ -12,7 +12,6 @@ from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resources import Vector
-from quadriga.core.model.shapes import Requirements
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, reservation
@@ -124,7 +123,7 @@ def add_ask(
         return None
     partition.waiting.arrivals += 1
     terms = _terms_of(message, by_key)
-    kind = _kind_of(message, vector, terms)
+    kind = _kind_of(partition, message, vector, terms)
     ask = Ask(app, key, kind, partition.waiting.arrivals, kernel.now)
     ask.pending, ask.terms = message.maxAllocations, terms
     app.asks[key] = ask
@@ -173,14 +172,11 @@ def _terms_of(message: AllocationAsk, by_key: bool) -> Terms:
     return read_terms(message.tags, message, message.Originator, limit, by_key)
 
 
-def _kind_of(message: AllocationAsk, vector: Vector, terms: Terms) -> AskKind:
+def _kind_of(partition: Partition, message: AllocationAsk, vector: Vector, terms: Terms) -> AskKind:
     task_group = message.taskGroupName
-    return AskKind(
-        Requirements(vector, required_node(terms)),
-        message.priority,
-        message.placeholder and bool(task_group),  # I18
-        task_group,
-    )
+    placeholder = message.placeholder and bool(task_group)  # I18
+    node = required_node(terms)
+    return partition.kinds.of(vector, node, message.priority, placeholder, task_group)
 
 
 def read_terms(
@@ -245,7 +241,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
     ask.pending, ask.terms = message.maxAllocations, _terms_of(message, by_key)
-    ask.kind = _kind_of(message, vector, ask.terms)
+    ask.kind = _kind_of(partition, message, vector, ask.terms)
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

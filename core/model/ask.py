@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.preemption_queue import PreemptionQueue
     from quadriga.core.model.timer import Timer
 
-__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "Terms"]
+__all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "AskKinds", "Terms"]
 
 
 @dataclass(slots=True)
@@ -42,6 +42,10 @@ PLAIN: Final = Terms()
 PLAIN_BY_KEY: Final = Terms(by_key=True)
 
 
+#: at most this many kinds are remembered in a partition
+_MAX_KINDS: Final = 10_000
+
+
 class AskKind(NamedTuple):
     """Everything about an ask that scheduling decisions look at; asks of one kind share it.
 
@@ -54,6 +58,29 @@ class AskKind(NamedTuple):
     priority: int = 0
     placeholder: bool = False
     task_group: str = ""
+
+
+class AskKinds:
+    """The kinds of asks that a partition has seen lately: asks with equal fields share one record, which
+    need not be made, or kept, for each of them."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], AskKind] = {}
+
+    def of(
+        self, vector: Vector, required_node: str, priority: int, placeholder: bool, task_group: str
+    ) -> AskKind:
+        """The kind with these fields."""
+        fields = (vector, required_node, priority, placeholder, task_group)
+        kind = self._known.get(fields)
+        if kind is None:
+            if len(self._known) >= _MAX_KINDS:
+                self._known.clear()
+            requires = Requirements(vector, required_node)
+            kind = self._known[fields] = AskKind(requires, priority, placeholder, task_group)
+        return kind
 
 
 class Ask:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.config import PartitionConfig
+from quadriga.core.model.ask import AskKinds
 from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.hints import Hints
 from quadriga.core.model.node_order import NodeOrder
@@ -51,6 +52,7 @@ class Partition:
         "foreign",
         "groups",
         "hints",
+        "kinds",
         "name",
         "node_index",
         "nodes",
@@ -98,6 +100,8 @@ class Partition:
         self.node_index = node_order
         #: the shapes of present and recent asks
         self.shapes = node_order.shapes
+        #: kinds of asks seen lately
+        self.kinds = AskKinds()
         #: sum of the capacities of all nodes, by type
         self.capacity: Totals = []
 
