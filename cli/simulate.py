@@ -25,6 +25,12 @@ __all__ = ["configure"]
 
 _DAYS = 90
 
+#: of these, at most so many are listed on the standard error
+_BAD_LINES = 100
+_LISTED = 10
+
+_TRACE_OPTIONS = ("mapping", "nodes", "queue_by", "bad_lines")
+
 
 def configure(commands: Commands) -> None:
     """Add the command."""
@@ -66,7 +72,39 @@ def _add_workload(parser: ArgumentParser) -> None:
     group.add_argument(
         "--trace",
         metavar="PATH",
-        help="a CERIT or Philly folder, or an SWF file; the format is detected",
+        help="a CERIT or Philly folder, an SWF file, the output of sacct -P, or CSV with --mapping;"
+        " the format is detected",
+    )
+    group.add_argument(
+        "--mapping",
+        metavar="FILE",
+        help="mapping file (YAML) of a CSV trace: which columns are which fields of a job",
+    )
+    group.add_argument(
+        "--nodes",
+        action="append",
+        metavar="GROUP",
+        help="nodes for the trace, such as 100x64vcore,256Gi,8gpu; repeatable"
+        " (default: those of the trace)",
+    )
+    group.add_argument(
+        "--queue-by",
+        metavar="NAME",
+        help="what queues are made of: queue, partition or group of SWF; partition, account, qos or"
+        " user of sacct (default: queue and partition)",
+    )
+    group.add_argument(
+        "--bad-lines",
+        type=int,
+        metavar="N",
+        help="skip at most N lines of the trace that do not have the format, and list them"
+        f" (default: {_BAD_LINES})",
+    )
+    group.add_argument(
+        "--expected-runtime",
+        action="store_true",
+        help="submit each job with the runtime that its user estimated, if the trace has it (tag"
+        " expected.runtime)",
     )
     group.add_argument(
         "--days",
@@ -245,6 +283,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             placeholder_timeout_s=arguments.placeholder_timeout,
             message_order=arguments.message_order,
             ask_form=arguments.ask_form,
+            expected_runtime=arguments.expected_runtime,
             reservations=arguments.reservations,
             lose=arguments.lose,
             repeat=arguments.repeat,
@@ -264,14 +303,19 @@ def _pair(option: str, text: str) -> tuple[str, str]:
 
 def _workload(arguments: Namespace) -> Workload:
     from quadriga.sim.selection import first
-    from quadriga.sim.workload import WorkloadError, embedded, open_workload
+    from quadriga.sim.workload import WorkloadError, embedded
 
-    if arguments.trace and (arguments.scale is not None or arguments.cluster is not None):
-        raise CommandError("simulate: --scale and --cluster are for the model, not for a trace")
     try:
         if arguments.trace:
+            if arguments.scale is not None or arguments.cluster is not None:
+                reason = "--scale and --cluster are for the model, not for a trace"
+                raise CommandError(f"simulate: {reason}")
             with about(f"simulate: {arguments.trace}"):
-                return first(open_workload(arguments.trace), arguments.days, arguments.limit)
+                return first(_trace(arguments), arguments.days, arguments.limit)
+        for name in _TRACE_OPTIONS:
+            if getattr(arguments, name) is not None:
+                option = name.replace("_", "-")
+                raise CommandError(f"simulate: --{option} is for a trace, which --trace names")
         model = embedded(
             days=_DAYS if arguments.days is None else arguments.days,
             seed=arguments.seed,
@@ -281,6 +325,29 @@ def _workload(arguments: Namespace) -> Workload:
         return first(model, None, arguments.limit)
     except (WorkloadError, ValueError) as error:
         raise CommandError(f"simulate: {error}") from error
+
+
+def _trace(arguments: Namespace) -> Workload:
+    """The trace. Its bad lines are listed on the standard error."""
+    from quadriga.sim.workload import MAX_BAD_LINES, NodesNeeded, open_workload, parse_nodes
+
+    try:
+        workload = open_workload(
+            arguments.trace,
+            nodes=None if arguments.nodes is None else parse_nodes(arguments.nodes),
+            queue_by=arguments.queue_by,
+            mapping=arguments.mapping,
+            bad_lines=MAX_BAD_LINES if arguments.bad_lines is None else arguments.bad_lines,
+        )
+    except NodesNeeded as error:
+        raise CommandError(f"simulate: {error} (--nodes 100x64vcore,256Gi)") from error
+    bad = workload.bad_lines
+    for line in bad[:_LISTED]:
+        print(f"quadriga: {line}", file=sys.stderr)
+    if bad:
+        first = f" (the first {_LISTED} are listed)" if len(bad) > _LISTED else ""
+        print(f"quadriga: bad lines skipped: {len(bad)}{first}", file=sys.stderr)
+    return workload
 
 
 def _configuration(workload: Workload, options: SimulationOptions) -> str:

@@ -5,7 +5,7 @@ The trace names a queue for each job. The job is submitted to, in this order: th
 user mapped the name to; without placement rules, the only leaf of that name anywhere in the tree;
 else the name as it is, for the placement rules. The name is also the application's tag
 ``namespace``, which a placement rule ``tag`` usually evaluates. The user is the trace's user unless
-a map replaces it.
+a map replaces it, and is in a group of the same name and in the trace's group.
 """
 
 from __future__ import annotations
@@ -68,6 +68,7 @@ class Destinations:
                     f"{', '.join(sorted(known))}"
                 )
         self._users = {name: _identity(text) for name, text in user_map.items()}
+        self._own: dict[tuple[str, str | None], si.UserGroupInformation] = {}
         if user_map:
             users = {job.user for job in workload.jobs}
             for name in user_map:
@@ -102,12 +103,16 @@ class Destinations:
         return self._leaves.get(job.queue, job.queue) if self.foreign else f"root.{job.queue}"
 
     def user(self, job: Job) -> si.UserGroupInformation:
-        """The submitting user. The user's only group has the same name, unless a map says
-        otherwise."""
-        known = self._users.get(job.user)
+        """The submitting user. Unless a map says otherwise, the user's groups are one of the same
+        name, and the group of the job if the trace has it."""
+        mapped = self._users.get(job.user) or self._users.get(EVERY_OTHER)
+        if mapped is not None:
+            return mapped
+        key = job.user, job.group
+        known = self._own.get(key)
         if known is None:
-            known = self._users.get(EVERY_OTHER) or _identity(job.user)
-            self._users[job.user] = known
+            groups = [job.user, *([job.group] if job.group not in (None, job.user) else ())]
+            known = self._own[key] = si.UserGroupInformation(user=job.user, groups=groups)
         return known
 
     def tags(self, job: Job) -> dict[str, str]:

@@ -33,7 +33,8 @@ class SimulationOptions:
     than 0 no timeout (X17). With the `ask_form` ``allocation`` the resource manager uses the form
     of SI 1.6: an ask is an Allocation without a node, and everything is identified by keys (X45).
     `lose` and `repeat` are the shares of confirmations that are lost or sent twice, drawn with
-    `seed`. `check` checks the invariants after every step.
+    `seed`. `check` checks the invariants after every step. With `expected_runtime` the application
+    of a job with a walltime has the tag ``expected.runtime``, which is the walltime in s.
     """
 
     config: str | None = None
@@ -54,6 +55,7 @@ class SimulationOptions:
     repeat: float = 0.0
     check: bool = False
     journal: bool = False
+    expected_runtime: bool = False
 
     def __post_init__(self) -> None:
         for name, value, known in (

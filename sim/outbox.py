@@ -17,6 +17,8 @@ __all__ = ["RM_ID", "Outbox", "Request", "group_name"]
 
 RM_ID = "sim"
 
+_EXPECTED_RUNTIME = "expected.runtime"
+
 Request = si.ApplicationRequest | si.AllocationRequest
 
 
@@ -150,6 +152,8 @@ class Outbox:
             ugi=self._destinations.user(job),
             tags=self._destinations.tags(job),
         )
+        if job.walltime_s is not None and self._options.expected_runtime:
+            message.tags[_EXPECTED_RUNTIME] = str(job.walltime_s)
         if run.gang:
             message.placeholderAsk.CopyFrom(_resource(job.total()))
             message.gangSchedulingStyle = self._options.gang_style

@@ -118,6 +118,8 @@ def _options(options: SimulationOptions) -> dict[str, Any]:
     # options that do not change the result
     for name in ("journal", "check"):
         del told[name]
+    if not options.expected_runtime:
+        del told["expected_runtime"]
     return told
 
 

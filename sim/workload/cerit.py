@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from quadriga.sim.workload.bad_lines import BadLines, as_skipped
 from quadriga.sim.workload.files import Row, fingerprint, required, rows
 from quadriga.sim.workload.model import (
     MEMORY,
@@ -22,6 +23,7 @@ from quadriga.sim.workload.model import (
     Resources,
     Skipped,
     Workload,
+    WorkloadError,
     horizon,
     in_order,
     queue_names,
@@ -60,10 +62,11 @@ _COUNT = re.compile(r"\d{1,6}")
 _PPN = re.compile(r"ppn=(\d{1,6})(?:\.\d*)?")
 
 
-def read_cerit(path: Path | str) -> Workload:
+def read_cerit(path: Path | str, *, bad_lines: int = 0) -> Workload:
     """Read the folder `path`. Raises `WorkloadError` naming the file, the line and the reason.
 
-    Jobs without a positive runtime are skipped. Memory is what each member requested; PBS did not
+    At most `bad_lines` lines of jobs.csv are skipped because they do not have the format. Jobs
+    without a positive runtime are skipped. Memory is what each member requested; PBS did not
     enforce it everywhere.
     """
     folder = Path(path)
@@ -72,19 +75,26 @@ def read_cerit(path: Path | str) -> Workload:
     names = queue_names(row.text("queue") for row in rows(required(folder, "queues.csv"), _QUEUES))
     jobs: list[Job] = []
     skipped: list[Skipped] = []
-    for row in rows(required(folder, "jobs.csv"), _JOBS):
-        if (runtime_s := row.whole("runtime_s")) <= 0:
-            skipped.append(Skipped(row.text("job_id"), f"its runtime is {runtime_s} s"))
-        else:
-            jobs.append(_job(row, runtime_s, names, known))
+    table = required(folder, "jobs.csv")
+    bad = BadLines(table, bad_lines)
+    for row in rows(table, _JOBS, bad):
+        try:
+            if (runtime_s := row.whole("runtime_s")) <= 0:
+                skipped.append(Skipped(row.text("job_id"), f"its runtime is {runtime_s} s"))
+            else:
+                jobs.append(_job(row, runtime_s, names, known))
+        except WorkloadError as error:
+            bad.add(error)
+    found = bad.finish(len(jobs) + len(skipped))
     return Workload(
         name=folder.resolve().name,
         nodes=nodes,
         queues=tuple(QueueSpec(name, original=original) for original, name in names.items()),
         jobs=in_order(jobs),
-        skipped=tuple(skipped),
+        skipped=(*skipped, *as_skipped(found)),
         horizon_s=horizon(jobs),
         source=_source(nodes),
+        bad_lines=found,
     )
 
 

@@ -8,9 +8,10 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from quadriga.sim.workload.bad_lines import BadLines
 from quadriga.sim.workload.model import WorkloadError
 
 #: a longer line means that the file has another format
@@ -103,27 +104,70 @@ class Row:
         return number
 
 
-def rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
+def records(
+    path: Path,
+    bad: BadLines,
+    *,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
+    quotes: bool = True,
+) -> tuple[tuple[str, ...], Iterator[tuple[int, list[str]]]]:
+    """The column names of a table, and its lines as (line number, fields).
+
+    The first line names the columns, unless `names` are given. Blank lines are skipped, and so are
+    bad lines: those with another number of fields. With `quotes`, a field may be in double quotes,
+    as in CSV; it cannot contain a line break.
+    """
+    numbered = lines(path)
+    if names is None:
+        _, header = next(numbered, (0, ""))
+        names = _split(header.removeprefix("\ufeff"), delimiter, quotes) or []
+    return tuple(names), _fields(path, bad, numbered, len(names), delimiter, quotes)
+
+
+def _fields(
+    path: Path,
+    bad: BadLines,
+    numbered: Iterator[tuple[int, str]],
+    width: int,
+    delimiter: str,
+    quotes: bool,
+) -> Iterator[tuple[int, list[str]]]:
+    for line, text in numbered:
+        fields = _split(text, delimiter, quotes)
+        if fields is not None and len(fields) == width:
+            yield line, fields
+        elif fields is None:
+            bad.add(WorkloadError(path, line, "its quotes do not match"))
+        elif text.strip():
+            reason = f"{len(fields)} fields where the header has {width}"
+            bad.add(WorkloadError(path, line, reason))
+
+
+def _split(text: str, delimiter: str, quotes: bool) -> list[str] | None:
+    # split is ten times faster than a csv reader per line; quotes are rare
+    if not quotes or '"' not in text:
+        return text.split(delimiter)
+    try:
+        return next(csv.reader([text], delimiter=delimiter, strict=True))
+    except csv.Error:
+        return None
+
+
+def rows(path: Path, columns: tuple[str, ...], bad: BadLines | None = None) -> Iterator[Row]:
     """Yield the lines of a comma-separated table whose first line names its columns.
 
     The table may have further columns, in any order; blank lines are skipped. Raises
-    `WorkloadError` for a missing column or a line with another number of fields.
+    `WorkloadError` for a missing column, and for a line with another number of fields unless
+    these are added to `bad`.
     """
-    numbered = lines(path)
-    line, header = next(numbered, (0, ""))
-    names = next(csv.reader([header]), [])
+    names, found = records(path, bad or BadLines(path, 0))
     missing = [column for column in columns if column not in names]
     if missing:
+        line = 1 if any(names) else 0
         raise WorkloadError(path, line, f"the header lacks the column {', '.join(missing)}")
     positions = {name: index for index, name in enumerate(names)}
-    width = len(names)
-    for line, text in numbered:
-        # split is ten times faster than a csv reader per line; quotes are rare
-        fields = next(csv.reader([text])) if '"' in text else text.split(",")
-        if len(fields) != width:
-            if not text.strip():
-                continue
-            raise WorkloadError(path, line, f"{len(fields)} fields where the header has {width}")
+    for line, fields in found:
         yield Row(path, line, positions, fields)
 
 

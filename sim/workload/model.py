@@ -3,7 +3,8 @@
 A workload is a cluster (`NodeSpec`), its leaf queues (`QueueSpec`) and what users submit to it
 (`Job`). Times are whole seconds from the start of the trace. Resources have YuniKorn's names and
 units: ``vcore`` in milli, ``memory`` in bytes, ``nvidia.com/gpu`` in devices. All values are plain
-data: workloads with equal content are equal, and `repr` shows everything.
+data: workloads with equal content are equal. `repr` shows everything but the fields that only some
+sources have.
 """
 
 from __future__ import annotations
@@ -30,20 +31,27 @@ Resources = dict[str, int]
 
 
 class WorkloadError(ValueError):
-    """A source cannot be read. The text is one line with the file, the line number, and the reason.
+    """A source cannot be read. The text is one line with the file, the line number, the column if
+    one is to blame, and the reason.
 
-    `line` counts from 1 and is 0 for the whole file or folder.
+    `line` counts from 1 and is 0 for the whole file or folder. `column` is the name of a column, a
+    key of a mapping file, or empty.
     """
 
-    def __init__(self, path: object, line: int, reason: str) -> None:
-        super().__init__(path, line, reason)
+    def __init__(self, path: object, line: int, reason: str, column: str = "") -> None:
+        super().__init__(path, line, reason, column)
         self.path = str(path)
         self.line = line
         self.reason = reason
+        self.column = column
 
     def __str__(self) -> str:
         where = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{where}: {self.reason}"
+        return ": ".join(part for part in (where, self.column, self.reason) if part)
+
+
+class NodesNeeded(WorkloadError):
+    """The source lists no nodes, and the caller gave none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +89,13 @@ class Member:
 class Job:
     """A job as submitted by a user: pods that start together and run for `runtime_s`.
 
-    `walltime_s` is the requested time limit, `recorded_wait_s` the wait under the scheduler of the
-    log, and `placement` the node and share of each pod there, in the order of `members`. All three
-    are None if the source does not have them. A job may have exceeded its limit.
+    `walltime_s` is the time limit that the user requested, which is the only estimate of the
+    runtime that a scheduler could know. A job may have exceeded it. `recorded_wait_s` is the wait
+    under the scheduler of the log, and `placement` the node and share of each pod there, in the
+    order of `members`. `group` is the user's group, or the account that is charged. `status` is the
+    end of the job in the source's words. `preceding` is the `job_id` of a job after whose end the
+    user waited for `think_s` before the submission. Everything from `walltime_s` on is None if the
+    source does not have it.
     """
 
     job_id: str
@@ -95,6 +107,10 @@ class Job:
     walltime_s: int | None = None
     recorded_wait_s: int | None = None
     placement: tuple[tuple[str, Resources], ...] | None = None
+    group: str | None = field(default=None, repr=False)
+    status: str | None = field(default=None, repr=False)
+    preceding: str | None = field(default=None, repr=False)
+    think_s: int | None = field(default=None, repr=False)
 
     @property
     def pods(self) -> int:
@@ -124,11 +140,27 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line of the source that does not have the format. `column` is empty if the line as a whole
+    is wrong."""
+
+    path: str
+    line: int
+    column: str
+    reason: str
+
+    def __str__(self) -> str:
+        return str(WorkloadError(self.path, self.line, self.reason, self.column))
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A cluster and its jobs, in order of (`submit_s`, order in the source).
 
     `horizon_s` is the duration of the submissions in seconds: every `submit_s` is below it.
-    `source` describes the origin of the workload, with the acknowledgement that it requires.
+    `source` describes the origin of the workload, with the acknowledgement that it requires. Each
+    of the `bad_lines` is also in `skipped`. `start_unix_s` is the Unix time of second 0, None if
+    the source does not tell.
     """
 
     name: str
@@ -138,6 +170,8 @@ class Workload:
     skipped: tuple[Skipped, ...]
     horizon_s: int
     source: str
+    bad_lines: tuple[BadLine, ...] = field(default=(), repr=False)
+    start_unix_s: int | None = field(default=None, repr=False)
 
     def capacity(self) -> Resources:
         """The total capacity of all nodes."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quadriga.sim.workload.bad_lines import BadLines, as_skipped
 from quadriga.sim.workload.files import Row, fingerprint, required, rows
 from quadriga.sim.workload.model import (
     ANONYMOUS,
@@ -21,6 +22,7 @@ from quadriga.sim.workload.model import (
     QueueSpec,
     Skipped,
     Workload,
+    WorkloadError,
     horizon,
     in_order,
     queue_names,
@@ -40,12 +42,13 @@ _MAX_NODES = 100_000
 _FINGERPRINT = "e88f2e0d23839d19ee6259960aed4f7e891a7629fea2762fd3c428a06709175d"
 
 
-def read_philly(path: Path | str) -> Workload:
+def read_philly(path: Path | str, *, bad_lines: int = 0) -> Workload:
     """Read the folder `path`. Raises `WorkloadError` naming the file, the line and the reason.
 
-    Jobs of a virtual cluster without a recorded size, and jobs without a positive duration, are
-    skipped. A job with more GPUs than a node has becomes whole nodes and a rest. Nodes are shared
-    by all virtual clusters, as in the real cluster; the quotas separate them.
+    At most `bad_lines` lines of jobs.csv are skipped because they do not have the format. Jobs of a
+    virtual cluster without a recorded size, and jobs without a positive duration, are skipped. A
+    job with more GPUs than a node has becomes whole nodes and a rest. Nodes are shared by all
+    virtual clusters, as in the real cluster; the quotas separate them.
     """
     folder = Path(path)
     clusters: dict[str, tuple[int, int]] = {}
@@ -59,12 +62,19 @@ def read_philly(path: Path | str) -> Workload:
     names = queue_names(clusters)
     jobs: list[Job] = []
     skipped: list[Skipped] = []
-    for row in rows(required(folder, "jobs.csv"), _JOBS):
-        job = _job(row, clusters, names)
+    table = required(folder, "jobs.csv")
+    bad = BadLines(table, bad_lines)
+    for row in rows(table, _JOBS, bad):
+        try:
+            job = _job(row, clusters, names)
+        except WorkloadError as error:
+            bad.add(error)
+            continue
         if isinstance(job, Job):
             jobs.append(job)
         else:
             skipped.append(job)
+    found = bad.finish(len(jobs) + len(skipped))
     sizes = [gpus for count, gpus in clusters.values() for _ in range(count)]
     return Workload(
         name=folder.resolve().name,
@@ -74,9 +84,10 @@ def read_philly(path: Path | str) -> Workload:
             for vc, (count, gpus) in clusters.items()
         ),
         jobs=in_order(jobs),
-        skipped=tuple(skipped),
+        skipped=(*skipped, *as_skipped(found)),
         horizon_s=horizon(jobs),
         source=_source(clusters),
+        bad_lines=found,
     )
 
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
+from quadriga.sim.workload.amounts import MAX_COUNT, MAX_S, number, quoted
+from quadriga.sim.workload.bad_lines import MAX_BAD_LINES, BadLines, as_skipped
 from quadriga.sim.workload.files import lines
 from quadriga.sim.workload.model import (
     ANONYMOUS,
@@ -25,6 +26,7 @@ from quadriga.sim.workload.model import (
     MILLI,
     VCORE,
     Job,
+    NodesNeeded,
     NodeSpec,
     QueueSpec,
     Resources,
@@ -36,25 +38,41 @@ from quadriga.sim.workload.model import (
     queue_names,
     split,
 )
+from quadriga.sim.workload.nodes import without_unknown_memory
 
 FIELDS = 18
-_MAX_NODES = 1_000_000
+
+#: what errors call the fields
+NAMES = (
+    *("job number", "submit time", "wait time", "runtime", "processors used", "CPU time used"),
+    *("memory used", "processors requested", "time requested", "memory requested", "status"),
+    *("user", "group", "program", "queue", "partition", "preceding job", "think time"),
+)
 
 _LABEL = re.compile(r";\s*(\w+)\s*:\s*(.*)")
 _NUMBER = re.compile(r"\d{1,9}")
-_PLAIN = re.compile(r"[+-]?\d{1,18}(\.\d*)?")
+_SECONDS = re.compile(r"\d{1,10}")
 _NAMED = re.compile(r"(\d{1,9})[\s,:]+([^\s,]+)")
+
+#: the largest values of times and counts
+_MOST = {1: MAX_S, 3: MAX_S, 4: MAX_COUNT, 7: MAX_COUNT, 8: MAX_S, 17: MAX_S}
+#: the memory of a job and of a node, in bytes, fits 64 bits
+_MAX_MEMORY = 10**18
 
 # statuses of lines for parts of a job whose summary has a line of its own
 _PARTIAL = (2, 3, 4)
+_STATUSES = {0: "failed", 1: "completed", 5: "cancelled"}
+
+#: which field is the queue
+_COLUMNS = {"queue": 14, "partition": 15, "group": 12}
 
 
 class _Header:
-    """Values from the comments: sizes by label, and names of queues and partitions by number."""
+    """Values from the comments: numbers by label, and names of queues and partitions by number."""
 
     def __init__(self) -> None:
-        self.sizes: dict[str, int] = {}
-        self.names: dict[str, dict[int, str]] = {"queue": {}, "partition": {}}
+        self.numbers: dict[str, int] = {}
+        self.names: dict[str, dict[int, str]] = {"queue": {}, "partition": {}, "group": {}}
 
     def read(self, text: str) -> None:
         """Read a comment; one that is not ``label: value`` is ignored."""
@@ -62,71 +80,102 @@ class _Header:
             label, value = match[1].lower(), match[2]
             if label in self.names and (named := _NAMED.match(value)):
                 self.names[label].setdefault(int(named[1]), named[2])
-            elif label in ("maxnodes", "maxprocs") and (number := _NUMBER.match(value)):
-                self.sizes.setdefault(label, int(number[0]))
+            elif label in ("maxnodes", "maxprocs"):
+                if digits := _NUMBER.match(value):
+                    self.numbers.setdefault(label, int(digits[0]))
+            elif label == "unixstarttime" and (digits := _SECONDS.match(value)):
+                self.numbers.setdefault(label, int(digits[0]))
 
 
 def read_swf(
     path: Path | str,
     *,
     nodes: Sequence[NodeSpec] | None = None,
-    queue_by: Literal["queue", "partition"] = "queue",
+    queue_by: str = "queue",
+    bad_lines: int = MAX_BAD_LINES,
 ) -> Workload:
     """Read a log. Raises `WorkloadError` naming the file, the line and the reason.
 
-    `nodes` replaces the cluster of the header. Queues are the log's queues or its partitions. A job
-    has as many processors of one vcore each as it requested (or used, if only that is known). A job
-    larger than the largest node is a gang of whole nodes and a rest. Jobs without a positive
-    runtime or processors, and lines for parts of jobs, are skipped.
+    `nodes` replaces the cluster of the header. Queues are the log's queues, its partitions or its
+    groups (`queue_by`). A job has as many processors of one vcore each as it requested (or used, if
+    only that is known). A job larger than the largest node is a gang of whole nodes and a rest.
+    Jobs without a positive runtime or processors, and lines for parts of jobs, are skipped, and so
+    are at most `bad_lines` lines that do not have the format.
     """
     path = Path(path)
-    header = _Header()
-    found: list[tuple[int, list[int]]] = []
-    for number, line in lines(path):
+    if queue_by not in _COLUMNS:
+        known = ", ".join(_COLUMNS)
+        reason = f"queues cannot be made of {quoted(queue_by)}, only of {known}"
+        raise WorkloadError(path, 0, reason)
+    header, bad = _Header(), BadLines(path, bad_lines)
+    usable: list[list[int]] = []
+    skipped: list[Skipped] = []
+    for at, line in lines(path):
         text = line.strip()
         if text.startswith(";"):
             header.read(text)
         elif text:
-            found.append((number, _fields(path, number, text)))
-    usable: list[list[int]] = []
-    skipped: list[Skipped] = []
-    for number, fields in found:
-        if reason := _unusable(fields):
-            skipped.append(Skipped(str(fields[0]), reason))
-        elif fields[1] < 0:
-            raise WorkloadError(path, number, f"the submit time is {fields[1]}")
-        else:
-            usable.append(fields)
+            try:
+                fields = _fields(path, at, text)
+            except WorkloadError as error:
+                bad.add(error)
+                continue
+            if reason := _unusable(fields):
+                skipped.append(Skipped(str(fields[0]), reason))
+            elif fields[1] < 0:
+                bad.add(WorkloadError(path, at, f"{fields[1]} is less than 0", _column(1)))
+            else:
+                usable.append(fields)
+    found = bad.finish(len(usable) + len(skipped))
     if nodes is None:
         nodes = _cluster(path, header, max((_memory(fields) for fields in usable), default=0))
-    largest = max((node.resources.get(VCORE, 0) // MILLI for node in nodes), default=0)
-    if largest < 1:
-        raise WorkloadError(path, 0, "no node has a whole vcore")
-    column = 14 if queue_by == "queue" else 15
-    originals = {n: _queue(n, header.names[queue_by]) for n in sorted({f[column] for f in usable})}
+    largest = _Largest(path, nodes)
+    column = _COLUMNS[queue_by]
+    originals = {
+        n: _queue(n, queue_by, header.names[queue_by]) for n in sorted({f[column] for f in usable})
+    }
     names = queue_names(originals.values())
     jobs = [_job(fields, largest, names[originals[fields[column]]]) for fields in usable]
     return Workload(
         name=path.name.removesuffix(".gz").removesuffix(".swf"),
         nodes=tuple(nodes),
         queues=tuple(QueueSpec(name, original=original) for original, name in names.items()),
-        jobs=in_order(jobs),
-        skipped=tuple(skipped),
+        jobs=in_order(without_unknown_memory(jobs, nodes)),
+        skipped=(*skipped, *as_skipped(found)),
         horizon_s=horizon(jobs),
         source=f"{path.name} in the Standard Workload Format",
+        bad_lines=found,
+        start_unix_s=header.numbers.get("unixstarttime"),
     )
 
 
-def _fields(path: Path, number: int, text: str) -> list[int]:
+def _fields(path: Path, line: int, text: str) -> list[int]:
     words = text.split()
     if len(words) != FIELDS:
-        raise WorkloadError(path, number, f"{len(words)} fields where the format has {FIELDS}")
+        raise WorkloadError(path, line, f"{len(words)} fields where the format has {FIELDS}")
     try:
+        fields = [int(word) for word in words]
+    except ValueError:
         # some logs have seconds with decimals
-        return [int(word) if "." not in word else int(float(word)) for word in words]
-    except (ValueError, OverflowError):
-        bad = next((word for word in words if not _PLAIN.fullmatch(word)), text)
-        raise WorkloadError(path, number, f"{bad[:40]!r} is not a number") from None
+        fields = [_field(path, line, index, word) for index, word in enumerate(words)]
+    for index, most in _MOST.items():
+        if fields[index] > most:
+            raise WorkloadError(path, line, f"{fields[index]} is more than {most}", _column(index))
+    if _memory(fields) * _processors(fields) > _MAX_MEMORY:
+        reason = f"{fields[9]} KB for each processor is more memory than any cluster has"
+        raise WorkloadError(path, line, reason, _column(9))
+    return fields
+
+
+def _field(path: Path, line: int, index: int, word: str) -> int:
+    try:
+        return int(number(word))
+    except ValueError as error:
+        raise WorkloadError(path, line, str(error), _column(index)) from None
+
+
+def _column(index: int) -> str:
+    return f"field {index + 1} ({NAMES[index]})"
 
 
 def _unusable(fields: list[int]) -> str:
@@ -148,11 +197,34 @@ def _memory(fields: list[int]) -> int:
     return KIB * max(fields[9] if fields[9] > 0 else fields[6], 0)
 
 
-def _queue(number: int, names: dict[int, str]) -> str:
-    return names.get(number, "default" if number < 0 else f"queue-{number}")
+def _queue(number: int, kind: str, names: dict[int, str]) -> str:
+    prefix = "group" if kind == "group" else "queue"
+    return names.get(number, "default" if number < 0 else f"{prefix}-{number}")
 
 
-def _job(fields: list[int], largest: int, queue: str) -> Job:
+class _Largest:
+    """The number of processors of a job that fit one node, by the memory of a processor."""
+
+    def __init__(self, path: Path, nodes: Sequence[NodeSpec]) -> None:
+        self._sizes = [
+            (node.resources.get(VCORE, 0) // MILLI, node.resources.get(MEMORY, 0)) for node in nodes
+        ]
+        self._known: dict[int, int] = {}
+        self._most = max((vcores for vcores, _ in self._sizes), default=0)
+        if self._most < 1:
+            raise WorkloadError(path, 0, "no node has a whole vcore")
+
+    def __call__(self, memory: int) -> int:
+        """The most processors with `memory` bytes each. If no node has the memory of one, only
+        vcores count: the scheduler says then why the job does not fit."""
+        largest = self._known.get(memory)
+        if largest is None:
+            fitting = (min(vcores, size // memory) for vcores, size in self._sizes if memory)
+            largest = self._known[memory] = max(fitting, default=0) or self._most
+        return largest
+
+
+def _job(fields: list[int], largest: _Largest, queue: str) -> Job:
     unit: Resources = {VCORE: MILLI}
     if memory := _memory(fields):
         unit[MEMORY] = memory
@@ -162,9 +234,13 @@ def _job(fields: list[int], largest: int, queue: str) -> Job:
         runtime_s=fields[3],
         user=f"user-{fields[11]}" if fields[11] >= 0 else ANONYMOUS,
         queue=queue,
-        members=split(_processors(fields), largest, unit),
+        members=split(_processors(fields), largest(memory), unit),
         walltime_s=fields[8] if fields[8] > 0 else None,
         recorded_wait_s=fields[2] if fields[2] >= 0 else None,
+        group=f"group-{fields[12]}" if fields[12] >= 0 else None,
+        status=_STATUSES.get(fields[10]),
+        preceding=str(fields[16]) if fields[16] > 0 else None,
+        think_s=fields[17] if fields[16] > 0 and fields[17] >= 0 else None,
     )
 
 
@@ -173,13 +249,13 @@ def _cluster(path: Path, header: _Header, memory: int) -> tuple[NodeSpec, ...]:
 
     If only one of the two is known, a node has one processor, as the format defines.
     """
-    processors = header.sizes.get("maxprocs") or header.sizes.get("maxnodes")
+    processors = header.numbers.get("maxprocs") or header.numbers.get("maxnodes")
     if not processors:
         reason = "the header has neither MaxProcs nor MaxNodes: give the nodes"
-        raise WorkloadError(path, 0, reason)
-    count = header.sizes.get("maxnodes") or processors
-    if count > _MAX_NODES or count > processors:
-        limit = min(processors, _MAX_NODES)
+        raise NodesNeeded(path, 0, reason)
+    count = header.numbers.get("maxnodes") or processors
+    if count > MAX_COUNT or count > processors:
+        limit = min(processors, MAX_COUNT)
         raise WorkloadError(path, 0, f"MaxNodes is {count}, more than {limit}")
     size, larger = divmod(processors, count)
     return tuple(
@@ -187,7 +263,11 @@ def _cluster(path: Path, header: _Header, memory: int) -> tuple[NodeSpec, ...]:
             f"node-{number:0{len(str(count))}d}",
             {
                 VCORE: (size + (number <= larger)) * MILLI,
-                **({MEMORY: (size + (number <= larger)) * memory} if memory else {}),
+                **(
+                    {MEMORY: min((size + (number <= larger)) * memory, _MAX_MEMORY)}
+                    if memory
+                    else {}
+                ),
             },
         )
         for number in range(1, count + 1)

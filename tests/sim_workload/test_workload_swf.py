@@ -155,10 +155,10 @@ def test_a_log_without_jobs_is_a_workload(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         ("; MaxProcs: 4\n1 2 3\n", "toy.swf:2: 3 fields where the format has 18"),
-        (ONE.replace("9", "soon"), "toy.swf:1: 'soon' is not a number"),
-        (ONE.replace("9", "1.5e999"), "toy.swf:1: '1.5e999' is not a number"),
-        (ONE.replace("9", "9" * 5000), f"toy.swf:1: '{'9' * 40}' is not a number"),
-        (ONE.replace("1 0 0", "1 -5 0"), "toy.swf:1: the submit time is -5"),
+        (ONE.replace("9", "soon"), "toy.swf:1: field 4 (runtime): 'soon' is not a number"),
+        (ONE.replace("9", "1.5e999"), "toy.swf:1: field 4 (runtime): '1.5e999' is too large"),
+        (ONE.replace("9", "9" * 5000), f"toy.swf:1: field 4 (runtime): '{'9' * 40}' is too large"),
+        (ONE.replace("1 0 0", "1 -5 0"), "toy.swf:1: field 2 (submit time): -5 is less than 0"),
         (ONE, "toy.swf: the header has neither MaxProcs nor MaxNodes: give the nodes"),
         ("; MaxNodes: 8\n; MaxProcs: 4\n", "toy.swf: MaxNodes is 8, more than 4"),
         ("; MaxNodes: 99999999\n", "toy.swf: MaxNodes is 99999999, more than 1000000"),
@@ -195,3 +195,98 @@ def test_a_broken_archive_is_an_error_with_a_place(tmp_path: Path) -> None:
         path.write_bytes(broken)
         with pytest.raises(WorkloadError, match=r"toy.swf.gz.*cannot be read: "):
             open_workload(path)
+
+
+def test_optional_fields_are_read(tmp_path: Path) -> None:
+    header = "; UnixStartTime: 1709294400\n; MaxProcs: 4\n; Group: 3 physics\n"
+    workload = read_swf(
+        write(
+            tmp_path,
+            header
+            + "1 0 0 9 2 -1 -1 2 20 -1 5 7 3 1 1 1 -1 -1\n"
+            + "2 1 0 9 2 -1 -1 2 -1 -1 0 7 -1 1 1 1 1 30\n"
+            + "3 2 0 9 2 -1 -1 2 -1 -1 -1 7 4 1 1 1 2 -1\n",
+        )
+    )
+    assert workload.start_unix_s == 1_709_294_400
+    first, second, third = workload.jobs
+    assert (first.group, first.status, first.walltime_s) == ("group-3", "cancelled", 20)
+    assert (first.preceding, first.think_s) == (None, None)
+    assert (second.group, second.status) == (None, "failed")
+    assert (second.preceding, second.think_s) == ("1", 30)
+    assert (third.status, third.preceding, third.think_s) == (None, "2", None)
+
+
+def test_groups_can_be_the_queues(tmp_path: Path) -> None:
+    other = "2 0 0 9 2 -1 -1 2 -1 -1 1 1 2 1 1 1 -1 -1\n"
+    path = write(tmp_path, "; MaxProcs: 4\n; Group: 1 physics\n" + ONE + other)
+    workload = read_swf(path, queue_by="group")
+    assert [queue.name for queue in workload.queues] == ["physics", "group-2"]
+    with pytest.raises(WorkloadError, match="queues cannot be made of 'account', only of queue, "):
+        read_swf(path, queue_by="account")
+
+
+def test_bad_lines_are_skipped_and_told(tmp_path: Path) -> None:
+    text = HEADER + ONE + "2 0 x\n" + ONE.replace("9", "soon") + ONE.replace("1", "3", 1)
+    path = write(tmp_path, text)
+    workload = read_swf(path)
+    assert [job.job_id for job in workload.jobs] == ["1", "3"]
+    assert [str(bad) for bad in workload.bad_lines] == [
+        f"{path}:10: 3 fields where the format has 18",
+        f"{path}:11: field 4 (runtime): 'soon' is not a number",
+    ]
+    assert workload.skipped == (
+        Skipped("line 10", "3 fields where the format has 18"),
+        Skipped("line 11", "field 4 (runtime): 'soon' is not a number"),
+    )
+    with pytest.raises(WorkloadError, match=r"toy.swf:10: 3 fields where"):
+        read_swf(path, bad_lines=0)
+    with pytest.raises(
+        WorkloadError, match=r"toy.swf: more than 1 bad lines: line 10: .*; line 11: "
+    ):
+        read_swf(path, bad_lines=1)
+
+
+def test_a_cancelled_job_without_a_submit_time_is_no_bad_line(tmp_path: Path) -> None:
+    cancelled = ONE.replace("1 0 0 9", "2 -1 -1 -1")
+    workload = read_swf(write(tmp_path, HEADER + ONE + cancelled))
+    assert workload.bad_lines == ()
+    assert workload.skipped == (Skipped("2", "its runtime is -1 s"),)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "column"),
+    [
+        ("1 0 0 9", "1 9000000000 0 9", "field 2 (submit time)"),
+        ("1 0 0 9", "1 0 0 9000000000", "field 4 (runtime)"),
+        ("-1 2 -1 -1", "-1 2000000 -1 -1", "field 8 (processors requested)"),
+        ("-1 2 -1 -1", "-1 2 9000000000 -1", "field 9 (time requested)"),
+        ("-1 2 -1 -1", "-1 2 -1 900000000000000000", "field 10 (memory requested)"),
+    ],
+)
+def test_values_that_no_simulation_can_have(
+    tmp_path: Path, old: str, new: str, column: str
+) -> None:
+    workload = read_swf(write(tmp_path, HEADER + ONE + ONE.replace(old, new)))
+    (bad,) = workload.bad_lines
+    assert (bad.line, bad.column) == (10, column)
+
+
+def test_members_fit_the_memory_of_given_nodes(tmp_path: Path) -> None:
+    text = ONE.replace("-1 2 -1 -1", "-1 12 -1 1048576")  # 12 processors of 1 GiB
+    path = write(tmp_path, text)
+    gib = 1024**3
+
+    def members(*nodes: dict[str, int]) -> list[tuple[int, int]]:
+        specs = [NodeSpec(f"n{n}", resources) for n, resources in enumerate(nodes)]
+        (job,) = read_swf(path, nodes=specs).jobs
+        return [(member.count, member.resources[VCORE] // 1000) for member in job.members]
+
+    assert members({VCORE: 8000, MEMORY: 16 * gib}) == [(1, 8), (1, 4)]
+    assert members({VCORE: 8000, MEMORY: 5 * gib}, {VCORE: 3000, MEMORY: 64 * gib}) == [
+        (2, 5),
+        (1, 2),
+    ]
+    assert members({VCORE: 8000, MEMORY: 1}) == [(1, 8), (1, 4)], "it fits nowhere"
+    (job,) = read_swf(path, nodes=[NodeSpec("n", {VCORE: 12000})]).jobs
+    assert job.members == (Member(1, {VCORE: 12000}),)

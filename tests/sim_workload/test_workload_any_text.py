@@ -1,0 +1,252 @@
+"""Readers of arbitrary files: a workload that the scheduler can run, or one error; never more."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quadriga.sim.workload import (
+    MEMORY,
+    VCORE,
+    Job,
+    Member,
+    Workload,
+    WorkloadError,
+    open_workload,
+    parse_nodes,
+    read_csv,
+    read_sacct,
+    read_swf,
+)
+
+NODES = parse_nodes(["2x8vcore,32Gi"])
+SWF = "1 0 5 60 1 -1 -1 1 120 -1 1 7 1 1 1 1 -1 -1"
+SACCT_HEAD = (
+    "JobID|User|Partition|Submit|Start|ElapsedRaw|Timelimit|ReqCPUS|ReqMem|NNodes|ReqTRES|State"
+)
+SACCT = (
+    "12_3|ann|main|2024-03-01T12:00:00|2024-03-01T12:00:10|60|01:00:00|4|16Gn|2|cpu=4,mem=1G|FAILED"
+)
+CSV_HEAD = "id,kind,at,run,cpu,mem,n,who"
+CSV = "a,0,10,60.5,0.5,12,3,ann"
+JOBS = """
+job: {id: id, submit: at, runtime: run, vcore: cpu, memory: {column: mem, unit: Mi}, pods: n, user: who}
+where: [{column: kind, max: 5}]
+"""
+EVENTS = """
+job: {id: id, vcore: cpu, copies: n}
+time: ms
+events: {column: kind, time: at, submit: 0, start: 1, end: 2}
+"""
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "",
+            "-1",
+            "0",
+            "1",
+            "2",
+            "1e9",
+            "-0",
+            "0.5",
+            "nan",
+            "inf",
+            "1e400",
+            "9" * 30,
+            "x",
+            " ",
+            "\r",
+        ),
+        *(
+            "2024-03-01T12:00:00",
+            "0001-01-01T00:00:00+23:00",
+            "1-00:00:00",
+            "4Gn",
+            "12.batch",
+            "3+1",
+        ),
+        *("cpu=1", "gres/gpu:a=9", "mem=?", '"', '"1"', "RUNNING", "\ufeff", "\u0661", "é", "None"),
+    ]
+)
+
+
+def lines_like(line: str, delimiter: str) -> st.SearchStrategy[str]:
+    """Lines of the format of which some fields are replaced, and any other lines."""
+    fields = line.split(delimiter)
+    mutated = st.lists(st.tuples(st.integers(0, len(fields) - 1), PIECES), max_size=3).map(
+        lambda changes: delimiter.join(
+            dict(changes).get(index, field) for index, field in enumerate(fields)
+        )
+    )
+    other = st.lists(PIECES, max_size=20).map(delimiter.join) | st.text(max_size=40)
+    return st.lists(mutated | mutated | other, max_size=8).map("\n".join)
+
+
+def check(workload: Workload) -> None:
+    """Everything fits the messages of the scheduler interface."""
+    queues = {queue.name for queue in workload.queues}
+    bad = [f"line {line.line}" for line in workload.bad_lines]
+    assert [skipped.job_id for skipped in workload.skipped][
+        len(workload.skipped) - len(bad) :
+    ] == bad
+    for job in workload.jobs:
+        assert 0 <= job.submit_s < workload.horizon_s
+        assert 0 < job.runtime_s < 2**33
+        assert job.queue in queues
+        assert job.members
+        assert all(0 < amount < 2**63 for amount in job.total().values())
+        assert all(member.count > 0 for member in job.members)
+        assert all(n > 0 for member in job.members for n in member.resources.values())
+    submits = [job.submit_s for job in workload.jobs]
+    assert submits == sorted(submits)
+
+
+READERS: dict[str, tuple[str, str, str, Callable[[Path, int], Workload]]] = {
+    "swf": (
+        "; MaxNodes: 2\n; MaxProcs: 4",
+        SWF,
+        " ",
+        lambda path, bad: read_swf(path, bad_lines=bad),
+    ),
+    "sacct": (
+        *(SACCT_HEAD, SACCT, "|"),
+        lambda path, bad: read_sacct(path, nodes=NODES, bad_lines=bad),
+    ),
+    "jobs": (
+        *(CSV_HEAD, CSV, ","),
+        lambda path, bad: read_csv(path, path.parent / "jobs.yaml", nodes=NODES, bad_lines=bad),
+    ),
+    "events": (
+        *(CSV_HEAD, CSV, ","),
+        lambda path, bad: read_csv(path, path.parent / "events.yaml", nodes=NODES, bad_lines=bad),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("traces")
+    (folder / "jobs.yaml").write_text(JOBS)
+    (folder / "events.yaml").write_text(EVENTS)
+    return folder
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_lines_are_a_workload_or_one_error(folder: Path, name: str, data: Any) -> None:
+    head, line, delimiter, read = READERS[name]
+    text = data.draw(lines_like(line, delimiter))
+    path = folder / name
+    path.write_bytes(f"{head}\n{text}\n".encode("utf-8", "surrogatepass"))
+    try:
+        workload = read(path, 1000)
+    except WorkloadError as error:
+        assert len(str(error).splitlines()) == 1
+        return
+    check(workload)
+    if workload.bad_lines:
+        with pytest.raises(WorkloadError, match=":"):
+            read(path, 0)
+    else:
+        assert read(path, 0) == workload
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert read(path, 1000) == workload
+
+
+@given(content=st.binary(max_size=200) | st.binary(max_size=50).map(gzip.compress))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_a_workload_or_one_error(folder: Path, content: bytes) -> None:
+    path = folder / "bytes"
+    path.write_bytes(content)
+    (folder / "any.yaml").write_bytes(content)
+    for mapping in (None, folder / "jobs.yaml", folder / "any.yaml"):
+        try:
+            check(open_workload(path, nodes=NODES, mapping=mapping))
+        except WorkloadError as error:
+            assert len(str(error).splitlines()) == 1
+
+
+jobs = st.lists(
+    st.builds(
+        Job,
+        job_id=st.integers(1, 10**6).map(str),
+        submit_s=st.integers(0, 10**7),
+        runtime_s=st.integers(1, 10**6),
+        user=st.integers(0, 99).map("user-{}".format),
+        queue=st.integers(1, 9).map("queue-{}".format),
+        members=st.builds(
+            lambda processors, memory: (
+                Member(1, {VCORE: processors * 1000, MEMORY: processors * memory * 1024}),
+            ),
+            st.integers(1, 8),
+            st.integers(1, 2**20),
+        ),
+        walltime_s=st.none() | st.integers(1, 10**6),
+        recorded_wait_s=st.integers(0, 10**6),
+        group=st.integers(0, 9).map("group-{}".format),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(jobs)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read(folder: Path, jobs: list[Job]) -> None:
+    """The same jobs in all three formats, in order of submission."""
+    jobs.sort(key=lambda job: job.submit_s)
+    start = jobs[0].submit_s
+    swf, sacct, csv = (
+        ["; MaxProcs: 8"],
+        [SACCT_HEAD + "|Account"],
+        ["id,at,begin,run,cpu,mem,who,lane,team,est"],
+    )
+    for job in jobs:
+        ((member,), total) = job.members, job.total()
+        vcores, kib = member.resources[VCORE] // 1000, total[MEMORY] // 1024
+        n, user, group, queue = (
+            t.rpartition("-")[2] for t in (job.job_id, job.user, job.group or "", job.queue)
+        )
+        begin, estimate = job.submit_s + (job.recorded_wait_s or 0), job.walltime_s
+        swf.append(
+            f"{n} {job.submit_s} {job.recorded_wait_s} {job.runtime_s} {vcores} -1 -1 {vcores}"
+            f" {estimate or -1} {kib // vcores} -1 {user} {group} 1 {queue} -1 -1 -1"
+        )
+        limit = (
+            f"{estimate // 3600}:{estimate // 60 % 60:02d}:{estimate % 60:02d}" if estimate else ""
+        )
+        sacct.append(
+            f"{n}|{job.user}|{job.queue}|{job.submit_s}|{begin}|{job.runtime_s}|{limit}|{vcores}"
+            f"|{kib}Kn|1|||{job.group}"
+        )
+        csv.append(
+            f"{n},{job.submit_s},{begin},{job.runtime_s},{vcores},{kib},{job.user},{job.queue}"
+            f",{job.group},{estimate or ''}"
+        )
+    mapping = folder / "written.yaml"
+    mapping.write_text(
+        "job: {id: id, submit: at, start: begin, runtime: run, vcore: cpu, user: who, queue: lane,"
+        " memory: {column: mem, unit: Ki}, group: team, estimate: est}"
+    )
+    path = folder / "written.txt"
+
+    def read(lines: list[str], **options: Any) -> tuple[Job, ...]:
+        path.write_text("\n".join(lines))
+        workload = open_workload(path, bad_lines=0, nodes=parse_nodes(["1x8vcore,99Gi"]), **options)
+        assert workload.skipped == ()
+        return workload.jobs
+
+    assert list(read(swf)) == jobs
+    later = [(job.job_id, job.submit_s - start, job.members, job.walltime_s) for job in jobs]
+    for read_jobs in (read(sacct), read(csv, mapping=mapping)):
+        assert [(j.job_id, j.submit_s, j.members, j.walltime_s) for j in read_jobs] == later
+        rest = [(j.runtime_s, j.user, j.group, j.queue, j.recorded_wait_s) for j in read_jobs]
+        assert rest == [(j.runtime_s, j.user, j.group, j.queue, j.recorded_wait_s) for j in jobs]
