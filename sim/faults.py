@@ -76,6 +76,9 @@ class World(Simulation):
         super()._set_up()
         self._settled = True
 
+    def _nodes(self) -> Iterable[NodeSpec]:
+        return self.nodes.values()
+
     # -- what may go wrong -------------------------------------------------------------------------
 
     def restart_scheduler(self) -> None:

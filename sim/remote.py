@@ -29,7 +29,8 @@ from quadriga.si.api import has_own
 from quadriga.si.client import Client, ClientError
 from quadriga.si.client.errors import refusal
 from quadriga.si.client.streams import STREAM_OF
-from quadriga.si.extension.extension_pb2 import Channel, ExplainResponse
+from quadriga.si.explained import Explained
+from quadriga.si.extension.extension_pb2 import Channel
 from quadriga.sim.errors import SimulationError
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.pods import Pod, Run
@@ -172,13 +173,18 @@ class RemoteSimulation(Simulation):
         return report
 
     def _placed(self, key: str) -> str:
-        return self._explain(key).queue
+        return self.remote.client.explain(key, "", self.destinations.partition).queue
 
-    def _reasons(self, run: Run, pod: Pod) -> tuple[str, ...]:
-        return tuple(self._explain(run.key, pod.key).reasons)
-
-    def _explain(self, key: str, ask: str = "") -> ExplainResponse:
-        return self.remote.client.explain(key, ask, self.destinations.partition)
+    def _explain(self, run: Run, pod: Pod) -> Explained:
+        told = self.remote.client.explain(run.key, pod.key, self.destinations.partition)
+        return Explained(
+            told.queue,
+            told.state,
+            tuple(told.reasons),
+            told.verdict,
+            told.gathers,
+            tuple((each.nodeID, each.allocationKey) for each in told.reservedNodes),
+        )
 
     @property
     def _checked(self) -> str:

@@ -27,11 +27,20 @@ from quadriga.sim.workload.model import Job
 
 if TYPE_CHECKING:
     from quadriga.core import Output
+    from quadriga.sim.holders import HeldBy
 
-__all__ = ["COMPLETED", "FAILED", "REJECTED", "UNSCHEDULABLE", "Fate", "ResourceManager"]
+__all__ = [
+    "COMPLETED",
+    "FAILED",
+    "NEVER_STARTED",
+    "REJECTED",
+    "UNSCHEDULABLE",
+    "Fate",
+    "ResourceManager",
+]
 
 COMPLETED, FAILED = "completed", "failed"
-REJECTED, UNSCHEDULABLE = "rejected", "unschedulable"
+REJECTED, UNSCHEDULABLE, NEVER_STARTED = "rejected", "unschedulable", "never_started"
 
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
@@ -46,13 +55,15 @@ _task = lifecycles.SHIM_TASK.fire
 
 class Fate(NamedTuple):
     """The end of a job. `started` is in ns, -1 if it never ran; `queue` is the queue it was placed
-    in, empty if that is its own."""
+    in, empty if that is its own. A job that never started has `held_by`: who holds what it
+    needs."""
 
     job: Job
     outcome: str
     started: int
     reasons: tuple[str, ...] = ()
     queue: str = ""
+    held_by: HeldBy | None = None
 
 
 class ResourceManager:

@@ -9,18 +9,21 @@ from typing import Any, Protocol
 
 from quadriga.core import Options, Output, Scheduler
 from quadriga.core import RequestError as Refused
+from quadriga.core.views.holdings import holdings_of
 from quadriga.fsm import InvalidTransition
+from quadriga.si.explained import Explained
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import ConfigurationRefused, SimulationError
-from quadriga.sim.lifecycles import SCHEDULING
+from quadriga.sim.holders import Unfinished
 from quadriga.sim.options import SimulationOptions, nanoseconds
 from quadriga.sim.outbox import RM_ID
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.queues import queue_configuration
+from quadriga.sim.quotas import quotas_of
 from quadriga.sim.report import Facts, Report
-from quadriga.sim.resource_manager import FAILED, UNSCHEDULABLE, Fate, ResourceManager
+from quadriga.sim.resource_manager import ResourceManager
 from quadriga.sim.usage import Usage, resource_of
-from quadriga.sim.workload.model import Job, Workload
+from quadriga.sim.workload.model import Job, NodeSpec, Workload
 
 __all__ = ["Core", "Progress", "Simulation"]
 
@@ -119,8 +122,8 @@ class Simulation:
         except Refused as error:
             raise SimulationError(f"at {self._at()}: {error}") from error
         self.usage.settle(self.manager.clock.now)
-        for run in list(self.manager.runs.values()):
-            self.manager.fates.append(self._stuck(run))
+        unfinished = self._unfinished()
+        self.manager.fates += unfinished.fates
         return Report(
             Facts(
                 workload=self.workload,
@@ -131,6 +134,8 @@ class Simulation:
                 received=self.manager.received,
                 gangs=self.manager.gangs,
                 restarts=self.manager.restarts,
+                holders=unfinished.holders,
+                reservations=unfinished.reservations,
                 ended=self.usage.until,
                 steps=self.steps,
                 wall_s=time.perf_counter() - began,
@@ -158,13 +163,17 @@ class Simulation:
         return self.scheduler
 
     def _register(self) -> None:
+        self._say(self.manager.outbox.registration(self._configuration))
+
+    @property
+    def _configuration(self) -> str:
+        """The queue configuration in force."""
         options = self.options
-        config = options.config
-        if config is None:
-            config = queue_configuration(
-                self.workload, policy=options.policy, node_sort=options.node_sort
-            )
-        self._say(self.manager.outbox.registration(config))
+        if options.config is not None:
+            return options.config
+        return queue_configuration(
+            self.workload, policy=options.policy, node_sort=options.node_sort
+        )
 
     def _set_up(self) -> None:
         try:
@@ -263,20 +272,27 @@ class Simulation:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def _stuck(self, run: Run) -> Fate:
-        """Why the job does not continue, in the scheduler's words."""
-        for pod in run.pods.values():
-            if pod.state == SCHEDULING:
-                reasons = self._reasons(run, pod)
-                return Fate(run.job, UNSCHEDULABLE, run.started, reasons, run.queue)
-        reason = f"nothing moves: the application is {run.state} and has no pending ask"
-        return Fate(run.job, FAILED, run.started, (reason,), run.queue)
+    def _unfinished(self) -> Unfinished:
+        """The jobs that have not ended and do not continue."""
+        runs = list(self.manager.runs.values())
+        if not runs:
+            return Unfinished((), (), {}, self._explain)
+        quotas = quotas_of(runs, self.options, self.destinations, self._configuration)
+        return Unfinished(runs, self._nodes(), quotas, self._explain)
 
-    def _reasons(self, run: Run, pod: Pod) -> tuple[str, ...]:
+    def _nodes(self) -> Iterable[NodeSpec]:
+        """The nodes as they are now."""
+        return self.workload.nodes
+
+    def _explain(self, run: Run, pod: Pod) -> Explained:
+        """Why the pod waits, in the scheduler's words, and what its application holds."""
+        app = self.scheduler.application(run.key, self.destinations.partition, RM_ID)
         told = self.scheduler.explain(
             run.key, pod.key, partition=self.destinations.partition, rm_id=RM_ID
         )
-        return tuple(told.reasons)
+        return Explained(
+            app.queue_path, app.state, told.reasons, told.verdict, *holdings_of(app)
+        )
 
     def _tell(self) -> None:
         if self._progress and (ended := len(self.manager.fates)) >= self._told + _TELL_EVERY:

@@ -37,7 +37,7 @@ from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Options
 from quadriga.core.runtime.outbox import Output
 from quadriga.core.scheduler import Predicate, PreemptionPredicate, Scheduler, check_time
-from quadriga.core.views import Views, as_text, diagnostics_of
+from quadriga.core.views import Views, as_text, diagnostics_of, holdings_of
 from quadriga.fsm import RESOURCE_MANAGER, InvalidTransition
 from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
@@ -51,6 +51,7 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 from quadriga.si.api import has_own
+from quadriga.si.explained import Explained
 from quadriga.si.items import count
 from quadriga.si.outcome import Outcome
 
@@ -377,27 +378,22 @@ class SchedulerService:
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
-    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
-        """The queue of an application, its state in the resource manager's dialect (X1), the reasons why
-        its ask waits, and a summary of them; without ``allocation_key`` only the first two.
+    ) -> Future[Explained]:
+        """Where an application is and what it holds; with ``allocation_key`` also why that ask waits.
 
         Read after the requests that the resource manager has sent before. The future gets ``KeyError``
         for an unknown application or ask.
         """
 
-        def reader(scheduler: Scheduler) -> tuple[str, str, tuple[str, ...], str]:
+        def reader(scheduler: Scheduler) -> Explained:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
             verdict = ""
             if allocation_key:
                 explained = scheduler.explain(application_id, allocation_key, partition, rm_id)
                 reasons, verdict = explained.reasons, explained.verdict
-            return (
-                app.queue_path,
-                Dialect(app.partition.rm.dialect).state(app.state),
-                reasons,
-                verdict,
-            )
+            state = Dialect(app.partition.rm.dialect).state(app.state)
+            return Explained(app.queue_path, state, reasons, verdict, *holdings_of(app))
 
         return self._read_later(reader, rm_id)
 

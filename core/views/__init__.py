@@ -13,11 +13,13 @@ from quadriga.core.views.configuration import as_yaml
 from quadriga.core.views.dump import as_text, diagnostics_of
 from quadriga.core.views.errors import BadRequest, NotFound, ViewError
 from quadriga.core.views.history import History, Sample
+from quadriga.core.views.holdings import Holdings, holdings_of
 from quadriga.core.views.state import Views
 
 __all__ = [
     "BadRequest",
     "History",
+    "Holdings",
     "NotFound",
     "Sample",
     "ViewError",
@@ -25,4 +27,5 @@ __all__ = [
     "as_text",
     "as_yaml",
     "diagnostics_of",
+    "holdings_of",
 ]

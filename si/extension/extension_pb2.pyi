@@ -47,16 +47,28 @@ class ExplainRequest(_message.Message):
     def __init__(self, rmID: _Optional[str] = ..., partition: _Optional[str] = ..., applicationID: _Optional[str] = ..., allocationKey: _Optional[str] = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("queue", "state", "reasons", "verdict")
+    __slots__ = ("queue", "state", "reasons", "verdict", "gathers", "reservedNodes")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
+    GATHERS_FIELD_NUMBER: _ClassVar[int]
+    RESERVEDNODES_FIELD_NUMBER: _ClassVar[int]
     queue: str
     state: str
     reasons: _containers.RepeatedScalarFieldContainer[str]
     verdict: str
-    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., verdict: _Optional[str] = ...) -> None: ...
+    gathers: bool
+    reservedNodes: _containers.RepeatedCompositeFieldContainer[ReservedNode]
+    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., verdict: _Optional[str] = ..., gathers: bool = ..., reservedNodes: _Optional[_Iterable[_Union[ReservedNode, _Mapping[str, _Any]]]] = ...) -> None: ...
+
+class ReservedNode(_message.Message):
+    __slots__ = ("nodeID", "allocationKey")
+    NODEID_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATIONKEY_FIELD_NUMBER: _ClassVar[int]
+    nodeID: str
+    allocationKey: str
+    def __init__(self, nodeID: _Optional[str] = ..., allocationKey: _Optional[str] = ...) -> None: ...
 
 class CallbackAnswer(_message.Message):
     __slots__ = ("hello", "predicates", "preemptionPredicates", "stateDump", "received")

@@ -16,6 +16,7 @@ from quadriga.si import (
     ResourceManagerCallback,
     UpdateConfigurationRequest,
 )
+from quadriga.si.explained import Explained
 from quadriga.si.outcome import Outcome
 from quadriga.si.wire import Request
 
@@ -81,10 +82,8 @@ class Served(Protocol):
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str
-    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
-        """The queue and the state of an application, and the reasons why its ask waits with a
-        verdict. Without an allocation key the reasons are empty. Raises ``KeyError`` for an unknown
-        name."""
+    ) -> Future[Explained]:
+        """Where an application is, and why its ask waits. Raises ``KeyError`` for an unknown name."""
         ...
 
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:

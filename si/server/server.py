@@ -18,6 +18,7 @@ from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import (
     ExplainRequest,
     ExplainResponse,
+    ReservedNode,
     ShutdownRequest,
     ShutdownResponse,
     StepRequest,
@@ -341,14 +342,23 @@ class Server:
         partition = request.partition or "default"
         app, key = request.applicationID, request.allocationKey
         try:
-            queue, state, reasons, verdict = await asyncio.wrap_future(
+            found = await asyncio.wrap_future(
                 self._driver.explain(request.rmID, partition, app, key)
             )
         except KeyError as error:
             name = f"{app}/{key}" if key else app
             text = f"{name!r} in partition {partition!r} is not known: {error}"
             raise StatusError(Code.NOT_FOUND, "Explain", text) from None
-        return ExplainResponse(queue=queue, state=state, reasons=reasons, verdict=verdict)
+        return ExplainResponse(
+            queue=found.queue,
+            state=found.state,
+            reasons=found.reasons,
+            verdict=found.verdict,
+            gathers=found.gathers,
+            reservedNodes=[
+                ReservedNode(nodeID=node, allocationKey=ask) for node, ask in found.reservations
+            ],
+        )
 
     def _registered(self, principal: Principal, rm_id: str) -> Session:
         authorize(principal, rm_id)

@@ -11,6 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from quadriga.si.api import ResourceManagerCallback
+from quadriga.si.explained import Explained
 from quadriga.si.outcome import Outcome
 from quadriga.si.server.driver import Driver, Predicate, Preemption
 from quadriga.si.wire import Request
@@ -58,7 +59,7 @@ class SingleThreadDriver:
 
     def explain(
         self, rm_id: str, partition: str, application_id: str, allocation_key: str
-    ) -> Future[tuple[str, str, tuple[str, ...], str]]:
+    ) -> Future[Explained]:
         return self.call(
             lambda driver: driver.explain(rm_id, partition, application_id, allocation_key).result()
         )

@@ -1,0 +1,23 @@
+"""The answer of a scheduler to the question where an application is and why one of its asks waits."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Explained"]
+
+
+class Explained(NamedTuple):
+    """``state`` is in the resource manager's dialect (X1). ``reasons`` and ``verdict`` are about the
+    ask, and empty if none was named.
+
+    ``gathers``: the application is a gang that holds placeholders and lacks others. ``reservations``
+    are pairs (node id, allocation key) of the nodes that are reserved for its asks.
+    """
+
+    queue: str
+    state: str
+    reasons: tuple[str, ...] = ()
+    verdict: str = ""
+    gathers: bool = False
+    reservations: tuple[tuple[str, str], ...] = ()
