@@ -14,21 +14,13 @@ from typing import NamedTuple
 from quadriga.si.explained import Explained
 from quadriga.sim import lifecycles
 from quadriga.sim.fitting import Quota, obstacle, rooms
+from quadriga.sim.outcomes import FAILED, NEVER_STARTED, UNSCHEDULABLE, Fate, HeldBy, ReservedNode
 from quadriga.sim.pods import Pod, Run
-from quadriga.sim.resource_manager import FAILED, NEVER_STARTED, UNSCHEDULABLE, Fate
 from quadriga.sim.workload.model import NodeSpec, Resources
 
-__all__ = ["HeldBy", "Holder", "ReservedNode", "Unfinished"]
+__all__ = ["Holder", "Unfinished"]
 
 _Size = tuple[tuple[str, int], ...]
-
-
-class ReservedNode(NamedTuple):
-    """A node that is reserved for an ask of an application."""
-
-    node: str
-    application: str
-    ask: str
 
 
 class Holder(NamedTuple):
@@ -45,20 +37,6 @@ class Holder(NamedTuple):
     members: int
     holds: Resources
     lacks: Resources
-
-
-class HeldBy(NamedTuple):
-    """What one job needs and others hold.
-
-    ``gathering`` and ``running`` are applications with pods on nodes that it needs, or in a quota that
-    has too little room for it. ``reservations`` are nodes with room for it. ``quotas`` are the owners
-    of quotas with too little room.
-    """
-
-    gathering: tuple[str, ...] = ()
-    running: tuple[str, ...] = ()
-    reservations: tuple[ReservedNode, ...] = ()
-    quotas: tuple[str, ...] = ()
 
 
 class _Room(NamedTuple):
@@ -107,7 +85,9 @@ class Unfinished:
         for each in self.reservations:
             self._reserved.setdefault(each.node, []).append(each)
         #: no job waits for more pods of one size
-        self._most = max((n for waiting in self._waiting.values() for n in waiting.values()), default=0)
+        self._most = max(
+            (n for waiting in self._waiting.values() for n in waiting.values()), default=0
+        )
         self._used = self._usage()
         self._room: dict[_Size, _Room] = {}
         self.fates = [self._fate(run) for run in self._runs]
@@ -122,12 +102,13 @@ class Unfinished:
                 if run.key not in self._told:
                     self._told[run.key] = explain(run, pod)
                 waiting[tuple(sorted(pod.resources.items()))] += 1
-            elif (pod.state in lifecycles.ON_NODE or pod.holds) and pod.node in self._nodes:
+            elif pod.holding is not None and pod.holding.node in self._nodes:
                 held.update(pod.resources)
-                free = self._free[pod.node]
+                node = pod.holding.node
+                free = self._free[node]
                 for name, amount in pod.resources.items():
                     free[name] = free.get(name, 0) - amount
-                self._on_node[pod.node][run.key] = None
+                self._on_node[node][run.key] = None
         self._held[run.key] = dict(held)
         self._waiting[run.key] = waiting
 
@@ -149,7 +130,7 @@ class Unfinished:
             application=run.key,
             queue=run.queue or run.job.queue,
             gathers=gathers,
-            pods=sum(pod.state in lifecycles.ON_NODE for pod in members),
+            pods=sum(pod.holding is not None for pod in members),
             members=len(members),
             holds=self._held[run.key],
             lacks=dict(self._lacks(run.key)),
@@ -185,7 +166,9 @@ class Unfinished:
         key = run.key
         applications: dict[str, None] = {}
         reserved: dict[ReservedNode, None] = {}
-        quotas = tuple(quota.owner for quota in self._quotas.get(key, ()) if self._is_short(quota, key))
+        quotas = tuple(
+            quota.owner for quota in self._quotas.get(key, ()) if self._is_short(quota, key)
+        )
         for owner in quotas:
             applications.update(self._users(owner))
         sizes = self._waiting[key]

@@ -6,6 +6,7 @@ from typing import Any
 
 from quadriga.si import TerminationType
 from quadriga.sim import lifecycles
+from quadriga.sim.fragmentation import Holding
 from quadriga.sim.workload.model import Job, Resources
 
 __all__ = ["Pod", "Run"]
@@ -14,12 +15,12 @@ __all__ = ["Pod", "Run"]
 class Pod:
     """A placeholder or a real pod with the lifecycle ``shim-task``. `key` is its allocation key.
 
-    `uuid` and `node` belong to its allocation and are empty before there is one. `holds` is its
-    amount of the watched resource. `kind` is the reason why it is being stopped (a
-    TerminationType).
+    `uuid` and `node` belong to its allocation and are empty before there is one. `holding` is what
+    it takes of a node from the allocation until the scheduler is told that it ended. `kind` is the
+    reason why it is being stopped (a TerminationType).
     """
 
-    __slots__ = ("group", "holds", "key", "kind", "node", "placeholder", "run", "state", "uuid")
+    __slots__ = ("group", "holding", "key", "kind", "node", "placeholder", "run", "state", "uuid")
 
     def __init__(self, run: Run, key: str, group: int, placeholder: bool) -> None:
         self.state: lifecycles.TaskState = lifecycles.NEW
@@ -29,7 +30,7 @@ class Pod:
         self.placeholder = placeholder
         self.uuid = ""
         self.node = ""
-        self.holds = 0
+        self.holding: Holding | None = None
         self.kind: Any = 0
 
     @property

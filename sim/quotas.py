@@ -41,4 +41,7 @@ def _of_application(app: Application) -> Iterator[Quota]:
     for ledger in app.limiting:
         if ledger.limit is not None and ledger.limit.max:
             account = ledger.account
-            yield Quota(f"the limit of {account.kind} {account.name} in {ledger.queue.path}", ledger.limit.max)
+            yield Quota(
+                f"the limit of {account.kind} {account.name} in {ledger.queue.path}",
+                ledger.limit.max,
+            )

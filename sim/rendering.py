@@ -21,7 +21,12 @@ _WIDTH = 99
 #: number of jobs listed by name if several ended the same way
 _SHOWN = 5
 
-_OUTCOMES = ("completed", "unschedulable", "rejected", "failed", "skipped")
+#: number of holders in the table of those at the end
+_SHOWN_HOLDERS = 10
+#: number of groups of jobs that never started for different reasons
+_SHOWN_GROUPS = 20
+
+_OUTCOMES = ("completed", "unschedulable", "never_started", "rejected", "failed", "skipped")
 
 
 def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str:
@@ -32,10 +37,14 @@ def render(report: Report, *, measure: bool = True, unicode: bool = True) -> str
         _table("Jobs", *_job_table(data)),
         _gang_lines(data["gangs"]),
         _preemption(data["preemption"]),
+        _quality(data["quality"]),
         _table("Waits", *_wait_table(data["waits"])),
         _utilisation(data["utilisation"], _BARS if unicode else _PLAIN_BARS),
         _messages(data),
-        *(_reasons(name, data[name]) for name in ("unschedulable", "rejected", "failed")),
+        _reasons("unschedulable", data["unschedulable"]),
+        _never_started(data["never_started"]),
+        _held(data["held_at_end"]),
+        *(_reasons(name, data[name]) for name in ("rejected", "failed")),
         _reasons("skipped", data["skipped"]),
         _measured(report.measured) if measure else "",
     ]
@@ -93,7 +102,7 @@ def _job_table(data: dict[str, Any]) -> Iterator[Sequence[str]]:
     for name in _OUTCOMES:
         of_gangs = f"{gangs['completed']:,}" if name == "completed" else ""
         if jobs[name] or name == "completed":
-            yield (name, f"{jobs[name]:,}", of_gangs)
+            yield (name.replace("_", " "), f"{jobs[name]:,}", of_gangs)
     yield ("total", f"{jobs['total']:,}", f"{gangs['total']:,}")
 
 
@@ -126,6 +135,26 @@ def _preemption(preemption: dict[str, int]) -> str:
         f"Preemption\n  {preemption['allocations']:,} allocations were taken back,"
         f" {preemption['restarts']:,} times a job began again"
     )
+
+
+def _quality(figures: dict[str, Any]) -> str:
+    def share(value: float | None) -> str:
+        return "-" if value is None else f"{value:.1%}"
+
+    waits = [f"{name} {duration(figures[f'{name}_wait'])}" for name in ("mean", "median", "p95")]
+    slowdown, fairness = figures["slowdown"], figures["fairness"]
+    rows = (
+        ("completed", f"{figures['completed']:,} of {figures['total']:,} jobs"),
+        ("wait of these", f"{', '.join(waits)}, longest {duration(figures['longest_wait'])}"),
+        ("bounded slowdown", "-" if slowdown is None else f"{slowdown:,.4g}"),
+        ("makespan", duration(figures["makespan"])),
+        ("utilisation", f"{share(figures['utilisation'])} by running jobs"),
+        ("fairness", f"{'-' if fairness is None else f'{fairness:.3f}'} between queues (Jain)"),
+        ("preemptions", f"{figures['preemptions']:,}"),
+        ("fragmentation", share(figures["fragmentation"])),
+    )
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(("Quality", *(f"  {name.ljust(width)}  {text}" for name, text in rows)))
 
 
 def _wait_table(waits: dict[str, Any]) -> Iterator[Sequence[str]]:
@@ -185,12 +214,82 @@ def _reasons(outcome: str, jobs: list[dict[str, Any]]) -> str:
         alike[_nameless(job["job"], job["reasons"])].append(job["job"])
     lines = [f"{outcome.capitalize()} jobs: {len(jobs):,}"] if alike else []
     for reasons, names in alike.items():
-        shown = ", ".join(names[:_SHOWN])
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        lines.append(f"  {shown}{more}")
+        lines.append(f"  {_listed(names, len(names))}")
         for reason in dict.fromkeys(reasons):
             lines += wrap(reason, _WIDTH, initial_indent="    ", subsequent_indent="      ")
     return "\n".join(lines)
+
+
+def _never_started(jobs: list[dict[str, Any]]) -> str:
+    """Jobs that others kept from starting for the same reasons on one line, followed by all reasons of
+    the first one and by who holds what it needs."""
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    for job in jobs:
+        holders = tuple(_holders(job["held_by"]))
+        alike[(*_nameless(job["job"], job["reasons"]), *holders)].append(job)
+    lines = [f"Jobs that never started, but fit the empty cluster: {len(jobs):,}"] if jobs else []
+    groups = list(alike.values())
+    for group in groups[:_SHOWN_GROUPS]:
+        lines.append(f"  {_listed([job['job'] for job in group], len(group))}")
+        first = group[0]
+        reasons = dict.fromkeys(_nameless(first["job"], first["reasons"]))
+        for text in (*reasons, *_holders(first["held_by"])):
+            lines += wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="      ")
+    if rest := sum(map(len, groups[_SHOWN_GROUPS:])):
+        lines.append(f"  and {rest:,} more; the JSON report has all of them")
+    return "\n".join(lines)
+
+
+def _holders(held_by: dict[str, Any]) -> Iterator[str]:
+    gathering, running, reserved = (
+        held_by[name] for name in ("gathering", "running", "reservations")
+    )
+    if count := gathering["count"]:
+        what = "a gang that gathers" if count == 1 else "gangs that gather"
+        yield f"held by {_listed(gathering['first'], count)}: {what}"
+    if count := running["count"]:
+        yield f"held by {_listed(running['first'], count)}: pods that run"
+    if reserved["count"]:
+        nodes = [f"{each['node']} (for {each['application']})" for each in reserved["first"]]
+        yield f"reserved: {_listed(nodes, reserved['count'])}"
+    if held_by["quotas"]:
+        yield f"no room left in {', '.join(held_by['quotas'])}"
+
+
+def _held(held: dict[str, Any]) -> str:
+    """What is held when nothing moves any more: by whom, and which nodes are reserved for which asks."""
+    applications, reservations = held["applications"], held["reservations"]
+    lines: list[str] = []
+    if applications:
+        names = sorted({name for each in applications for name in (*each["holds"], *each["lacks"])})
+        rows = [
+            (
+                each["application"],
+                each["queue"],
+                "gathers" if each["gathers"] else "runs",
+                f"{each['pods']:,} of {each['members']:,}",
+                *(_amount(name, each["holds"].get(name, 0)) for name in names),
+            )
+            for each in applications[:_SHOWN_HOLDERS]
+        ]
+        header = ("application", "queue", "state", "pods", *(f"holds {name}" for name in names))
+        lines += ["Held at the end", *table((header, *rows))]
+        if (more := len(applications) - len(rows)) > 0:
+            lines.append(f"  and {more:,} more")
+    if reservations:
+        nodes = [
+            f"{each['node']} for {each['ask']} of {each['application']}" for each in reservations
+        ]
+        text = f"reserved nodes: {_listed(nodes[:_SHOWN], len(nodes))}"
+        lines += [] if lines else ["Held at the end"]
+        lines += wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(lines)
+
+
+def _listed(names: list[str], count: int) -> str:
+    """The first names, and the number of the others."""
+    shown = ", ".join(names[:_SHOWN])
+    return f"{shown} and {count - _SHOWN:,} more" if count > _SHOWN else shown
 
 
 def _nameless(job: str, reasons: list[str]) -> tuple[str, ...]:

@@ -9,11 +9,25 @@ import json
 import resource
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from quadriga.sim.fragmentation import Holding
+from quadriga.sim.holders import Holder
 from quadriga.sim.options import SimulationOptions
-from quadriga.sim.resource_manager import COMPLETED, FAILED, REJECTED, UNSCHEDULABLE, Fate
+from quadriga.sim.outcomes import (
+    COMPLETED,
+    FAILED,
+    NEVER_STARTED,
+    OUTCOMES,
+    REJECTED,
+    UNSCHEDULABLE,
+    Fate,
+    HeldBy,
+    ReservedNode,
+)
+from quadriga.sim.quality import JobRecord, quality
 from quadriga.sim.usage import DAY, Usage
 from quadriga.sim.waits import distribution
 from quadriga.sim.workload.model import Workload
@@ -22,19 +36,26 @@ __all__ = ["Facts", "Report", "peak_memory_bytes"]
 
 _SECOND = 1_000_000_000
 
+#: a job that never started names at most this number of holders of a kind, and has the number of all
+_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The raw observations of a simulation. `ended` is in ns of virtual time."""
+    """The raw observations of a simulation. `ended` is in ns of virtual time. `holders` and
+    `reservations` are those of its end."""
 
     workload: Workload
     options: SimulationOptions
     fates: list[Fate]
     usage: Usage
+    holdings: list[Holding]
     sent: Counter[str]
     received: Counter[str]
     gangs: Counter[str]
     restarts: int
+    holders: list[Holder]
+    reservations: list[ReservedNode]
     ended: int
     steps: int
     wall_s: float
@@ -59,12 +80,18 @@ class Report:
                 "allocations": facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"],
                 "restarts": facts.restarts,
             },
+            "quality": _quality(facts),
             "waits": _waits(facts),
             "utilisation": _utilisation(facts),
             "messages": {"in": _sorted(facts.sent), "out": _sorted(facts.received)},
             "decisions": _decisions(facts),
             "virtual": {"ended_s": facts.ended / _SECOND, "steps": facts.steps},
             **{name: _reasons(facts, name) for name in (UNSCHEDULABLE, REJECTED, FAILED)},
+            NEVER_STARTED: _never_started(facts),
+            "held_at_end": {
+                "applications": [each._asdict() for each in facts.holders],
+                "reservations": [each._asdict() for each in facts.reservations],
+            },
             "skipped": [
                 {"job": skipped.job_id, "reasons": [skipped.reason]}
                 for skipped in facts.workload.skipped
@@ -82,8 +109,7 @@ class Report:
     def unaccounted(self) -> int:
         """The number of jobs without a result. Anything but 0 is a bug in the simulation."""
         jobs = self.data["jobs"]
-        fates = (COMPLETED, UNSCHEDULABLE, REJECTED, FAILED, "skipped")
-        return int(jobs["total"] - sum(jobs[fate] for fate in fates))
+        return int(jobs["total"] - sum(jobs[outcome] for outcome in (*OUTCOMES, "skipped")))
 
     def json(self, *, measure: bool = False) -> str:
         """One JSON object, sorted and indented, with a newline at the end."""
@@ -128,7 +154,7 @@ def _jobs(facts: Facts) -> dict[str, int]:
     skipped = len(facts.workload.skipped)
     return {
         "total": len(facts.workload.jobs) + skipped,
-        **{name: outcomes[name] for name in (COMPLETED, UNSCHEDULABLE, REJECTED, FAILED)},
+        **{name: outcomes[name] for name in OUTCOMES},
         "skipped": skipped,
     }
 
@@ -144,6 +170,21 @@ def _gangs(facts: Facts) -> dict[str, int]:
         **{name: facts.gangs[name] for name in names},
         **{name: facts.gangs[name] for name in faults if facts.gangs[name]},
     }
+
+
+def _quality(facts: Facts) -> dict[str, Any]:
+    """The figures of docs/quality.md, over all jobs but the skipped ones."""
+    resource = facts.usage.resource
+    records = []
+    for fate in facts.fates:
+        job, started, ended = fate.job, -1, -1
+        if fate.outcome == COMPLETED:
+            started, ended = fate.started, fate.started + job.runtime_s * _SECOND
+        queue, submitted = fate.queue or job.queue, job.submit_s * _SECOND
+        amount = job.total().get(resource, 0)
+        records.append(JobRecord(job.job_id, queue, submitted, started, ended, amount))
+    preempted = facts.received["AllocationResponse.released.PREEMPTED_BY_SCHEDULER"]
+    return quality(facts.workload, records, facts.holdings, preempted).data()
 
 
 def _waits(facts: Facts) -> dict[str, Any]:
@@ -210,6 +251,25 @@ def _reasons(facts: Facts, outcome: str) -> list[dict[str, Any]]:
         for fate in facts.fates
         if fate.outcome == outcome
     ]
+
+
+def _never_started(facts: Facts) -> list[dict[str, Any]]:
+    """The jobs that others kept from starting, each with who holds what it needs."""
+    told = _reasons(facts, NEVER_STARTED)
+    fates = [fate for fate in facts.fates if fate.outcome == NEVER_STARTED]
+    for job, fate in zip(told, fates, strict=True):
+        held_by = fate.held_by or HeldBy()
+        job["held_by"] = {
+            "gathering": _first(held_by.gathering),
+            "running": _first(held_by.running),
+            "reservations": _first([each._asdict() for each in held_by.reservations]),
+            "quotas": list(held_by.quotas),
+        }
+    return told
+
+
+def _first(holders: Sequence[object]) -> dict[str, Any]:
+    return {"count": len(holders), "first": list(holders[:_NAMED])}
 
 
 def _sorted(counts: dict[str, int]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from quadriga import si
 from quadriga.fsm import application as application_fsm
@@ -19,28 +19,18 @@ from quadriga.sim import lifecycles
 from quadriga.sim.clock import Clock
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import SimulationError
+from quadriga.sim.fragmentation import Holding
 from quadriga.sim.options import SimulationOptions, nanoseconds
 from quadriga.sim.outbox import Outbox, Request
+from quadriga.sim.outcomes import COMPLETED, FAILED, REJECTED, Fate
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.usage import Usage
 from quadriga.sim.workload.model import Job
 
 if TYPE_CHECKING:
     from quadriga.core import Output
-    from quadriga.sim.holders import HeldBy
 
-__all__ = [
-    "COMPLETED",
-    "FAILED",
-    "NEVER_STARTED",
-    "REJECTED",
-    "UNSCHEDULABLE",
-    "Fate",
-    "ResourceManager",
-]
-
-COMPLETED, FAILED = "completed", "failed"
-REJECTED, UNSCHEDULABLE, NEVER_STARTED = "rejected", "unschedulable", "never_started"
+__all__ = ["ResourceManager"]
 
 _STOPPED = (si.TerminationType.STOPPED_BY_RM, si.TerminationType.UNKNOWN_TERMINATION_TYPE)
 _REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
@@ -53,26 +43,13 @@ _application = lifecycles.SHIM_APPLICATION.fire
 _task = lifecycles.SHIM_TASK.fire
 
 
-class Fate(NamedTuple):
-    """The end of a job. `started` is in ns, -1 if it never ran; `queue` is the queue it was placed
-    in, empty if that is its own. A job that never started has `held_by`: who holds what it
-    needs."""
-
-    job: Job
-    outcome: str
-    started: int
-    reasons: tuple[str, ...] = ()
-    queue: str = ""
-    held_by: HeldBy | None = None
-
-
 class ResourceManager:
     """Jobs come in through `submit`, the scheduler's answers through `receive`; `requests` returns
     outgoing messages.
 
-    `runs` has the active jobs by application id, `fates` the ended ones. `received` counts the
-    answers and their items, `gangs` the outcomes of gangs. `placed`, if given, returns the queue of
-    an application.
+    `runs` has the active jobs by application id, `fates` the ended ones, `holdings` what ended pods
+    have held. `received` counts the answers and their items, `gangs` the outcomes of gangs. `placed`,
+    if given, returns the queue of an application.
     """
 
     def __init__(
@@ -88,6 +65,7 @@ class ResourceManager:
         self.usage = usage
         self.runs: dict[str, Run] = {}
         self.fates: list[Fate] = []
+        self.holdings: list[Holding] = []
         self.received: Counter[str] = Counter()
         self.gangs: Counter[str] = Counter()
         #: number of resubmissions of jobs that lost a pod to preemption
@@ -160,6 +138,12 @@ class ResourceManager:
         """The pods that occupy resources in the cluster."""
         pods = (pod for run in self.runs.values() for pod in run.pods.values())
         return [pod for pod in pods if pod.state in lifecycles.ON_NODE]
+
+    def held_until(self, end: int) -> list[Holding]:
+        """What all pods have held, up to `end` if they still do."""
+        pods = (pod for run in self.runs.values() for pod in run.pods.values())
+        still = (pod.holding for pod in pods if pod.holding is not None)
+        return [*self.holdings, *(each._replace(until=end) for each in still)]
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -308,8 +292,9 @@ class ResourceManager:
             return  # the echo of a report after a restart
         pod.uuid = allocation.UUID
         pod.node = allocation.nodeID
-        pod.holds = pod.resources.get(self.usage.resource, 0)
-        self.usage.change(self.clock.now, pod.holds, pod.placeholder)
+        now, resources = self.clock.now, pod.resources
+        pod.holding = Holding(pod.node, resources, now, -1)
+        self.usage.change(now, resources.get(self.usage.resource, 0), pod.placeholder)
         if pod.state == lifecycles.SCHEDULING:
             _task(pod, lifecycles.ALLOCATE)
             self.clock.after(self._start, self._bind, pod)
@@ -462,9 +447,12 @@ class ResourceManager:
             self.outbox.release_ask(pod, kind)
 
     def _let_go(self, pod: Pod) -> None:
-        if pod.holds:
-            self.usage.change(self.clock.now, -pod.holds, pod.placeholder)
-            pod.holds = 0
+        if (held := pod.holding) is not None:
+            now, resources = self.clock.now, held.resources
+            if amount := resources.get(self.usage.resource, 0):
+                self.usage.change(now, -amount, pod.placeholder)
+            self.holdings.append(Holding(held.node, resources, held.since, now))
+            pod.holding = None
 
 
 def _name(kind: Any) -> str:

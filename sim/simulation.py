@@ -130,6 +130,7 @@ class Simulation:
                 options=self.options,
                 fates=self.manager.fates,
                 usage=self.usage,
+                holdings=self.manager.held_until(self.usage.until),
                 sent=self.manager.outbox.sent,
                 received=self.manager.received,
                 gangs=self.manager.gangs,
@@ -290,9 +291,7 @@ class Simulation:
         told = self.scheduler.explain(
             run.key, pod.key, partition=self.destinations.partition, rm_id=RM_ID
         )
-        return Explained(
-            app.queue_path, app.state, told.reasons, told.verdict, *holdings_of(app)
-        )
+        return Explained(app.queue_path, app.state, told.reasons, told.verdict, *holdings_of(app))
 
     def _tell(self) -> None:
         if self._progress and (ended := len(self.manager.fates)) >= self._told + _TELL_EVERY:

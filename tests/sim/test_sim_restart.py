@@ -22,7 +22,7 @@ from quadriga.sim import (
     SimulationOptions,
     World,
 )
-from quadriga.sim.resource_manager import UNSCHEDULABLE
+from quadriga.sim.outcomes import NEVER_STARTED, UNSCHEDULABLE
 from quadriga.sim.workload import Job, Member, NodeSpec, QueueSpec, Workload
 
 RESTARTS = (RESTART_SCHEDULER, RESTART_MANAGER)
@@ -44,9 +44,9 @@ def outcomes(
     assert report.unaccounted == 0
     found = {fate.job.job_id: fate.outcome for fate in world.manager.fates}
     living = world.scheduler.partition().applications
-    assert sorted(living) == sorted(job for job in found if found[job] == UNSCHEDULABLE), {
-        app.app_id: app.state for app in living.values()
-    }
+    assert sorted(living) == sorted(
+        job for job in found if found[job] in (NEVER_STARTED, UNSCHEDULABLE)
+    ), {app.app_id: app.state for app in living.values()}
     return world, found
 
 

@@ -1,0 +1,250 @@
+"""Jobs that never started: who holds what they need (Q8), and which jobs are unschedulable instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from quadriga.si.explained import Explained
+from quadriga.sim import Simulation, SimulationOptions, render
+from quadriga.sim.fitting import Quota
+from quadriga.sim.fragmentation import Holding
+from quadriga.sim.holders import Unfinished
+from quadriga.sim.lifecycles import BOUND, SCHEDULING
+from quadriga.sim.outcomes import NEVER_STARTED, UNSCHEDULABLE, HeldBy, ReservedNode
+from quadriga.sim.pods import Pod, Run
+from quadriga.sim.workload import QueueSpec, Workload
+
+#: gangs gather at the same time, as in YuniKorn
+INCREMENTAL = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {gang.admission: incremental}
+        queues: [{name: a}, {name: b}]
+"""
+
+
+def deadlock(job: Any, workload: Any) -> Workload:
+    """Two gangs of three on four nodes, of which each gets two; a job for any node, and a gang that is
+    larger than the cluster."""
+    jobs = (
+        replace(job("a1", 0, 100, (3, 4)), queue="a"),
+        replace(job("b1", 0, 100, (3, 4)), queue="b"),
+        replace(job("late", 3, 10, (1, 4)), queue="a"),
+        replace(job("huge", 3, 10, (5, 4)), queue="a"),
+    )
+    return workload((4, 4, 4, 4), *jobs, queues=(QueueSpec("a"), QueueSpec("b")))
+
+
+def outcomes(report: Any) -> dict[str, str]:
+    return {fate.job.job_id: fate.outcome for fate in report.fates}
+
+
+def named(report: Any, kind: str) -> dict[str, list[Any]]:
+    """Of each job that never started, the holders of this kind."""
+    return {each["job"]: each["held_by"][kind]["first"] for each in report.data["never_started"]}
+
+
+def test_two_gangs_that_wait_for_each_other_are_named(
+    job: Any, workload: Any, simulate: Any, order: str
+) -> None:
+    report = simulate(
+        deadlock(job, workload), config=INCREMENTAL, placeholder_timeout_s=-1, message_order=order
+    )
+    assert outcomes(report) == {
+        "a1": NEVER_STARTED, "b1": NEVER_STARTED, "late": NEVER_STARTED, "huge": UNSCHEDULABLE,
+    }  # fmt: skip
+    assert report.data["jobs"]["never_started"] == 3
+    assert named(report, "gathering") == {"a1": ["b1"], "b1": ["a1"], "late": ["a1", "b1"]}
+    assert named(report, "running") == {"a1": [], "b1": [], "late": []}
+    holders = report.data["held_at_end"]["applications"]
+    assert [(each["application"], each["queue"], each["gathers"]) for each in holders] == [
+        ("a1", "root.a", True), ("b1", "root.b", True),
+    ]  # fmt: skip
+    for each in holders:
+        assert (each["pods"], each["members"]) == (2, 3)
+        assert (each["holds"]["vcore"], each["lacks"]["vcore"]) == (8000, 4000)
+    (huge,) = report.data["unschedulable"]
+    assert huge["reasons"][0].startswith("the empty cluster has room for 4 of 5 pods with ")
+
+    text = render(report, measure=False)
+    assert "\nUnschedulable jobs: 1\n  huge\n" in text
+    assert "\nJobs that never started, but fit the empty cluster: 3\n  a1\n" in text
+    assert "    held by a1, b1: gangs that gather\n" in text
+    assert "\nHeld at the end\n" in text
+    assert [line.split()[:6] for line in text.splitlines() if "  gathers  " in line] == [
+        ["a1", "root.a", "gathers", "2", "of", "3"], ["b1", "root.b", "gathers", "2", "of", "3"],
+    ]  # fmt: skip
+
+
+def test_after_a_soft_timeout_members_hold_what_placeholders_held(
+    job: Any, workload: Any, simulate: Any
+) -> None:
+    report = simulate(deadlock(job, workload), config=INCREMENTAL, placeholder_timeout_s=60)
+    assert report.data["gangs"]["soft_timeouts"] == 2
+    assert named(report, "running") == {"a1": ["b1"], "b1": ["a1"], "late": ["a1", "b1"]}
+    assert named(report, "gathering") == {"a1": [], "b1": [], "late": []}
+    assert "    held by a1, b1: pods that run\n" in render(report, measure=False)
+
+
+def test_a_gang_that_is_unschedulable_holds_what_another_job_needs(
+    job: Any, workload: Any, simulate: Any
+) -> None:
+    """The gang waits for a third node that never comes; the job would fit without it."""
+    large, late = job("large", 0, 10, (3, 4)), job("late", 5, 10, (1, 4))
+    config = INCREMENTAL.replace("name: a", "name: q")
+    report = simulate(workload((4, 4), large, late), config=config, placeholder_timeout_s=-1)
+    assert outcomes(report) == {"large": UNSCHEDULABLE, "late": NEVER_STARTED}
+    assert named(report, "gathering") == {"late": ["large"]}
+
+
+@pytest.mark.parametrize(
+    ("config", "owner"),
+    [
+        ("queues: [{name: q, resources: {max: {vcore: 2}}}]", "queue root.q"),
+        (
+            "queues: [{name: q, limits: [{limit: '', users: ['*'], maxresources: {vcore: 2}}]}]",
+            "the limit of user ann in root.q",
+        ),
+        ("resources: {}, childtemplate: {resources: {max: {vcore: 2}}}", "queue root.q"),
+    ],
+)
+def test_a_job_larger_than_its_quota_is_unschedulable(
+    job: Any, workload: Any, simulate: Any, config: str, owner: str
+) -> None:
+    """The quotas are those that the scheduler would apply, also of queues made from a template."""
+    text = "partitions: [{name: default, placementrules: [{name: tag, value: namespace, create: true}],"
+    text += " queues: [{name: root, submitacl: '*', " + config + "}]}]"
+    report = simulate(
+        workload((4,), job("big", 0, 10, (1, 3)), job("ok", 0, 10, (1, 2))), config=text
+    )
+    assert outcomes(report) == {"big": UNSCHEDULABLE, "ok": "completed"}
+    (big,) = report.data["unschedulable"]
+    assert big["reasons"][0] == f"it needs vcore=3000, and {owner} allows vcore=2000"
+
+
+def test_a_report_without_such_jobs_says_nothing_of_them(
+    job: Any, workload: Any, simulate: Any
+) -> None:
+    report = simulate(workload((4,), job("a", 0, 10)))
+    assert report.data["never_started"] == []
+    assert report.data["held_at_end"] == {"applications": [], "reservations": []}
+    text = render(report, measure=False)
+    assert "never started" not in text
+    assert "Held" not in text
+
+
+# -- one job and its holders, state by state -------------------------------------------------------
+
+
+def cluster(job: Any, workload: Any, *nodes: int) -> Workload:
+    return workload(nodes, job("unused", 0, 1))
+
+
+def application(
+    job: Any, name: str, size: int, held: Mapping[str, int], pending: int, *, gang: bool = False
+) -> Run:
+    """An application with pods of one size: so many run on each node of `held`, and `pending` wait."""
+    run = Run(job(name, 0, 10, (sum(held.values()) + pending, size)), name)
+    pods = iter(run.placeholders if gang else run.real)
+    for node, count in held.items():
+        for _ in range(count):
+            pod = next(pods)
+            pod.state, pod.node = BOUND, node
+            pod.holding = Holding(node, pod.resources, 0, -1)
+    for pod in pods:
+        pod.state = SCHEDULING
+    return run
+
+
+def held_by(
+    workload: Workload,
+    runs: list[Run],
+    *,
+    gathers: tuple[str, ...] = (),
+    reserved: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+    quotas: Mapping[str, tuple[Quota, ...]] | None = None,
+) -> dict[str, HeldBy | None]:
+    """Who holds what each job needs. `gathers` and `reserved` are what the scheduler would say."""
+
+    def explain(run: Run, pod: Pod) -> Explained:
+        kept = (reserved or {}).get(run.key, ())
+        return Explained("root.q", "Running", ("no room",), "", run.key in gathers, kept)
+
+    unfinished = Unfinished(runs, workload.nodes, quotas or {}, explain)
+    return {fate.job.job_id: fate.held_by for fate in unfinished.fates}
+
+
+def test_only_nodes_that_the_job_could_use_count(job: Any, workload: Any) -> None:
+    """`small` fits no pod of `big`, which needs all of n1."""
+    found = held_by(
+        cluster(job, workload, 4, 2),
+        [
+            application(job, "one", 1, {"n1": 1}, 1),
+            application(job, "small", 2, {"n2": 1}, 1),
+            application(job, "big", 4, {}, 1),
+        ],
+    )
+    assert found["big"] == HeldBy(running=("one",))
+
+
+def test_a_reservation_holds_a_node_only_if_it_has_room(job: Any, workload: Any) -> None:
+    """n1 and n2 have a core left, n3 has none; all are reserved, n2 for the job itself."""
+    runs = [
+        application(job, "g", 3, {"n1": 1, "n2": 1}, 1, gang=True),
+        application(job, "h", 4, {"n3": 1}, 1),
+        application(job, "late", 1, {}, 2),
+    ]
+    reserved = {"g": (("n1", "g-tg-2"),), "h": (("n3", "h-1"),), "late": (("n2", "late-0"),)}
+    found = held_by(cluster(job, workload, 4, 4, 4), runs, gathers=("g",), reserved=reserved)
+    assert found["late"] == HeldBy(
+        gathering=("g",), running=("h",), reservations=(ReservedNode("n1", "g", "g-tg-2"),)
+    )
+
+
+def test_a_quota_is_held_by_the_applications_under_it(job: Any, workload: Any) -> None:
+    """The nodes have room. What the gang still lacks is taken from the quota already."""
+    quota = (Quota("queue root.a", {"vcore": 8000}),)
+    runs = [
+        application(job, "g", 1, {"n1": 3}, 3, gang=True),
+        application(job, "elsewhere", 1, {"n1": 1}, 1),
+        application(job, "fits", 1, {}, 2),
+        application(job, "waits", 1, {}, 3),
+    ]
+    quotas = {"g": quota, "fits": quota, "waits": quota}
+    found = held_by(cluster(job, workload, 20), runs, gathers=("g",), quotas=quotas)
+    assert found["waits"] == HeldBy(gathering=("g",), quotas=("queue root.a",))
+    assert found["fits"] is not None
+    assert found["fits"].quotas == ()
+    assert found["g"] is not None
+    assert found["g"].quotas == ()
+
+
+def test_sizes_that_have_room_alone_and_not_together(job: Any, workload: Any) -> None:
+    pair = Run(job("pair", 0, 10, (1, 3), (1, 2)), "pair")
+    for pod in pair.real:
+        pod.state = SCHEDULING
+    runs = [application(job, "one", 2, {"n1": 1}, 1), pair]
+    assert held_by(cluster(job, workload, 6), runs)["pair"] == HeldBy(running=("one",))
+
+
+def test_many_holders_are_counted_and_the_first_are_named(job: Any, workload: Any) -> None:
+    """Six gangs hold one of two nodes' worth each; the report names five of them to a job."""
+    queues = tuple(QueueSpec(name) for name in "abcdef")
+    gangs = [replace(job(f"g-{name}", 0, 100, (2, 4)), queue=name) for name in "abcdef"]
+    late = replace(job("late", 5, 10, (1, 4)), queue="a")
+    config = INCREMENTAL.replace(
+        "[{name: a}, {name: b}]", "[" + ",".join(f"{{name: {name}}}" for name in "abcdef") + "]"
+    )
+    world = workload((4,) * 6, *gangs, late, queues=queues)
+    report = Simulation(world, SimulationOptions(config=config, placeholder_timeout_s=-1)).run()
+    held = {each["job"]: each["held_by"] for each in report.data["never_started"]}
+    assert held["late"]["gathering"]["count"] == 6
+    assert len(held["late"]["gathering"]["first"]) == 5
+    assert "and 1 more: gangs that gather" in render(report, measure=False)
