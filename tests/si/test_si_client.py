@@ -303,6 +303,7 @@ def test_explain_tells_where_and_why(client: Make) -> None:
     assert (told.queue, told.state) == ("root.default", "Accepted")
     assert told.reasons
     assert told.verdict == "No node is large enough for it: it needs vcore=9000 on one node."
+    assert not (told.gathers or told.reservedNodes)
     assert not rm.explain("a").reasons
     assert not rm.explain("a").verdict
     with pytest.raises(RequestError, match="'nobody' in partition 'default' is not known"):

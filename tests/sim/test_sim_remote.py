@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,32 @@ def test_a_job_that_fits_nowhere_has_the_same_reasons(
     here, there = both(serving, workload((4,), job("huge", 0, 10, (1, 9)), job("ok", 0, 10)))
     assert here == there
     assert '"unschedulable": 1' in here
+
+
+def test_gangs_that_gather_and_reserved_nodes_are_the_same(
+    serving: Serving, job: Any, workload: Any
+) -> None:
+    """Two gangs hold two nodes each and need three; their asks reserve nodes."""
+    config = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {gang.admission: incremental}
+        queues: [{name: a}, {name: b}]
+"""
+    gangs = (replace(job(name, 0, 100, (3, 3)), queue=name) for name in "ab")
+    jobs = (*gangs, replace(job("late", 5, 10, (1, 3)), queue="a"))
+    here, there = both(
+        serving, workload((4, 4, 4, 4), *jobs), config=config, placeholder_timeout_s=-1
+    )
+    assert here == there
+    report = json.loads(here)
+    assert [each["gathers"] for each in report["held_at_end"]["applications"]] == [True, True]
+    late = {each["job"]: each["held_by"] for each in report["never_started"]}["late"]
+    assert late["gathering"] == {"count": 2, "first": ["a", "b"]}
+    assert report["held_at_end"]["reservations"]
 
 
 def test_where_an_application_was_placed_is_asked_as_well(

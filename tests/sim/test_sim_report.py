@@ -104,6 +104,41 @@ def test_waits_are_told_for_each_queue_with_gangs_apart(job: Any, workload: Any)
     ]  # fmt: skip
 
 
+def test_the_figures_of_quality(job: Any, workload: Any) -> None:
+    """Two jobs run together, the third waits for both; the last one fits no node."""
+    jobs = job("a", 0, 100, (1, 2)), job("b", 0, 50, (1, 2)), job("c", 10, 100, (1, 4))
+    report = Simulation(workload((4,), *jobs, job("huge", 20, 10, (1, 5)))).run()
+    figures, waits = report.data["quality"], report.data["waits"]["simulated"]
+    assert (figures["completed"], figures["total"]) == (3, 4)
+    assert figures["mean_wait"] == waits["mean"]
+    assert (figures["median_wait"], figures["p95_wait"], figures["longest_wait"]) == (1, 93, 93)
+    # c is submitted at 10, and starts when the end of a is known, at 102
+    assert figures["makespan"] == 203
+    assert figures["utilisation"] == round((2 * 100 + 2 * 50 + 4 * 100) / (4 * 203), 6)
+    assert figures["slowdown"] == round((101 / 100 + 51 / 50 + 193 / 100) / 3, 3)
+    assert (figures["fairness"], figures["preemptions"]) == (1, 0)
+    # half the node is free from 52 on, and c, which waits, needs all of it; huge fits no node
+    assert 0 < figures["fragmentation"] < 0.5
+    text = render(report, measure=False).split("\nQuality\n")[1].split("\n\n")[0]
+    assert "completed         3 of 4 jobs" in text
+    assert "wait of these     mean 31.7s, median 1s, p95 1m33s, longest 1m33s" in text
+    assert "makespan          3m23s" in text
+
+
+@pytest.mark.parametrize("form", ["ask", "allocation"])
+def test_what_was_held_adds_up_to_the_usage(job: Any, workload: Any, form: str) -> None:
+    """The time and place of every allocation, with faults and jobs that hold on to the end."""
+    options = SimulationOptions(
+        lose=0.2, repeat=0.2, seed=3, placeholder_timeout_s=90, ask_form=form
+    )
+    simulation = Simulation(mixed(job, workload), options)
+    simulation.run()
+    usage = simulation.usage
+    held = simulation.manager.held_until(usage.until)
+    assert sum(each.resources["vcore"] * (each.until - each.since) for each in held) == usage.area
+    assert {each.node for each in held} == {"n1", "n2", "n3"}
+
+
 @pytest.mark.parametrize("unicode", [True, False])
 def test_text_for_people(job: Any, workload: Any, unicode: bool) -> None:
     report = Simulation(mixed(job, workload)).run()
