@@ -112,6 +112,10 @@ def test_a_gang_that_is_unschedulable_holds_what_another_job_needs(
             "queues: [{name: q, limits: [{limit: '', users: ['*'], maxresources: {vcore: 2}}]}]",
             "the limit of user ann in root.q",
         ),
+        (
+            "queues: [{name: q, limits: [{limit: '', groups: [ann], maxresources: {vcore: 2}}]}]",
+            "the limit of group ann in root.q",
+        ),
         ("resources: {}, childtemplate: {resources: {max: {vcore: 2}}}", "queue root.q"),
     ],
 )
