@@ -239,7 +239,7 @@ def test_sizes_that_have_room_alone_and_not_together(job: Any, workload: Any) ->
 
 
 def test_many_holders_are_counted_and_the_first_are_named(job: Any, workload: Any) -> None:
-    """Six gangs hold one of two nodes' worth each; the report names five of them to a job."""
+    """Six gangs hold one node each and need two; the report names five of them for a job."""
     queues = tuple(QueueSpec(name) for name in "abcdef")
     gangs = [replace(job(f"g-{name}", 0, 100, (2, 4)), queue=name) for name in "abcdef"]
     late = replace(job("late", 5, 10, (1, 4)), queue="a")
