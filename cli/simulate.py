@@ -25,10 +25,11 @@ __all__ = ["configure"]
 
 _DAYS = 90
 
-#: of these, at most so many are listed on the standard error
+#: bad lines of a trace: so many are skipped by default, and so many are listed
 _BAD_LINES = 100
 _LISTED = 10
 
+#: options that need --trace
 _TRACE_OPTIONS = ("mapping", "nodes", "queue_by", "bad_lines")
 
 

@@ -80,12 +80,14 @@ def read_csv(
     table = _Table(path, mapping, bad)
     drafts: list[_Draft] = []
     skipped: list[Skipped] = []
+    total = 0
     for read in table.from_events(mapping.events) if mapping.events else table.from_lines():
         if isinstance(read, Skipped):
             skipped.append(read)
         else:
             drafts.append(read)
-            if len(drafts) > MAX_LINES:
+            total += read.copies
+            if total > MAX_LINES:
                 raise WorkloadError(path, read.line, f"more than {MAX_LINES} jobs")
     first = min((draft.submit for draft in drafts), default=Decimal(0))
     start = int(first.to_integral_value(ROUND_FLOOR))

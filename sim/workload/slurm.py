@@ -384,7 +384,7 @@ def _memory(record: _Record, requested: _Tres, allocated: _Tres, processors: int
             raise record.error(column, reason)
         times = {"": 1, "c": processors, "n": pods}[match[3]]
         try:
-            if found := amount(number(match[1]) * _MEMORY_FACTORS[match[2]] * times, 10**18):
+            if found := amount(number(match[1]) * _MEMORY_FACTORS[match[2]] * times):
                 return found
         except ValueError as error:
             raise record.error(column, error) from None

@@ -127,6 +127,12 @@ def test_pods_are_a_gang_and_copies_are_not(read: Read) -> None:
     assert all(job.members == (Member(1, {VCORE: 1000}),) for job in copies)
 
 
+def test_a_few_lines_cannot_stand_for_too_many_jobs(read: Read) -> None:
+    text = "id,submit,run,cpu,n\n" + "a,0,9,1,1000000\n" * 6
+    with pytest.raises(WorkloadError, match=r"trace.csv:7: more than 5000000 jobs"):
+        read(text, job={"copies": "n"})
+
+
 def test_ids_are_joined_or_made(read: Read) -> None:
     text = "id,submit,run,cpu,part\na,0,9,1,x\n,1,9,1,y\n"
     joined = read(text, job={"id": ["id", "part"]}).jobs
