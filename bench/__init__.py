@@ -3,7 +3,8 @@
 Every module here whose name does not begin with an underscore has a ``measure()`` that returns
 figures. Times are processor time of this process, so other programs on the machine disturb them
 little. A comparison is a ratio of two things measured in the same run, or a number of bytes, because
-a time alone depends on the machine.
+a time alone depends on the machine. ``bench.quality`` alone is no measurement of costs: it compares
+schedules.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones."""
+"""``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones.
+
+``python -m bench quality`` compares schedules rather than costs: it has options of its own.
+"""
 
 import argparse
 import dataclasses
@@ -12,9 +15,16 @@ from pathlib import Path
 import bench
 from bench import Figure, _sizes
 
+#: the module that compares schedules
+_SCHEDULES = "quality"
+
 
 def main() -> None:
-    names = sorted(m.name for m in pkgutil.iter_modules(bench.__path__) if m.name[0] != "_")
+    if sys.argv[1:2] == [_SCHEDULES]:
+        importlib.import_module(f"bench.{_SCHEDULES}").main(sys.argv[2:])
+        return
+    found = {module.name for module in pkgutil.iter_modules(bench.__path__)} - {_SCHEDULES}
+    names = sorted(name for name in found if name[0] != "_")
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure.")
     parser.add_argument("name", nargs="*", help=f"what to measure: {', '.join(names)}")
     parser.add_argument("--json", action="store_true", help="write JSON instead of a table")

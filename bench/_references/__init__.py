@@ -13,10 +13,10 @@ from bench._references.easy import Easy
 from bench._references.loop import Latencies, Progress, Rule, Schedule
 from bench._references.rules import FirstFit, Gathering, Reserving, Strict
 from quadriga.sim import SimulationOptions
-from quadriga.sim.quality import Quality, quality
+from quadriga.sim.quality import Holding, JobRecord, Quality, quality
 from quadriga.sim.workload import Workload
 
-__all__ = ["REFERENCES", "run"]
+__all__ = ["REFERENCES", "run", "schedule"]
 
 _RULES: dict[str, tuple[str, Callable[[Schedule, bool], Rule]]] = {
     "a": ("first come first served", Strict),
@@ -34,18 +34,21 @@ REFERENCES = {
 }
 
 
-def run(
+def schedule(
     workload: Workload,
     name: str,
     options: SimulationOptions | None = None,
     progress: Progress | None = None,
-) -> Quality:
-    """The figures of a reference, with the latencies of `options`."""
+) -> tuple[list[Holding], list[JobRecord]]:
+    """What a reference does with the workload, with the latencies of `options`."""
     _, rule = _RULES[name[0]]
-    schedule = Schedule(
-        workload,
-        partial(rule, fair=name.endswith("q")),
-        Latencies.of(options or SimulationOptions()),
-    )
-    records = schedule.run(progress)
-    return quality(workload, records, schedule.holdings)
+    latencies = Latencies.of(options or SimulationOptions())
+    run = Schedule(workload, partial(rule, fair=name.endswith("q")), latencies)
+    records = run.run(progress)
+    return run.holdings, records
+
+
+def run(workload: Workload, name: str, progress: Progress | None = None) -> Quality:
+    """The figures of a reference."""
+    holdings, records = schedule(workload, name, progress=progress)
+    return quality(workload, records, holdings)

@@ -92,7 +92,9 @@ class Easy(FirstFit):
                 if (places := self.cluster.fit(groups, room)) is not None:
                     break
         else:
-            raise AssertionError("a job that fits the empty cluster fits when all others have ended")
+            raise AssertionError(
+                "a job that fits the empty cluster fits when all others have ended"
+            )
         for node, group, count in places:
             room[:, node] -= np.multiply(groups.needs[group], count)
         self._spare = room

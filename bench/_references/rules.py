@@ -205,7 +205,7 @@ class Reserving(FirstFit):
         cluster = self.cluster
         most_room_first = np.argsort(-cluster.free[0], kind="stable")
         for need, count in zip(*task.groups, strict=True):
-            could = (cluster.capacity.T >= need).all(axis=1) & cluster.open
+            could = (need <= cluster.capacity.T).all(axis=1) & cluster.open
             nodes = most_room_first[could[most_room_first]][:count].tolist()
             cluster.open[nodes] = False
             self._nodes += nodes

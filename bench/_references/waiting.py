@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench._references.cluster import Cluster, Groups
+from bench._references.cluster import Cluster
 from bench._references.loop import Task
 
 _NEVER = 1 << 62

@@ -1,0 +1,62 @@
+"""Our settings whose schedules are compared: one row each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from quadriga.core.config import parse_properties
+from quadriga.sim import Report, Simulation, SimulationOptions, queue_configuration
+from quadriga.sim.options import NODE_SORTS
+from quadriga.sim.simulation import Progress
+from quadriga.sim.workload import Workload
+
+__all__ = ["SETTINGS", "Setting"]
+
+
+class Setting(NamedTuple):
+    """`options` differ from the defaults of `SimulationOptions`, `properties` are those of root."""
+
+    options: Mapping[str, Any] = {}
+    properties: Mapping[str, str] = {}
+
+    @property
+    def unknown(self) -> str:
+        """What of it this version does not have; empty if it has everything."""
+        if self.options.get("node_sort", "fair") not in NODE_SORTS:
+            return f"no node order is named {self.options['node_sort']}"
+        _, refused = parse_properties(self.properties)
+        return "; ".join(f"{name}: {reason}" for name, reason in refused.items())
+
+    def simulate(self, workload: Workload, progress: Progress | None = None) -> Report:
+        """Run the workload. Raises `ValueError` for an invalid option."""
+        options = SimulationOptions(**self.options)
+        if self.properties:
+            config = queue_configuration(
+                workload,
+                policy=options.policy,
+                node_sort=options.node_sort,
+                properties=self.properties,
+            )
+            options = SimulationOptions(**self.options, config=config)
+        return Simulation(workload, options, progress).run()
+
+
+_NO_RESERVATIONS: Final = {"reservations": False}
+
+# fmt: off
+#: name -> setting; a name says what differs from the default
+SETTINGS: Final[dict[str, Setting]] = {
+    "default":                      Setting(),
+    "no reservations":              Setting(_NO_RESERVATIONS),
+    "spreading":                    Setting({"node_sort": "fair"}),
+    "packing":                      Setting({"node_sort": "binpacking"}),
+    "alignment":                    Setting({"node_sort": "alignment"}),
+    "packing, no reservations":     Setting({"node_sort": "binpacking", **_NO_RESERVATIONS}),
+    "alignment, no reservations":   Setting({"node_sort": "alignment", **_NO_RESERVATIONS}),
+    "incremental":                  Setting({}, {"gang.admission": "incremental"}),
+    "whole":                        Setting({}, {"gang.admission": "whole"}),
+    "atomic":                       Setting({}, {"gang.admission": "atomic"}),
+    "atomic, alignment":            Setting({"node_sort": "alignment"}, {"gang.admission": "atomic"}),
+}
+# fmt: on
