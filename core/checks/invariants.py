@@ -101,6 +101,7 @@ def _queues(partition: Partition, size: int) -> Iterator[str]:
     held = _total((partition.root.allocated, *planned, *stranded), size)
     if held != on_nodes:
         yield f"V1 root and planned hold {held}, the nodes {on_nodes}"
+    yield from _bounds(partition)
     capacity = _total((node.total for node in partition.nodes.values()), size)
     if capacity != partition.capacity:
         yield f"V2 capacity {partition.capacity}, the nodes have {capacity}"
@@ -124,6 +125,26 @@ def _reserving(leaf: LeafQueue) -> Iterator[str]:
                 yield f"V3 a group of {app.app_id} counts {group.reserved} reservations"
     if any(app.queue is not leaf for app in leaf.reserving):
         yield f"V3 leaf {leaf.path}: an application that is gone has a node reserved"
+
+
+def _bounds(partition: Partition) -> Iterator[str]:
+    """Q7: reservations stay within their bounds, and are counted right."""
+    bounds = partition.reservation_bounds
+    counted: dict[object, int] = {}
+    for kept in partition.reservations:
+        if kept.kind is not None:
+            group = kept.ask.app, kept.kind
+            counted[group] = counted.get(group, 0) + 1
+    if counted != bounds.groups or sum(counted.values()) != bounds.count:
+        yield f"Q7 {bounds.count} reservations of {len(bounds.groups)} groups are counted wrongly"
+    limit = bounds.limit(len(partition.nodes))
+    if limit is not None and bounds.count > limit:
+        yield f"Q7 {bounds.count} of {len(partition.nodes)} nodes are reserved, at most {limit} may be"
+    if limit is not None and any(number > 1 for number in counted.values()):
+        yield "Q7 equal asks of an application have several nodes reserved"
+    barred = {node for node in partition.nodes.values() if node.barred}
+    if barred != set(bounds.barred) or (barred and bounds.timer is None):
+        yield f"Q7 {len(barred)} nodes are barred, {len(bounds.barred)} are listed"
 
 
 def _accounts(partition: Partition, size: int) -> Iterator[str]:

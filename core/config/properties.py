@@ -49,6 +49,9 @@ class Properties:
     """``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
+    reservation_max_share: int | None = 100_000
+    """On root: at most this many millionths of the nodes are reserved, but at least one node; None
+    means no bound (Q7). It has no effect on other queues."""
 
 
 def inherit(parent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -107,6 +110,18 @@ def _whole_number(low: int, high: int) -> Callable[[str], int]:
     return parse
 
 
+def _share(text: str) -> int | None:
+    """A share of all nodes in millionths; None if it is unlimited."""
+    if text.lower() == "unlimited":
+        return None
+    # four places after the point are the smallest share that is kept
+    found = re.fullmatch(r"([0-9]{1,3})(?:\.([0-9]{1,4}))?[ ]?%", text)
+    share = int(found[1]) * 10_000 + int((found[2] or "0").ljust(4, "0")) if found else 0
+    if not 0 < share <= 1_000_000:
+        raise ValueError(f"{text!r} is neither above 0% and up to 100% nor unlimited")
+    return share
+
+
 def _duration(*, zero: bool) -> Callable[[str], int]:
     def parse(text: str) -> int:
         duration = parse_duration(text)
@@ -137,5 +152,6 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "gang.hold":                            ("gang_hold", _switch("true", "false")),
     "gang.admission":                       ("gang_admission", _one_of("whole", "incremental")),
     "gang.wait.limit":                      ("gang_wait_limit", _duration(zero=False)),
+    "reservation.max.share":                ("reservation_max_share", _share),
 }
 # fmt: on

@@ -9,6 +9,7 @@ from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import reservation
 from quadriga.fsm import NODE
 from quadriga.fsm import node as node_fsm
 from quadriga.fsm import queue as queue_fsm
@@ -54,6 +55,7 @@ def create(
     partition.nodes[info.nodeID] = node
     partition.failed_nodes.pop(info.nodeID, None)
     partition.node_index.add(node)
+    reservation.nodes_changed(partition)
     foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
     kernel.fire(NODE, node, node_fsm.ACCEPT, draining=draining)

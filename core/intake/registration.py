@@ -129,6 +129,7 @@ def register(
     for config in configuration.partitions:
         partition = _add_partition(kernel, rm, config)
         queue_tree.apply_configuration(kernel, partition, config, new=True)
+        reservation.configure(kernel, partition)
         _note_unmatchable_rules(kernel, partition)
 
 
@@ -223,6 +224,7 @@ def update_configuration(
         elif QUEUE.allows(partition.state, queue_fsm.RESTORE):
             kernel.fire(QUEUE, partition, queue_fsm.RESTORE)
         queue_tree.apply_configuration(kernel, partition, config, new=known is None)
+        reservation.configure(kernel, partition)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)
         _note_unmatchable_rules(kernel, partition)

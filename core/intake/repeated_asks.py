@@ -123,7 +123,11 @@ def _can_be_repeated(ask: Ask) -> bool:
     return (
         group is not None
         and not ask.terms.allow_preempt_other
-        and (group.reserve_timer is not None or group.reservable)
+        and (
+            group.reserve_timer is not None
+            or group.reservable
+            or ask.app.partition.reservation_bounds.holds(group)
+        )
         and APPLICATION.idles(ask.app.state, application_fsm.ASK)
     )
 

@@ -196,6 +196,7 @@ class AskGroup:
         "preemption_queue",
         "rank",
         "reservable",
+        "reserve_from",
         "reserve_timer",
         "reserved",
         "rests",
@@ -217,6 +218,8 @@ class AskGroup:
         #: some ask has waited long enough to reserve a node (2.7)
         self.reservable = False
         self.reserve_timer: Timer | None = None
+        #: earliest instant (ns) of the next reservation, after one that was given up (Q7)
+        self.reserve_from = 0
         #: number of nodes reserved for its asks, and whether other nodes were refused in this round
         self.reserved = 0
         self.rests = False

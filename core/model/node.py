@@ -27,6 +27,7 @@ class Node:
         "anonymous",
         "attributes",
         "available",
+        "barred",
         "entries",
         "foreign",
         "node_id",
@@ -65,6 +66,8 @@ class Node:
         self.reservation: Reservation | None = None
         #: further reservations, of asks that require this node as the first one does (2.7)
         self.also_reserved: dict[Reservation, None] = {}
+        #: a reservation of it was given up, and it is not reserved again for a time (Q7)
+        self.barred = False
         #: takes new allocations; set by effects of the lifecycle
         self.open = False
         #: instant at which it entered its state (ns)

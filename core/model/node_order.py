@@ -64,6 +64,10 @@ class NodeOrder:
         """The free amounts of the node grew: shapes without a node may have one now."""
         raise NotImplementedError
 
+    def allow_reservations(self, allowed: bool) -> None:
+        """Whether nodes may be reserved at all, by asks that do not require them (Q7)."""
+        raise NotImplementedError
+
     def watch(self, shape: Shape) -> None:
         """Asks of this shape wait: assume that some node has room until a search finds none."""
         raise NotImplementedError

@@ -11,6 +11,7 @@ from quadriga.core.model.failed_preemptions import FailedPreemptions
 from quadriga.core.model.hints import Hints
 from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.queue import LeafQueue, ParentQueue, Queue
+from quadriga.core.model.reservation import Reservation, ReservationBounds
 from quadriga.core.model.resources import Registry, Totals, Vector
 from quadriga.core.model.serials import Serials
 from quadriga.fsm import queue as queue_fsm
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from quadriga.core.model.foreign import ForeignAllocation
     from quadriga.core.model.node import Node
     from quadriga.core.model.quota_changes import QuotaChanges
-    from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.timer import Timer
     from quadriga.core.model.waiting import Waiting
@@ -58,6 +58,7 @@ class Partition:
         "nodes",
         "quota_changes",
         "registry",
+        "reservation_bounds",
         "reservations",
         "rm",
         "root",
@@ -119,6 +120,8 @@ class Partition:
 
         # waiting
         self.reservations: dict[Reservation, None] = {}
+        #: how many nodes may be reserved, and which (Q7)
+        self.reservation_bounds = ReservationBounds()
         #: asks and reservations that wait for something other than their turn
         self.waiting = waiting(self)
         self.hints = Hints()

@@ -63,6 +63,7 @@ class NodeIndex(NodeOrder):
         "_log",
         "_log_limit",
         "_policy",
+        "_reservable",
         "_stale",
         "_unreserved",
         "_values",
@@ -76,6 +77,8 @@ class NodeIndex(NodeOrder):
         self._weights: tuple[tuple[int, float], ...] = ()
         #: nodes that any application may use; without one, no node can be reserved
         self._unreserved: dict[Node, None] = {}
+        #: further nodes may be reserved (Q7)
+        self._reservable = True
         #: the score of each node, in node order
         self._values: Column = np.zeros(0)
         self._best_nodes = BestNodes()
@@ -156,14 +159,29 @@ class NodeIndex(NodeOrder):
                 continue
             if not feasible & shape.allocate and self._takes(node, shape):
                 feasible |= shape.allocate
-            if not feasible & shape.reserve and self._could_reserve(node, shape):
+            if (
+                not feasible & shape.reserve
+                and (self._reservable or shape.required_node)
+                and self._could_reserve(node, shape)
+            ):
                 feasible |= shape.reserve
         self.feasible = feasible
 
     def watch(self, shape: Shape) -> None:
         self.feasible |= shape.allocate | shape.preempt
-        if self._unreserved or shape.required_node:
+        if (self._unreserved and self._reservable) or shape.required_node:
             self.feasible |= shape.reserve
+
+    def allow_reservations(self, allowed: bool) -> None:
+        if allowed == self._reservable:
+            return
+        self._reservable = allowed
+        if not allowed:
+            self._nothing_to_reserve()
+        elif self._unreserved:  # assume that any of them may be reserved until a search finds none
+            for shape in self.shapes.by_number.values():
+                if shape.asks:
+                    self.feasible |= shape.reserve
 
     def _nothing_to_reserve(self) -> None:
         for shape in self.shapes.by_number.values():
@@ -184,7 +202,13 @@ class NodeIndex(NodeOrder):
     def _could_reserve(self, node: Node, shape: Shape) -> bool:
         if shape.required_node:
             return node.node_id == shape.required_node
-        return node.free and shape.fits(node.total)
+        if not node.free or node.barred:
+            return False
+        total, occupied = node.total, node.occupied
+        for at, value in shape.need:  # as if everything that runs there had ended (Q7)
+            if total[at] - occupied[at] < value:
+                return False
+        return True
 
     # -- choices -----------------------------------------------------------------------------
 

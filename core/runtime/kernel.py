@@ -52,6 +52,9 @@ class Options:
     reservation_delay: int = 2 * SECOND
     #: a reservation unused for this time is cancelled, and its ask waits as long before the next one
     reservation_give_up: int = 60 * MINUTE
+    #: bound the number of reserved nodes by the property ``reservation.max.share`` of root, and by one
+    #: node for each group of asks (Q7); if False, reservations are unbounded, as in YuniKorn
+    bound_reservations: bool = True
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)

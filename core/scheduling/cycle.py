@@ -216,7 +216,7 @@ def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
     evict(kernel, eviction)
     node = eviction.node
     if node is not None and ask.reservations < ask.pending and node.reservation is None:
-        reservation.make(kernel, ask, node)
+        reservation.make(kernel, ask, node, evicted=True)
     return True
 
 

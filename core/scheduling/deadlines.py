@@ -156,5 +156,6 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "partition.preempt":       _partition_preempt,
     "partition.clean":         queue_tree.clean,
     "partition.give_up":       reservation.expire,
+    "partition.barred":        reservation.lift_bars,
 }
 # fmt: on

@@ -53,6 +53,8 @@ def empty_node(kernel: Kernel, node: Node) -> None:
         del partition.foreign[key]
     del partition.nodes[node.node_id]
     partition.node_index.remove(node)
+    partition.reservation_bounds.barred.pop(node, None)
+    reservation.nodes_changed(partition)
     partition.capacity_changed(tuple(node.total), ())
     rm.observer.node_removed(node)
     removed.update_applications(kernel)

@@ -5,6 +5,12 @@ most tightly. Other asks cannot use a reserved node. When the node gets room, th
 served before all others. If another node has room earlier, the ask takes that node and the reservation
 is cancelled. A node has one reservation, unless several asks require the same node. An ask has at most
 one reservation for each of its repeats.
+
+Reservations are bounded (Q7): a share of the nodes at most, and one node for each group of asks. The
+first asks in the order of decisions get them; within an application these are the asks of the highest
+priority, oldest first. A node whose reservation was given up is not reserved again for as long as it
+was held. Two kinds of reservations are not bounded: of an ask for the node that it requires, and of a
+node where allocations were evicted for the ask.
 """
 
 from __future__ import annotations
@@ -25,10 +31,13 @@ __all__ = [
     "cancel",
     "cancel_all_of",
     "candidate",
+    "configure",
     "enqueue",
     "expire",
+    "lift_bars",
     "make",
     "may_reserve",
+    "nodes_changed",
     "reserve",
     "start_reserve_timer",
 ]
@@ -37,13 +46,21 @@ _RESERVED = UpdateContainerSchedulingStateRequest.RESERVED
 
 
 def may_reserve(ask: Ask, now: int, options: Options) -> bool:
-    """Whether the ask has waited long enough and has nodes left to reserve (2.7)."""
+    """Whether the ask has waited long enough and has nodes left to reserve (2.7, Q7)."""
+    group, partition = ask.group, ask.app.partition
+    if not ask.required_node and group is not None:
+        bounds = partition.reservation_bounds
+        if bounds.full(len(partition.nodes)) or bounds.holds(group) or group.reserve_from > now:
+            return False
     old_enough = ask.required_node or ask.created + options.reservation_delay <= now
     return bool(old_enough) and ask.reservations < ask.pending and ask.reserve_from <= now
 
 
 def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
     """Return the first ask of the group that has waited long enough and may reserve another node."""
+    bounds = group.app.partition.reservation_bounds
+    if bounds.holds(group) or group.reserve_from > now:
+        return None
     for ask in group.asks.values():
         if not ask.required_node and ask.created + delay > now:
             return None
@@ -55,26 +72,32 @@ def candidate(group: AskGroup, now: int, delay: int) -> Ask | None:
 def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
     """Return the ask of the group that may reserve first, and the time (ns) from which it may."""
     first: tuple[Ask, int] | None = None
+    if group.app.partition.reservation_bounds.holds(group):
+        return None
     for ask in group.asks.values():
         if ask.reservations < ask.pending:
             old_enough = ask.created if ask.required_node else ask.created + delay
-            when = max(old_enough, ask.reserve_from)
+            when = max(old_enough, ask.reserve_from, group.reserve_from)
             if first is None or when < first[1]:
                 first = ask, when
-            if when == old_enough:  # all later asks are younger
+            if when in (old_enough, group.reserve_from):  # all later asks are younger
                 break
     return first
 
 
-def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation:
-    """Keep the node for the ask.
+def reserve(
+    partition: Partition, ask: Ask, node: Node, now: int, *, evicted: bool = False
+) -> Reservation:
+    """Keep the node for the ask. ``evicted``: allocations on the node were evicted for the ask (Q7).
 
     An ask that requires this node cancels the reservation of an ask that does not, and waits behind
     earlier asks that require it.
     """
     if node.reservation is not None and not node.reservation.ask.required_node:
         cancel(partition, node.reservation)
-    reservation = Reservation(ask, node, now)
+    bounded = ask.group is not None and not ask.required_node and not evicted
+    kind = ask.group.kind if ask.group is not None and bounded else None
+    reservation = Reservation(ask, node, now, kind)
     if node.reservation is None:
         node.reservation = reservation
     else:
@@ -83,6 +106,10 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     _count_reservation(ask, 1)
     ask.app.reservations[reservation] = None
     partition.reservations[reservation] = None
+    bounds = partition.reservation_bounds
+    bounds.add(reservation, 1)
+    if kind is not None and bounds.full(len(partition.nodes)):
+        partition.node_index.allow_reservations(False)
     partition.node_index.changed(node)
     # tried from the next round on: quota may become free, or preemption may make room
     partition.waiting.retries.add(reservation)
@@ -93,10 +120,10 @@ def reserve(partition: Partition, ask: Ask, node: Node, now: int) -> Reservation
     return reservation
 
 
-def make(kernel: Kernel, ask: Ask, node: Node) -> None:
+def make(kernel: Kernel, ask: Ask, node: Node, *, evicted: bool = False) -> None:
     """Reserve the node for the ask, for a limited time (S6)."""
     partition = ask.app.partition
-    reserve(partition, ask, node, kernel.now)
+    reserve(partition, ask, node, kernel.now, evicted=evicted)
     kernel.tally.reservations += 1
     if partition.rm.all_states:  # X43
         kernel.outbox.container_state(ask, _RESERVED, f"node {node.node_id} is reserved for it")
@@ -120,11 +147,17 @@ def cancel(partition: Partition, reservation: Reservation) -> None:
     partition.waiting.retries.discard(reservation)
     partition.waiting.short_of_quota.pop(reservation, None)
     partition.waiting.deferred_reservations.pop(reservation, None)
+    bounds = partition.reservation_bounds
+    bounds.add(reservation, -1)
+    if not bounds.full(len(partition.nodes)):
+        partition.node_index.allow_reservations(True)
     partition.node_index.gained(node)
     partition.rm.observer.unreserved(node, ask)
-    group = ask.group
+    if ask.group is not None:
+        ask.group.reserved -= 1
+    # the ask may have left its group for a time, as one that was deferred
+    group = ask.group or (ask.app.groups.get(reservation.kind) if reservation.kind else None)
     if group is not None:
-        group.reserved -= 1
         if partition.rm.reservations:
             group.reservable = True  # checked when the group is served: its asks may be too young
         partition.waiting.refresh_group(group)
@@ -186,7 +219,8 @@ def _start_expiry_timer(kernel: Kernel, partition: Partition, made: int) -> None
 def expire(kernel: Kernel, partition: Partition) -> None:
     """S6: cancel reservations that have not been used for ``reservation_give_up``.
 
-    Their asks wait equally long before they reserve again. An ask with a required node keeps its
+    Their asks wait equally long before they reserve again; with bounds all equal asks of the application
+    do, and the nodes are not reserved for anybody in this time (Q7). An ask with a required node keeps its
     reservation. All reservations last equally long, so they expire in the order in which they were made.
     """
     partition.waiting.give_up_timer = None
@@ -201,7 +235,87 @@ def expire(kernel: Kernel, partition: Partition) -> None:
         old.append(each)
     for each in old:
         ask = each.ask
+        group = ask.group or (ask.app.groups.get(each.kind) if each.kind is not None else None)
         ask.reserve_from = kernel.now + delay
+        if partition.reservation_bounds.share is not None:
+            _bar(kernel, each.node, 2 * kernel.now - each.made)
+            if group is not None:
+                group.reserve_from = kernel.now + delay
         cancel(partition, each)
-        if ask.group is not None:
-            start_reserve_timer(kernel, ask.group)
+        if group is not None:
+            start_reserve_timer(kernel, group)
+
+
+# -- bounds (Q7) -----------------------------------------------------------------------------------
+
+
+def configure(kernel: Kernel, partition: Partition) -> None:
+    """Apply the bounds of the configuration. Reservations beyond them are cancelled."""
+    bounds = partition.reservation_bounds
+    share = partition.root.properties.reservation_max_share
+    before, bounds.share = bounds.share, share if kernel.options.bound_reservations else None
+    if bounds.share == before:
+        return
+    if bounds.share is None:
+        for node in bounds.barred:
+            node.barred = False
+            partition.node_index.gained(node)
+        bounds.barred.clear()
+    else:
+        held: set[object] = set()
+        for each in sorted(partition.reservations, key=_order):
+            group = each.ask.app, each.kind
+            if each.kind is not None and group in held:
+                cancel(partition, each)
+            held.add(group)
+    nodes_changed(partition)
+    for app in partition.applications.values():
+        for waiting in list(app.groups.values()):
+            start_reserve_timer(kernel, waiting)
+
+
+def nodes_changed(partition: Partition) -> None:
+    """The number of nodes or of reservations changed: cancel those beyond the bounds, and note whether
+    another node may be reserved."""
+    bounds = partition.reservation_bounds
+    nodes = len(partition.nodes)
+    limit = bounds.limit(nodes)
+    if limit is not None and bounds.count > limit:
+        bounded = [each for each in partition.reservations if each.kind is not None]
+        for each in sorted(bounded, key=_order)[limit:]:
+            cancel(partition, each)
+    partition.node_index.allow_reservations(not bounds.full(nodes))
+
+
+def _order(reservation: Reservation) -> tuple[int, int]:
+    return reservation.order
+
+
+def _bar(kernel: Kernel, node: Node, until: int) -> None:
+    """Reserve the node for nobody before an instant (ns)."""
+    bounds = node.partition.reservation_bounds
+    node.barred = True
+    bounds.barred.pop(node, None)
+    bounds.barred[node] = until
+    if bounds.timer is None:
+        _start_bar_timer(kernel, node.partition)
+
+
+def _start_bar_timer(kernel: Kernel, partition: Partition) -> None:
+    """Start the timer for the first of the barred nodes."""
+    bounds = partition.reservation_bounds
+    first = min(bounds.barred.values(), default=None)
+    if first is not None:
+        left = first - kernel.now
+        bounds.timer = kernel.timers.start(kernel.now, left, "partition.barred", partition)
+
+
+def lift_bars(kernel: Kernel, partition: Partition) -> None:
+    """Nodes whose time has passed may be reserved again."""
+    bounds = partition.reservation_bounds
+    bounds.timer = None
+    for node in [node for node, until in bounds.barred.items() if until <= kernel.now]:
+        del bounds.barred[node]
+        node.barred = False
+        partition.node_index.gained(node)
+    _start_bar_timer(kernel, partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quadriga.core import Check, Explanation
+from quadriga.core import Check, Explanation, Options
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
@@ -12,6 +12,9 @@ from .preemption_side import ask as ask_in
 from .preemption_side import filled
 
 REQUIRED = "yunikorn.apache.org/requiredNode"
+
+#: any number of nodes may be reserved, also for equal asks
+UNBOUNDED = Options(journal_size=None, bound_reservations=False)
 
 
 def tree(queues: str) -> str:
@@ -33,7 +36,7 @@ def about(found: Explanation, *names: str) -> list[Check]:
 
 def three_reserved() -> Script:
     """Three nodes, each with 800 left and reserved for an ask of 2000."""
-    script = Script()
+    script = Script(options=UNBOUNDED)
     for number in (1, 2, 3):
         script.node(f"n{number}", vcore=2000)
     script.app("other")
@@ -80,7 +83,7 @@ def test_explain_names_who_holds_the_nodes_with_room() -> None:
 
 
 def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
-    script = Script()
+    script = Script(options=UNBOUNDED)
     for number in range(7):
         script.node(f"n{number}", vcore=2000)
     script.app("other")

@@ -337,14 +337,18 @@ def test_i7_a_new_registration_forgets_them(script: Script) -> None:
 
 
 def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> None:
-    report(script, others("pod-1", vcore=3500))
+    """What they use now does not end: the ask reserves where it would fit nevertheless (Q7)."""
+    report(script, others("pod-1", vcore=3000))
     script.app("app")
+    script.ask("app", "own", vcore=500)
+    script.schedule()
     script.ask("app", "a", vcore=1000)
     script.schedule()
     script.advance(2)
     script.schedule()
     assert node(script).reservation is not None
     report(script, others("pod-1", vcore=3400))
+    script.release("app", "own-0")
     assert script.schedule() == []
     report(script, others("pod-1", vcore=3000))
     assert script.schedule()[-1] == "new app/a-0 on n1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from quadriga.core import Options
 from quadriga.si import NodeInfo, RequestError
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
@@ -21,12 +22,12 @@ def news(heard: list[str]) -> list[str]:
     return [line for line in heard if line.startswith("new ")]
 
 
-def full(*nodes: str, size: int = 4) -> Script:
+def full(*nodes: str, size: int = 4, bounded: bool = True) -> Script:
     """Nodes of this size, filled by single asks of another application.
 
     A draining node is there so that the cluster as a whole (root's max) is not what is short.
     """
-    script = Script()
+    script = Script(options=Options(journal_size=None, bound_reservations=bounded))
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("app")
     script.app("other")
@@ -138,7 +139,7 @@ def test_5_8_another_node_with_room_earlier_is_taken_and_the_reserved_one_is_fre
 
 
 def test_2_7_one_reservation_for_each_repeat_and_node() -> None:
-    script = full("n1", "n2", "n3")
+    script = full("n1", "n2", "n3", bounded=False)
     script.ask("app", "big", repeat=2, vcore=4)
     script.schedule()
     script.advance(2)
@@ -153,7 +154,7 @@ def test_2_7_one_reservation_for_each_repeat_and_node() -> None:
 
 def test_2_7_a_later_ask_of_the_same_look_reserves_too() -> None:
     """Also one that arrives when the first has reserved already."""
-    script = full("n1", "n2")
+    script = full("n1", "n2", bounded=False)
     script.ask("app", "first", vcore=2)
     script.schedule()
     script.advance(2)

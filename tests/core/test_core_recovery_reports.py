@@ -240,8 +240,10 @@ def test_i8_a_pending_placeholder_that_runs(script: Script) -> None:
 
 
 def test_i8_a_reservation_ends_with_its_ask(script: Script) -> None:
+    script.ask("app", "before", vcore=5000)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=10_000)
+    script.schedule()
     script.ask("app", "a", vcore=10_000)
-    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 5000})
     script.schedule()
     script.advance(2)
     script.schedule()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from quadriga.core import Scheduler
+from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
 from quadriga.si import (
     AddApplicationRequest,
@@ -25,8 +25,9 @@ from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
 def full(
     *nodes: str, size: int = 2, config: str = ONE_QUEUE, queue: str = "root.default"
 ) -> Script:
-    """Nodes filled with single vcores of application ``other``; root's quota is never short."""
-    script = Script(config)
+    """Nodes filled with single vcores of application ``other``; root's quota is never short, and any
+    number of nodes may be reserved."""
+    script = Script(config, options=Options(journal_size=None, bound_reservations=False))
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
     script.app("other", queue)
     for node in nodes:

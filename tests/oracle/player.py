@@ -71,6 +71,7 @@ _OPTIONS = Options(
     inspect_interval=_NEVER,
     reservation_delay=2_000 * _MS + _A_LITTLE,
     reservation_give_up=_NEVER,
+    bound_reservations=False,
 )
 
 

@@ -1,0 +1,363 @@
+"""Reservations are bounded: a share of the nodes, one node for equal asks, no node twice in vain (Q7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quadriga.core import Options
+from quadriga.si import NodeInfo
+from quadriga.si.constants import TAG_REQUIRED_NODE
+from quadriga.sim.script import Script
+
+from .preemption_side import TWO_QUEUES, filled, news, preempted, reserved
+from .preemption_side import ask as ask_in
+
+HOUR = 3600
+
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {{reservation.max.share: {share}}}
+        queues:
+          - name: default
+"""
+
+
+def full(nodes: int, share: str = "10%", size: int = 2) -> Script:
+    """Nodes filled with single vcores of ``other``: the asks of nobody else fit.
+
+    A draining node with much room keeps root's capacity from being what is short.
+    """
+    script = Script(QUEUES.format(share=share))
+    script.app("other")
+    for number in range(1, nodes):
+        script.node(f"n{number}", vcore=size)
+        script.ask("other", *(f"n{number}-{n}" for n in range(size)), priority=9, vcore=1)
+        script.schedule()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
+    return script
+
+
+def waits(script: Script, *apps: str, seconds: float = 2, **more: int) -> None:
+    """An ask of two vcores for each application has waited long enough to reserve."""
+    for app in apps:
+        script.app(app)
+        script.ask(app, "big", vcore=2, **more)
+    script.advance(seconds)
+    script.schedule()
+
+
+def holders(script: Script) -> list[str]:
+    return sorted(key.partition("/")[0] for key in reserved(script).values())
+
+
+# -- how many --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "share", "expected"),
+    [(20, "10%", 2), (29, "10%", 2), (30, "10%", 3), (5, "10%", 1), (10, "50%", 5), (9, "0.5%", 1)],
+)
+def test_q7_at_most_a_share_of_the_nodes_and_at_least_one_is_reserved(
+    nodes: int, share: str, expected: int
+) -> None:
+    script = full(nodes, share)
+    waits(script, *(f"app-{number}" for number in range(8)))
+    assert holders(script) == [f"app-{number}" for number in range(expected)]
+
+
+def test_q7_the_next_one_reserves_when_a_reservation_is_used() -> None:
+    script = full(5)
+    waits(script, "first", "second", "third")
+    assert reserved(script) == {"n1": "first/big"}
+    script.release("other", "n1-0-0")
+    script.release("other", "n1-1-0")
+    assert news(script.schedule()) == ["first/big-0 on n1"]
+    assert holders(script) == ["second"]
+
+
+def test_q7_the_next_one_reserves_when_the_ask_is_taken_back() -> None:
+    script = full(5)
+    waits(script, "first", "second")
+    script.release_ask("first", "big")
+    script.schedule()
+    assert holders(script) == ["second"]
+
+
+def test_q7_more_nodes_allow_more_reservations() -> None:
+    script = full(10)
+    waits(script, *(f"app-{number}" for number in range(4)))
+    assert len(holders(script)) == 1
+    for number in range(10):
+        script.node(f"m{number}", NodeInfo.CREATE_DRAIN, vcore=2)
+    script.schedule()
+    assert len(holders(script)) == 2
+
+
+def test_q7_fewer_nodes_cancel_what_comes_last_in_order() -> None:
+    script = full(20)
+    waits(script, "first")
+    waits(script, "urgent", priority=1)
+    assert holders(script) == ["first", "urgent"]
+    (kept,) = [node for node, key in reserved(script).items() if key == "urgent/big"]
+    script.node("spare", NodeInfo.DECOMISSION)
+    assert reserved(script) == {kept: "urgent/big"}
+
+
+def test_q7_the_configuration_changes_the_share() -> None:
+    script = full(10, "30%")
+    waits(script, "first", "second", "third", "fourth")
+    assert holders(script) == ["first", "second", "third"]
+    script.configure(QUEUES.format(share="20%"))
+    assert holders(script) == ["first", "second"]
+    script.configure(QUEUES.format(share="unlimited"))
+    script.schedule()
+    assert holders(script) == ["first", "fourth", "second", "third"]
+    script.configure(QUEUES.format(share="10%"))
+    script.schedule()
+    assert holders(script) == ["first"]
+
+
+def test_q7_unlimited_is_as_without_bounds() -> None:
+    """Equal asks reserve a node each then, as in YuniKorn."""
+    by_property = full(5, "unlimited")
+    by_option = Script(options=Options(journal_size=None, bound_reservations=False))
+    for script in (by_property, by_option):
+        if script is by_option:
+            script.app("other")
+            for number in range(1, 5):
+                script.node(f"n{number}", vcore=2)
+                script.ask("other", f"n{number}", vcore=2)
+                script.schedule()
+            script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
+        script.app("app")
+        script.ask("app", *"abc", vcore=2)
+        script.advance(2)
+        script.schedule()
+        assert holders(script) == ["app"] * 3
+    by_property.configure(QUEUES.format(share="100%"))
+    assert reserved(by_property) == {"n1": "app/a"}
+
+
+# -- whose -----------------------------------------------------------------------------------------
+
+
+def test_q7_equal_asks_of_an_application_have_one_node() -> None:
+    script = full(5, "100%")
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    script.ask("app", "repeated", repeat=3, vcore=2)
+    script.ask("app", "small", vcore=1)
+    script.advance(2)
+    script.schedule()
+    assert sorted(reserved(script).values()) == ["app/a", "app/small"]
+    script.release_ask("app", "a")
+    script.schedule()
+    assert sorted(reserved(script).values()) == ["app/b", "app/small"]
+
+
+def test_q7_the_highest_priority_is_first_and_then_the_oldest() -> None:
+    script = full(5)
+    script.app("app")
+    script.ask("app", "old", vcore=2)
+    script.advance(1)
+    script.ask("app", "young", priority=3, vcore=2)
+    script.ask("app", "younger", priority=3, vcore=1)
+    script.advance(2)
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/young"]
+    script.release_ask("app", "young")
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/younger"]
+    script.release_ask("app", "younger")
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/old"]
+
+
+def test_q7_an_ask_that_predicates_refused_keeps_its_node_as_the_only_one_of_its_kind() -> None:
+    script = full(5, "100%")
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    script.advance(2)
+    script.schedule()
+    assert reserved(script) == {"n1": "app/a"}
+    script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: "taint")
+    script.release("other", "n2-0-0")
+    script.release("other", "n2-1-0")
+    script.schedule()
+    script.scheduler.set_predicate(script.rm_id, None)
+    assert list(reserved(script).values()) == ["app/a"]
+    assert news(script.schedule()) == ["app/a-0 on n2"]
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/b"]
+
+
+# -- which nodes -----------------------------------------------------------------------------------
+
+
+def test_q7_a_node_that_was_reserved_in_vain_is_left_alone_as_long_as_it_was_held() -> None:
+    script = full(3)
+    waits(script, "first", "second")
+    assert reserved(script) == {"n1": "first/big"}
+    script.advance(HOUR)
+    script.schedule()
+    assert reserved(script) == {"n2": "second/big"}  # and not n1, which comes first in node order
+    script.release_ask("second", "big")
+    script.schedule()
+    assert reserved(script) == {}  # the first one waits, and n1 is left alone
+    waits(script, "third")
+    assert reserved(script) == {"n2": "third/big"}
+    script.release_ask("third", "big")
+    waits(script, "fourth", seconds=HOUR)
+    assert reserved(script) == {"n1": "first/big"}
+
+
+def test_q7_others_run_on_a_node_that_is_left_alone() -> None:
+    script = full(2)
+    waits(script, "first")
+    script.advance(HOUR)
+    script.schedule()
+    assert reserved(script) == {}
+    script.release("other", "n1-0-0")
+    script.app("small")
+    script.ask("small", "s", vcore=1)
+    assert news(script.schedule()) == ["small/s-0 on n1"]
+
+
+def test_q7_equal_asks_wait_as_long_as_the_one_whose_reservation_was_given_up() -> None:
+    script = full(9)
+    script.app("app")
+    script.ask("app", "a", "b", vcore=2)
+    script.advance(2)
+    script.schedule()
+    waits(script, "later")
+    assert list(reserved(script).values()) == ["app/a"]
+    script.advance(HOUR)
+    script.schedule()
+    assert holders(script) == ["later"]
+    script.release_ask("later", "big")
+    script.schedule()
+    assert reserved(script) == {}
+    script.advance(HOUR)
+    script.schedule()
+    assert list(reserved(script).values()) == ["app/a"]
+
+
+def test_q7_a_node_that_leaves_is_forgotten() -> None:
+    script = full(2)
+    waits(script, "first")
+    script.advance(HOUR)
+    script.node("n1", NodeInfo.DECOMISSION)
+    script.advance(2 * HOUR)
+    script.node("n1", vcore=1)
+    script.schedule()
+    assert not script.scheduler.partition().reservation_bounds.barred
+
+
+def test_q7_foreign_usage_counts_as_staying() -> None:
+    """Only what was allocated here is sure to end."""
+    script = Script()
+    script.node("n1", occupied={"vcore": 2}, vcore=4)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.app("other")
+    script.ask("other", "x", vcore=2)
+    script.schedule()
+    script.app("app")
+    script.ask("app", "large", vcore=3)
+    script.advance(2)
+    script.schedule()
+    assert reserved(script) == {}
+    script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 1})
+    script.schedule()
+    assert reserved(script) == {"n1": "app/large"}
+
+
+# -- what is not bounded ---------------------------------------------------------------------------
+
+
+def test_q7_asks_that_require_their_node_always_reserve_it() -> None:
+    script = full(4)
+    waits(script, "first", "second")
+    script.app("daemons")
+    for node in ("n2", "n3"):
+        script.ask("daemons", node, tags={TAG_REQUIRED_NODE: node}, vcore=1)
+    script.schedule()
+    assert reserved(script) == {"n1": "first/big", "n2": "daemons/n2", "n3": "daemons/n3"}
+    script.release_ask("first", "big")
+    script.schedule()
+    assert holders(script) == ["daemons", "daemons", "second"]  # theirs do not count
+
+
+def test_q7_a_node_where_others_are_evicted_is_always_reserved() -> None:
+    script = filled(TWO_QUEUES, nodes=3, size=2)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=1000)
+    ask_in(script, "high", "late", others=False, vcore=2)
+    script.advance(2)
+    script.schedule()
+    assert list(reserved(script).values()) == ["high/late"]
+    ask_in(script, "high", "a", "b", vcore=1)
+    script.advance(1)
+    assert len(preempted(script.schedule())) == 2
+    assert sorted(reserved(script).values()) == ["high/a", "high/b", "high/late"]
+
+
+# -- at random -------------------------------------------------------------------------------------
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.integers(0, 3), st.integers(1, 4), st.integers(0, 2)),
+        st.tuples(st.just("release"), st.integers(0, 9)),
+        st.tuples(st.just("take back"), st.integers(0, 9)),
+        st.tuples(st.just("advance"), st.sampled_from((1, 2, 5, HOUR))),
+        st.tuples(st.just("node"), st.integers(0, 5), st.integers(1, 4)),
+        st.tuples(st.just("remove node"), st.integers(0, 5)),
+        st.tuples(st.just("configure"), st.sampled_from(("10%", "34%", "50%", "unlimited"))),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS)
+def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]]) -> None:
+    """Counted here from the nodes alone; that each group counts right is one of the invariants."""
+    share = "34%"
+    script = Script(QUEUES.format(share=share))
+    for app in range(4):
+        script.app(f"app-{app}")
+    for at, (what, *more) in enumerate(steps):
+        partition = script.scheduler.partition()
+        if what == "ask":
+            app, size, priority = more
+            script.ask(f"app-{app}", f"a{at}", vcore=size, priority=priority)  # type: ignore[arg-type]
+        elif what == "release":
+            running = [a for n in partition.nodes.values() for a in n.allocations]
+            if running:
+                found = running[more[0] % len(running)]  # type: ignore[operator]
+                script.release(found.ask.app.app_id, found.uuid)
+        elif what == "take back":
+            asks = [a for app in partition.applications.values() for a in app.asks.values()]
+            if asks:
+                ask = asks[more[0] % len(asks)]  # type: ignore[operator]
+                script.release_ask(ask.app.app_id, ask.ask_key)
+        elif what == "advance":
+            script.advance(more[0])  # type: ignore[arg-type]
+        elif what == "node" and f"n{more[0]}" not in partition.nodes:
+            script.node(f"n{more[0]}", vcore=more[1])  # type: ignore[arg-type]
+        elif what == "remove node" and f"n{more[0]}" in partition.nodes:
+            script.node(f"n{more[0]}", NodeInfo.DECOMISSION)
+        elif what == "configure":
+            share = str(more[0])
+            script.configure(QUEUES.format(share=share))
+        script.schedule()
+        kept = [n.reservation.ask for n in partition.nodes.values() if n.reservation is not None]
+        if share != "unlimited":
+            most = max(1, len(partition.nodes) * int(share.rstrip("%")) // 100)
+            assert len(kept) <= most
+            assert max(Counter((ask.app, ask.kind) for ask in kept).values(), default=0) <= 1
