@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.partition import Partition
@@ -132,6 +133,12 @@ def _new(
     app.groups_of_user = submission.groups
     app.queue_asked = request.queueName
     app.tags = dict(request.tags)
+    app.expected_runtime = expected_runtime(app.tags)
+    if EXPECTED_RUNTIME in app.tags and not app.expected_runtime:
+        kernel.note(
+            f"tag {EXPECTED_RUNTIME} of application {app.app_id} is ignored: "
+            f"{app.tags[EXPECTED_RUNTIME]!r} is no whole number of seconds above 0 (Q7)"
+        )
     app.history.append((kernel.now, app.state))
     return app
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
-from quadriga.core.intake.tags import tag
+from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import PLAIN, PLAIN_BY_KEY, Ask, AskKind, Terms
@@ -122,8 +122,8 @@ def add_ask(
         _change(kernel, known, message, vector, by_key)
         return None
     partition.waiting.arrivals += 1
-    terms = _terms_of(message, by_key)
-    kind = _kind_of(partition, message, vector, terms)
+    terms = _terms_of(kernel, message, by_key)
+    kind = _kind_of(app, message, vector, terms)
     ask = Ask(app, key, kind, partition.waiting.arrivals, kernel.now)
     ask.pending, ask.terms = message.maxAllocations, terms
     app.asks[key] = ask
@@ -167,16 +167,35 @@ def _wrong_resource(quantities: dict[str, int], field: str) -> str:
     return "" if any(quantities.values()) else f"{field} asks for nothing"
 
 
-def _terms_of(message: AllocationAsk, by_key: bool) -> Terms:
+def _terms_of(kernel: Kernel, message: AllocationAsk, by_key: bool) -> Terms:
     limit = max(0, message.executionTimeoutMilliSeconds) * (SECOND // 1000)
-    return read_terms(message.tags, message, message.Originator, limit, by_key)
+    terms = read_terms(message.tags, message, message.Originator, limit, by_key)
+    if terms.tags and EXPECTED_RUNTIME in terms.tags and not terms.expected_runtime:
+        kernel.note(
+            f"tag {EXPECTED_RUNTIME} of ask {message.allocationKey} of application "
+            f"{message.applicationID} is ignored: {terms.tags[EXPECTED_RUNTIME]!r} is no whole number of "
+            "seconds above 0 (Q7)"
+        )
+    return terms
 
 
-def _kind_of(partition: Partition, message: AllocationAsk, vector: Vector, terms: Terms) -> AskKind:
+def _kind_of(app: Application, message: AllocationAsk, vector: Vector, terms: Terms) -> AskKind:
     task_group = message.taskGroupName
     placeholder = message.placeholder and bool(task_group)  # I18
     node = required_node(terms)
-    return partition.kinds.of(vector, node, message.priority, placeholder, task_group)
+    told = terms.expected_runtime or app.expected_runtime
+    # a placeholder is replaced by something that lasts longer
+    runtime = _rounded(told) if told and not placeholder else 0
+    kinds = app.partition.kinds
+    return kinds.of(vector, node, message.priority, placeholder, task_group, runtime)
+
+
+def _rounded(runtime: int) -> int:
+    """Round a time (ns) up to one of eight steps between powers of two of seconds. Then few kinds of asks
+    differ in nothing but the time."""
+    seconds = runtime // SECOND
+    step = 1 << max(0, seconds.bit_length() - 4)
+    return -(-seconds // step) * step * SECOND
 
 
 def read_terms(
@@ -197,7 +216,8 @@ def read_terms(
         itself = tag(tags, TAG_ALLOW_PREEMPTION, KEY_ALLOW_PREEMPTION).lower() != "false"
     if itself and not (tags or originator or run_limit or others):
         return PLAIN_BY_KEY if by_key else PLAIN
-    return Terms(tags, originator, run_limit, itself, others, by_key)
+    runtime = expected_runtime(tags) if tags else 0
+    return Terms(tags, originator, run_limit, itself, others, by_key, runtime)
 
 
 def required_node(terms: Terms) -> str:
@@ -240,8 +260,8 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
         gang.count_pending(ask, -ask.pending)
     elif placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
-    ask.pending, ask.terms = message.maxAllocations, _terms_of(message, by_key)
-    ask.kind = _kind_of(partition, message, vector, ask.terms)
+    ask.pending, ask.terms = message.maxAllocations, _terms_of(kernel, message, by_key)
+    ask.kind = _kind_of(app, message, vector, ask.terms)
     # what it asks for now is new
     ask.preempted, ask.preempt_from, ask.preemption_queue = False, 0, None
     partition.rm.observer.asks_added((ask,))

@@ -41,6 +41,7 @@ class Application(Level):
         "completing",
         "counted",
         "entries",
+        "expected_runtime",
         "finished",
         "first_number",
         "gang",
@@ -119,6 +120,8 @@ class Application(Level):
         #: creation instant (ns) of its oldest recovered allocation; 0 without any
         self.ran_since = 0
         self.run_limit = 0
+        #: its allocations are expected to last this many ns; 0 if it does not tell (Q7)
+        self.expected_runtime = 0
         #: timers that the lifecycle started
         self.timers: tuple[Timer, ...] = ()
         self.gang = Gang()

@@ -25,7 +25,8 @@ __all__ = ["PLAIN", "PLAIN_BY_KEY", "Ask", "AskGroup", "AskKind", "AskKinds", "T
 class Terms:
     """Everything about an ask that no choice of a node depends on. Terms never change and are shared.
 
-    Each allocation of the ask may last ``run_limit`` ns; 0 is no limit (X17). ``by_key``: the ask came
+    Each allocation of the ask may last ``run_limit`` ns; 0 is no limit (X17). It is expected to last
+    ``expected_runtime`` ns; 0 if the ask does not tell (Q7). ``by_key``: the ask came
     as an Allocation without a node, so its key alone identifies it and its allocation (X45).
     """
 
@@ -35,6 +36,7 @@ class Terms:
     allow_preempt_self: bool = True
     allow_preempt_other: bool = False
     by_key: bool = False
+    expected_runtime: int = 0
 
 
 #: the terms of an ask with none of these, in either form
@@ -70,15 +72,21 @@ class AskKinds:
         self._known: dict[tuple[object, ...], AskKind] = {}
 
     def of(
-        self, vector: Vector, required_node: str, priority: int, placeholder: bool, task_group: str
+        self,
+        vector: Vector,
+        required_node: str,
+        priority: int,
+        placeholder: bool,
+        task_group: str,
+        runtime: int,
     ) -> AskKind:
         """The kind with these fields."""
-        fields = (vector, required_node, priority, placeholder, task_group)
+        fields = (vector, required_node, priority, placeholder, task_group, runtime)
         kind = self._known.get(fields)
         if kind is None:
             if len(self._known) >= _MAX_KINDS:
                 self._known.clear()
-            requires = Requirements(vector, required_node)
+            requires = Requirements(vector, required_node, runtime)
             kind = self._known[fields] = AskKind(requires, priority, placeholder, task_group)
         return kind
 

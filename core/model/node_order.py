@@ -23,12 +23,14 @@ class NodeOrder:
     cleared when a search finds no node and set when a node gains room.
     """
 
-    __slots__ = ("feasible", "nodes", "shapes")
+    __slots__ = ("feasible", "nodes", "now", "shapes")
 
     def __init__(self, shapes: Shapes) -> None:
         self.shapes = shapes
         self.nodes: list[Node] = []
         self.feasible = 0
+        #: time (ns) of the last call for decisions: what is lent depends on it (Q7)
+        self.now = 0
 
     # -- changes -----------------------------------------------------------------------------
 

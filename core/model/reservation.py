@@ -23,12 +23,14 @@ class Reservation:
     ask requires the node, or if allocations were evicted from the node for the ask.
     """
 
-    __slots__ = ("ask", "kind", "made", "node")
+    __slots__ = ("ask", "kind", "made", "node", "until")
 
     def __init__(self, ask: Ask, node: Node, made: int, kind: AskKind | None = None) -> None:
         self.ask = ask
         self.node = node
         self.made = made
+        #: instant (ns) at which it is given up if it was not used
+        self.until = made
         self.kind = kind
 
     @property

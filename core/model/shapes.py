@@ -39,17 +39,19 @@ ELSEWHERE: Final = 1
 class Requirements(NamedTuple):
     """Everything about an ask that the choice of a node depends on.
 
-    ``required_node`` is the id of the only node for the ask, or empty. A field that matters to nodes is
+    ``required_node`` is the id of the only node for the ask, or empty. ``runtime`` is the time (ns) in
+    which an allocation is told to end, rounded up; 0 if that is not known (Q7). A field that matters to nodes is
     declared here and nowhere else: shapes, groups of asks and templates of messages have the whole
     record in their keys.
     """
 
     vector: Vector
     required_node: str = ""
+    runtime: int = 0
 
 
 class Shape:
-    """One interned shape. ``vector`` and ``required_node`` are those of its requirements."""
+    """One interned shape. ``vector``, ``required_node`` and ``runtime`` are those of its requirements."""
 
     __slots__ = (
         "allocate",
@@ -62,6 +64,7 @@ class Shape:
         "required_node",
         "requires",
         "reserve",
+        "runtime",
         "vector",
     )
 
@@ -70,6 +73,7 @@ class Shape:
         self.requires = requires
         vector = self.vector = requires.vector
         self.required_node = requires.required_node
+        self.runtime = requires.runtime
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
         self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
         #: an ask that has reserved a node takes any other node that has room (5.8)

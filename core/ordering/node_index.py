@@ -23,6 +23,7 @@ from quadriga.core.model.node_order import NodeOrder
 from quadriga.core.model.resources import MAX_QUANTITY, Registry, Totals, Vector
 from quadriga.core.model.shapes import Shape, Shapes
 from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.core.ordering.scores import Column, Scores
 
@@ -60,6 +61,7 @@ class NodeIndex(NodeOrder):
         "_available_synced",
         "_best_nodes",
         "_columns",
+        "_kept",
         "_log",
         "_log_limit",
         "_policy",
@@ -77,6 +79,8 @@ class NodeIndex(NodeOrder):
         self._weights: tuple[tuple[int, float], ...] = ()
         #: nodes that any application may use; without one, no node can be reserved
         self._unreserved: dict[Node, None] = {}
+        #: reserved nodes, which asks that end soon may use (Q7)
+        self._kept: dict[Node, None] = {}
         #: further nodes may be reserved (Q7)
         self._reservable = True
         #: the score of each node, in node order
@@ -113,6 +117,7 @@ class NodeIndex(NodeOrder):
     def remove(self, node: Node) -> None:
         self.nodes.remove(node)
         self._unreserved.pop(node, None)
+        self._kept.pop(node, None)
         self._stale = True
 
     def resized(self, node: Node) -> None:
@@ -122,10 +127,14 @@ class NodeIndex(NodeOrder):
     def changed(self, node: Node) -> None:
         if node.free:
             self._unreserved[node] = None
-        elif node in self._unreserved:
-            del self._unreserved[node]
-            if not self._unreserved:
-                self._nothing_to_reserve()
+            self._kept.pop(node, None)
+        else:
+            if node.reservation is not None:
+                self._kept[node] = None
+            if node in self._unreserved:
+                del self._unreserved[node]
+                if not self._unreserved:
+                    self._nothing_to_reserve()
         self.took(node)
 
     def took(self, node: Node, shape: Shape | None = None) -> None:
@@ -197,13 +206,17 @@ class NodeIndex(NodeOrder):
             kept = node.reservation
             mine = kept is None or not kept.ask.required_node
             return mine and node.node_id == shape.required_node and shape.fits(node.available)
-        return node.free and shape.fits(node.available)
+        if node.free:
+            return shape.fits(node.available)
+        return shape.runtime > 0 and lends(node, shape, self.now)
 
     def _could_reserve(self, node: Node, shape: Shape) -> bool:
         if shape.required_node:
             return node.node_id == shape.required_node
         if not node.free or node.barred:
             return False
+        if node.partition.reservation_bounds.share is None:  # as in YuniKorn
+            return shape.fits(node.total)
         total, occupied = node.total, node.occupied
         for at, value in shape.need:  # as if everything that runs there had ended (Q7)
             if total[at] - occupied[at] < value:
@@ -226,8 +239,11 @@ class NodeIndex(NodeOrder):
             assert columns.scores is not None
             position = columns.scores.first()
             if position < 0:
-                self.feasible &= ~shape.allocate
-                return None
+                lent = self._lent(shape)
+                if not lent:
+                    self.feasible &= ~shape.allocate
+                    return None
+                return lent[0]
             columns.first = self.nodes[position]
         return columns.first
 
@@ -244,7 +260,15 @@ class NodeIndex(NodeOrder):
         assert scores is not None
         values = scores.values
         order = np.argsort(values, kind="stable")
-        return [self.nodes[position] for position in order if values[position] != inf]
+        nodes = [self.nodes[position] for position in order if values[position] != inf]
+        return nodes + self._lent(shape)
+
+    def _lent(self, shape: Shape) -> list[Node]:
+        """The reserved nodes that the shape may use until they are needed, best first (Q7)."""
+        if not shape.runtime or shape.required_node:
+            return []
+        found = [node for node in self._kept if lends(node, shape, self.now)]
+        return sorted(found, key=lambda node: (self._policy.score(node), node.node_id))
 
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, among nodes that are large enough when they are

@@ -141,13 +141,15 @@ def is_simple(group: AskGroup) -> bool:
     """Whether nothing but an allocation follows from a placement for this group of asks.
 
     - The application counts as running for its users' limits already.
-    - None of its asks has a node reserved.
+    - None of its asks has a node reserved, nor may use a node that is reserved for another one (Q7).
     - A real ask's application runs already.
     - A placeholder's gang has started, and nothing waits for what the gang has not got yet. Only the
       placeholder that completes the gang is left to ``cycle``.
     """
     app = group.app
     if not app.counted or group.reserved:
+        return False
+    if group.shape.runtime and app.partition.reservations:
         return False
     if group.kind.placeholder:
         return gang.adds_placeholders_only(app)

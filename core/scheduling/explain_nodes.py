@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadriga.core.ordering.lending import lends
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling.explanation import HOLDERS, Check, Holder
 
@@ -46,7 +47,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
             draining.append(node)
         elif not shape.fits(node.available):
             lacking.setdefault(_short(node, shape), []).append(node)
-        elif _is_kept_from(node, ask):
+        elif _is_kept_from(node, ask) and not lends(node, shape, kernel.now):
             kept.append(node)
         else:
             free.append(node)

@@ -123,7 +123,9 @@ def reserve(
 def make(kernel: Kernel, ask: Ask, node: Node, *, evicted: bool = False) -> None:
     """Reserve the node for the ask, for a limited time (S6)."""
     partition = ask.app.partition
-    reserve(partition, ask, node, kernel.now, evicted=evicted)
+    made = reserve(partition, ask, node, kernel.now, evicted=evicted)
+    made.until = kernel.now + kernel.options.reservation_give_up
+    partition.node_index.gained(node)  # it may be lent to asks that end soon (Q7)
     kernel.tally.reservations += 1
     if partition.rm.all_states:  # X43
         kernel.outbox.container_state(ask, _RESERVED, f"node {node.node_id} is reserved for it")

@@ -92,6 +92,8 @@ def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
         or out_of_quota(app, shape) is not None
     ):
         partition.waiting.short_of_quota[each] = None
+        if fits:
+            partition.node_index.gained(each.node)  # it may be lent now (Q7)
         return False
     if group.kind.placeholder and not app.gang.started and not gang.may_start(app):
         return False

@@ -104,6 +104,7 @@ def _serve(kernel: Kernel, partitions: list[Partition], most: int) -> tuple[int,
     Return the number of rounds, and the partitions with more to decide.
     """
     for partition in partitions:
+        partition.node_index.now = kernel.now
         _retry_deferred(kernel, partition)
     going, left = partitions, most
     while len(going) > 1 and left:

@@ -142,6 +142,8 @@ class WaitingAsks(Waiting):
                 self.retries.update(app.reservations)
         else:
             app.block(EVERY_BIT)
+            for each in app.reservations:
+                self._partition.node_index.gained(each.node)  # they may be lent now (Q7)
         for group in app.groups.values():
             self.refresh_group(group)
         if (changes := self._partition.quota_changes) is not None:

@@ -18,6 +18,7 @@ ONE = AskKind(Requirements((1000, 10)))
 OTHERS: dict[str, Any] = {
     "vector": (1000, 20),
     "required_node": "n1",
+    "runtime": 60,
     "priority": 1,
     "placeholder": True,
     "task_group": "g",

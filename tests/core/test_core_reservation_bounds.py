@@ -308,6 +308,152 @@ def test_q7_a_node_where_others_are_evicted_is_always_reserved() -> None:
     assert sorted(reserved(script).values()) == ["high/a", "high/b", "high/late"]
 
 
+# -- asks that end before the room is needed -------------------------------------------------------
+
+RUNTIME = "expected.runtime"
+
+
+def half_free(runtime: str = "100", reserved_for: str = "big") -> Script:
+    """A node of four, half of it used for ``runtime`` seconds; the rest is kept for an ask of four."""
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    script.app("other")
+    script.ask("other", "x", tags={RUNTIME: runtime} if runtime else {}, vcore=2)
+    script.schedule()
+    script.app(reserved_for)
+    script.ask(reserved_for, "b", vcore=4)
+    script.advance(2)
+    script.schedule()
+    assert reserved(script) == {"n1": f"{reserved_for}/b"}
+    script.app("small")
+    return script
+
+
+def test_q7_an_ask_that_ends_before_the_room_is_needed_may_use_it() -> None:
+    script = half_free()
+    script.ask("small", "long", tags={RUNTIME: "104"}, vcore=1)
+    assert script.schedule() == []  # 98 s are left
+    script.ask("small", "short", tags={RUNTIME: "96"}, vcore=1)
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+    assert reserved(script) == {"n1": "big/b"}
+    script.release("other", "x-0")
+    assert script.schedule() == []
+    script.release("small", "short-0")
+    assert news(script.schedule())[0] == "big/b-0 on n1"
+
+
+def test_q7_without_the_tag_the_reservation_holds() -> None:
+    script = half_free()
+    script.ask("small", "s", vcore=1)
+    assert script.schedule() == []
+
+
+def test_q7_the_reservation_holds_where_something_may_end_at_any_moment() -> None:
+    """What does not say when it ends, is told to have ended, or is about to go."""
+    script = half_free("")
+    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
+    assert script.schedule() == []
+    script = half_free("50")
+    script.advance(50)
+    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
+    assert script.schedule() == []
+
+
+def test_q7_the_application_may_tell_for_its_asks() -> None:
+    script = half_free()
+    script.app("brief", tags={RUNTIME: "60"})
+    script.ask("brief", "s", vcore=1)
+    script.ask("brief", "slow", tags={RUNTIME: "3600"}, vcore=1)
+    assert news(script.schedule()) == ["brief/s-0 on n1"]
+
+
+def test_q7_time_that_passes_makes_the_room_useless() -> None:
+    script = half_free()
+    script.advance(40)
+    script.ask("small", "s", tags={RUNTIME: "60"}, vcore=1)
+    assert script.schedule() == []  # 58 s are left
+
+
+def test_q7_a_reservation_that_a_quota_holds_up_lends_its_node_until_it_is_given_up() -> None:
+    config = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            resources: {max: {vcore: 4m}}
+          - name: b
+"""
+    script = Script(config)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=4)
+    script.app("app", "root.a")
+    script.app("more", "root.a")
+    script.app("other", "root.b")
+    script.ask("other", "x", vcore=4)
+    script.schedule()
+    script.ask("app", "big", vcore=4)
+    script.advance(2)
+    script.schedule()
+    script.node("n2", vcore=1)
+    script.ask("more", "m", vcore=1)
+    script.schedule()
+    assert reserved(script) == {"n1": "app/big"}
+    script.app("small", "root.b")
+    script.ask("small", "long", tags={RUNTIME: "7200"}, vcore=1)
+    script.ask("small", "short", tags={RUNTIME: "1800"}, vcore=1)
+    script.release("other", "x-0")
+    assert news(script.schedule()) == ["small/short-0 on n1"]
+    script.release("more", "m-0")
+    assert news(script.schedule()) == ["small/long-0 on n2"]  # the room on n1 may be needed at once
+    script.release("small", "short-0")
+    assert news(script.schedule()) == ["app/big-0 on n1"]
+
+
+def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
+    script = half_free()
+    script.ask("small", "long", vcore=1)
+    script.ask("small", "short", tags={RUNTIME: "60"}, vcore=1)
+    long, short = (script.scheduler.explain("small", key) for key in ("long", "short"))
+    assert long.verdict == "Each node with room for it is reserved for another ask."
+    assert short.verdict == "Nothing is in its way: it gets its place in the next round."
+
+
+def test_q7_predicates_are_asked_about_a_lent_node() -> None:
+    script = half_free()
+    script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: "taint")
+    script.ask("small", "s", tags={RUNTIME: "60"}, vcore=1)
+    assert script.schedule() == []
+    script.scheduler.set_predicate(script.rm_id, lambda key, node, allocate: None)
+    assert news(script.schedule()) == ["small/s-0 on n1"]
+
+
+def test_q7_a_node_required_by_an_ask_is_not_lent() -> None:
+    script = half_free()
+    script.release_ask("big", "b")
+    script.ask("big", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, preempt=(True, False), vcore=4)
+    script.schedule()
+    script.ask("small", "s", tags={RUNTIME: "1"}, vcore=1)
+    assert news(script.schedule()) == []
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", " 7", "1234567890", "\u0663"])
+def test_q7_a_runtime_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
+    script = half_free()
+    script.app("odd", tags={RUNTIME: text})
+    script.ask("odd", "s", vcore=1)
+    script.ask("small", "s", tags={RUNTIME: text}, vcore=1)
+    assert script.schedule() == []
+    about_app, about_ask = [note for _, note in script.scheduler.notes]
+    assert about_app.startswith(
+        f"tag expected.runtime of application odd is ignored: {text!r} is no"
+    )
+    assert about_ask.startswith("tag expected.runtime of ask s of application small is ignored: ")
+
+
 # -- at random -------------------------------------------------------------------------------------
 
 STEPS = st.lists(
