@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.shapes import Shape
 
-__all__ = ["lends"]
+__all__ = ["lends", "lent_until"]
 
 
 def lends(node: Node, shape: Shape, now: int) -> bool:
     """Whether the reserved node has room for an ask of the shape until its reservation needs it."""
     if not shape.runtime or node.reservation is None or not node.open:
         return False
-    return shape.fits(node.available) and now + shape.runtime <= _lent_until(node, now)
+    return shape.fits(node.available) and now + shape.runtime <= lent_until(node, now)
 
 
-def _lent_until(node: Node, now: int) -> int:
+def lent_until(node: Node, now: int) -> int:
     """The instant (ns) before which the reservation of the node becomes no allocation, as far as is told;
     0 if that may happen at any moment.
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.ordering.lending import lends
+from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling.explanation import HOLDERS, Check, Holder
+from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         yield _too_small(ask, shape, nodes)
         return
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
-    yield from _own(ask)
+    yield from _reservations(ask)
     if not predicates and ask in partition.waiting.deferred_asks:
         yield Check(
             "predicates",
@@ -68,7 +69,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         verdict = f"The resource manager refuses it on each node with room: {reason}."
         yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)
     if kept:
-        yield _reserved(kept)
+        yield _reserved(kept, kernel.now)
     yield from _lacking(ask, shape, lacking)
     if draining:
         verdict = "Each node that is large enough for it is draining."
@@ -109,12 +110,29 @@ def _number(nodes: int) -> str:
     return "1 node" if nodes == 1 else f"{nodes} nodes"
 
 
-def _own(ask: Ask) -> Iterator[Check]:
-    """Yield a check that names the nodes reserved for the ask."""
+def _reservations(ask: Ask) -> Iterator[Check]:
+    """Yield a check that names the nodes reserved for the ask, or the bound that keeps it from reserving
+    one (Q7)."""
     own = [each.node.node_id for each in ask.app.reservations if each.ask is ask]
     if own:
         more = f" and {len(own) - 1} more" if len(own) > 1 else ""
         yield Check("reservation", True, f"node {own[0]}{more} is reserved for it", node=own[0])
+        return
+    partition = ask.app.partition
+    bounds, group = partition.reservation_bounds, ask.group
+    if ask.required_node or group is None or not partition.rm.reservations:
+        return
+    if bounds.holds(group):
+        equal = next(each for each in ask.app.reservations if each.kind == group.kind)
+        node = equal.node.node_id
+        text = f"node {node} is reserved for ask {equal.ask.ask_key}, which is equal to it"
+        yield Check("reservation", True, text, node=node)
+    elif bounds.full(len(partition.nodes)):
+        text = (
+            f"it cannot reserve a node: {_number(bounds.count)} of {len(partition.nodes)} "
+            f"{'is' if bounds.count == 1 else 'are'} reserved, as many as reservation.max.share allows"
+        )
+        yield Check("reservation", True, text)
 
 
 def _short(node: Node, shape: Shape) -> tuple[int, ...]:
@@ -132,8 +150,12 @@ def _is_kept_from(node: Node, ask: Ask) -> bool:
     return not any(each.ask is ask for each in (first, *node.also_reserved))
 
 
-def _reserved(kept: list[Node]) -> Check:
+def _reserved(kept: list[Node], now: int) -> Check:
     """Return the check for nodes with room that are reserved for other asks."""
+    lent = (max(lent_until(node, now) for node in kept) - now) // SECOND
+    remedy = ""
+    if lent > 0:
+        remedy = f"if it ends within {lent} s: the tag expected.runtime with its seconds"
     holders = [
         Holder(node.reservation.ask.app.app_id, node.reservation.ask.ask_key, node.node_id)
         for node in sorted(kept, key=lambda each: each.node_id)
@@ -149,6 +171,7 @@ def _reserved(kept: list[Node]) -> Check:
         "nodes",
         False,
         f"{_number(len(kept))} {have} reserved: {reserved_for}{more}",
+        remedy,
         verdict="Each node with room for it is reserved for another ask.",
         holders=shown,
         held=len(holders),

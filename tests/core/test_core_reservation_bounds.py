@@ -199,6 +199,22 @@ def test_q7_an_ask_that_predicates_refused_keeps_its_node_as_the_only_one_of_its
     assert list(reserved(script).values()) == ["app/b"]
 
 
+def test_q7_explain_says_why_an_ask_reserves_no_node() -> None:
+    script = full(20)
+    waits(script, "first", "second", "third")
+    script.ask("first", "again", vcore=2)
+
+    def said(app: str, key: str) -> list[str]:
+        found = script.scheduler.explain(app, key)
+        return [each.text for each in found.checks if each.about == "reservation"]
+
+    assert said("first", "big") == ["node n1 is reserved for it"]
+    assert said("first", "again") == ["node n1 is reserved for ask big, which is equal to it"]
+    assert said("third", "big") == [
+        "it cannot reserve a node: 2 nodes of 20 are reserved, as many as reservation.max.share allows"
+    ]
+
+
 # -- which nodes -----------------------------------------------------------------------------------
 
 
@@ -420,6 +436,8 @@ def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
     long, short = (script.scheduler.explain("small", key) for key in ("long", "short"))
     assert long.verdict == "Each node with room for it is reserved for another ask."
     assert short.verdict == "Nothing is in its way: it gets its place in the next round."
+    (check,) = [each for each in long.checks if each.holders]
+    assert check.remedy == "if it ends within 98 s: the tag expected.runtime with its seconds"
 
 
 def test_q7_predicates_are_asked_about_a_lent_node() -> None:

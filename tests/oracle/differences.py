@@ -64,6 +64,8 @@ RULES: tuple[Rule, ...] = (
     Rule("S4", "an unconfirmed release is never sent again", "it is sent again after a minute", "played"),
     Rule("S6", "a reservation that leads to nothing stays", "it is given up after an hour",
          "played"),
+    Rule("Q7", "any number of nodes may be reserved, and for any ask", "a share of them, and one for equal asks",
+         "played"),
     Rule("X9", "real asks are served while placeholders are pending", "they are held until all placeholders are placed",
          "setting", circumstances.has_gangs, setting=HOLD),
     Rule("X16", "placeholders are placed one by one",
