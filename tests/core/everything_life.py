@@ -253,6 +253,8 @@ class Life(Watched):
         tags = {"namespace": rng.choice(("x", "y.z"))} if rng.random() < 0.4 else {}
         if rng.random() < 0.05:
             tags["application.create.force"] = "true"
+        if self.steps % 3 == 1:
+            tags["expected.runtime"] = ("1", "30", "600", "soon")[self.steps % 4]
         if rng.random() < 0.1:
             tags["namespace.resourcequota"] = '{"resources": {"vcore": {"value": 6}}}'
         heard = place.voice.app(

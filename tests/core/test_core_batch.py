@@ -169,6 +169,8 @@ class World:
             priority, repeats = random.choice((0, 0, 0, 1, 5)), random.choice((1, 1, 1, 3, 0))
             more = random.choice(({}, {}, {}, {"executionTimeoutMilliSeconds": 5_000}))
             tags = random.choice(({}, {}, {"kubernetes.io/meta/namespace": "n"}))
+            if tags and stem % 2:
+                tags = {"expected.runtime": ("2", "60", "3600")[stem % 3]}  # Q7
             if app in self.gangs and random.random() < 0.8:
                 size = resource({"vcore": 500, "memory": 100})
                 group = random.choice("gh")

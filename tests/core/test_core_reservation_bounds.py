@@ -429,6 +429,23 @@ partitions:
     assert news(script.schedule()) == ["app/big-0 on n1"]
 
 
+def test_q7_what_is_lent_in_one_call_does_not_lend_more() -> None:
+    """The application runs already, so its asks might be placed in a batch."""
+    script = Script()
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=6)
+    script.app("small", tags={RUNTIME: "200"})
+    script.ask("small", "own", vcore=3)
+    script.schedule()
+    script.app("big")
+    script.ask("big", "b", vcore=6)
+    script.advance(2)
+    script.schedule()
+    script.ask("small", "s1", "s2", tags={RUNTIME: "96"}, vcore=1)
+    script.ask("small", "long", tags={RUNTIME: "208"}, vcore=1)
+    assert news(script.schedule()) == ["small/s1-0 on n1", "small/s2-0 on n1"]
+
+
 def test_q7_explain_knows_that_a_reserved_node_is_lent() -> None:
     script = half_free()
     script.ask("small", "long", vcore=1)
@@ -525,3 +542,45 @@ def test_q7_reservations_stay_within_their_bounds(steps: list[tuple[object, ...]
             most = max(1, len(partition.nodes) * int(share.rstrip("%")) // 100)
             assert len(kept) <= most
             assert max(Counter((ask.app, ask.kind) for ask in kept).values(), default=0) <= 1
+
+
+LATER = st.tuples(st.integers(0, 20), st.integers(1, 3), st.sampled_from((1, 3, 8, 20)))
+
+
+def started(running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]) -> int | None:
+    """The second in which an ask for all of a node starts, beside asks that end when they told.
+
+    Each is a tuple of the second in which it comes, its size and its runtime.
+    """
+    script = Script(check=False)
+    script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100)
+    script.node("n1", vcore=8)
+    script.app("first")
+    script.app("big")
+    script.app("later")
+    for at, (_, size, runtime) in enumerate(running):
+        script.ask("first", f"f{at}", tags={RUNTIME: str(runtime)}, vcore=size)
+    script.schedule()
+    script.ask("big", "b", vcore=8)
+    for second in range(1, 70):
+        script.advance(1)
+        for found in list(script.scheduler.partition().nodes["n1"].allocations):
+            if found.created + found.ask.terms.expected_runtime <= script.now:
+                script.release(found.ask.app.app_id, found.uuid)
+        heard = script.schedule()
+        if any(line.startswith("new big/") for line in heard):
+            return second
+        for at, (when, size, runtime) in enumerate(later):
+            if when + 2 == second:  # when the node is reserved
+                script.ask("later", f"l{at}", tags={RUNTIME: str(runtime)}, vcore=size)
+        script.schedule()
+    return None
+
+
+@given(st.lists(LATER, min_size=1, max_size=4), st.lists(LATER, max_size=5))
+def test_q7_what_uses_a_reserved_node_does_not_delay_its_ask(
+    running: list[tuple[int, int, int]], later: list[tuple[int, int, int]]
+) -> None:
+    alone = started(running, [])
+    assert alone is not None
+    assert started(running, later) == alone
