@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from quadriga.core.config import parse_properties
@@ -33,13 +34,17 @@ class Setting(NamedTuple):
         options = SimulationOptions(**self.options)
         if self.properties:
             config = queue_configuration(
-                workload,
-                policy=options.policy,
-                node_sort=options.node_sort,
-                properties=self.properties,
+                workload, policy=options.policy, node_sort=options.node_sort
             )
-            options = SimulationOptions(**self.options, config=config)
+            options = replace(options, config=_with_properties(config, self.properties))
         return Simulation(workload, options, progress).run()
+
+
+def _with_properties(config: str, properties: Mapping[str, str]) -> str:
+    """The configuration with these properties of root."""
+    above = "        submitacl: '*'\n"
+    lines = [f'          {name}: "{value}"\n' for name, value in properties.items()]
+    return config.replace(above, "".join((above, "        properties:\n", *lines)), 1)
 
 
 _NO_RESERVATIONS: Final = {"reservations": False}
@@ -47,16 +52,18 @@ _NO_RESERVATIONS: Final = {"reservations": False}
 # fmt: off
 #: name -> setting; a name says what differs from the default
 SETTINGS: Final[dict[str, Setting]] = {
-    "default":                      Setting(),
-    "no reservations":              Setting(_NO_RESERVATIONS),
-    "spreading":                    Setting({"node_sort": "fair"}),
-    "packing":                      Setting({"node_sort": "binpacking"}),
-    "alignment":                    Setting({"node_sort": "alignment"}),
-    "packing, no reservations":     Setting({"node_sort": "binpacking", **_NO_RESERVATIONS}),
-    "alignment, no reservations":   Setting({"node_sort": "alignment", **_NO_RESERVATIONS}),
-    "incremental":                  Setting({}, {"gang.admission": "incremental"}),
-    "whole":                        Setting({}, {"gang.admission": "whole"}),
-    "atomic":                       Setting({}, {"gang.admission": "atomic"}),
-    "atomic, alignment":            Setting({"node_sort": "alignment"}, {"gang.admission": "atomic"}),
+    "default":                    Setting(),
+    "no reservations":            Setting(_NO_RESERVATIONS),
+    "spreading":                  Setting({"node_sort": "fair"}),
+    "packing":                    Setting({"node_sort": "binpacking"}),
+    "best fit":                   Setting({"node_sort": "bestfit"}),
+    "spreading, no reservations": Setting({"node_sort": "fair", **_NO_RESERVATIONS}),
+    "packing, no reservations":   Setting({"node_sort": "binpacking", **_NO_RESERVATIONS}),
+    "best fit, no reservations":  Setting({"node_sort": "bestfit", **_NO_RESERVATIONS}),
+    "incremental":                Setting({}, {"gang.admission": "incremental"}),
+    "whole":                      Setting({}, {"gang.admission": "whole"}),
+    "atomic":                     Setting({}, {"gang.admission": "atomic"}),
+    "gathering at once":          Setting({}, {"gang.gather.after": "0s"}),
+    "gathering after 6 hours":    Setting({}, {"gang.gather.after": "6h"}),
 }
 # fmt: on

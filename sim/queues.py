@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from quadriga.sim.workload.model import VCORE, QueueSpec, Resources, Workload
 
 __all__ = ["queue_configuration"]
 
 
-def queue_configuration(
-    workload: Workload, *, policy: str, node_sort: str, properties: Mapping[str, str] | None = None
-) -> str:
+def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> str:
     """The text: every queue is a leaf under root, and anyone may submit.
 
     `policy` is ``application.sort.policy`` of each leaf (gangs need fifo or stateaware, G7),
-    `node_sort` is the partition's ``nodesortpolicy``, and `properties` are those of root. Quotas are
-    those of the workload, if it has any.
+    `node_sort` is the partition's ``nodesortpolicy``. Quotas are those of the workload, if it has
+    any.
     """
     lines = [
         "partitions:",
@@ -26,8 +24,6 @@ def queue_configuration(
         "    queues:",
         "      - name: root",
         "        submitacl: '*'",
-        *(["        properties:"] if properties else []),
-        *(f'          {name}: "{value}"' for name, value in (properties or {}).items()),
         *(["        queues:"] if workload.queues else []),
     ]
     for queue in workload.queues:
