@@ -160,7 +160,9 @@ def _add_scheduler(parser: ArgumentParser) -> None:
         help="order of applications in a queue; fair rejects gangs (default: fifo)",
     )
     group.add_argument(
-        "--node-sort", choices=("fair", "binpacking"), help="node ordering policy (default: fair)"
+        "--node-sort",
+        choices=("fair", "binpacking", "bestfit"),
+        help="node ordering policy (default: bestfit)",
     )
     group.add_argument(
         "--reservations",
@@ -275,7 +277,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             queue_map=tuple(_pair("--queue-map", text) for text in arguments.queue_map),
             user_map=tuple(_pair("--user-map", text) for text in arguments.user_map),
             policy=arguments.policy or "fifo",
-            node_sort=arguments.node_sort or "fair",
+            node_sort=arguments.node_sort or "bestfit",
             seed=arguments.seed,
             start_s=arguments.latency_start,
             release_s=arguments.latency_release,

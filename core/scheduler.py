@@ -233,6 +233,10 @@ class Scheduler:
         return taken
 
     @property
+    def options(self) -> Options:
+        return self._kernel.options
+
+    @property
     def now(self) -> int:
         return self._kernel.now
 
@@ -359,7 +363,7 @@ class Scheduler:
         return rm
 
     def _register(self, message: RegisterResourceManagerRequest) -> None:
-        configuration = registration.read_registration(message, self._rms.values())
+        configuration = registration.read_registration(message, self._rms.values(), self.options)
         rm = self._rms.get(message.rmID)
         if rm is None:
             rm = self._rms[message.rmID] = ResourceManager(message.rmID)
@@ -382,4 +386,4 @@ class Scheduler:
         if rm is None or not RESOURCE_MANAGER.allows(rm.state, resource_manager_fsm.SHUTDOWN):
             name = type(message).__name__
             raise RequestError(name, "rmID", f"{message.rmID!r} is not registered (I39)")
-        return rm, registration.read_update(message)
+        return rm, registration.read_update(message, self.options)

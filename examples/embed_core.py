@@ -15,6 +15,8 @@ SECOND = 1_000_000_000
 QUEUES = """
 partitions:
   - name: default
+    nodesortpolicy:
+      type: bestfit
     queues:
       - name: root
         submitacl: "*"

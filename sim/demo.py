@@ -37,7 +37,7 @@ QUEUES: Final = """\
 partitions:
   - name: default
     nodesortpolicy:
-      type: binpacking
+      type: bestfit
     queues:
       - name: root
         submitacl: '*'

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from quadriga.core import Options
+from quadriga.core.config import NODE_SORT_POLICIES
 
 __all__ = ["ASK_FORMS", "MESSAGE_ORDERS", "NODE_SORTS", "POLICIES", "STYLES", "SimulationOptions"]
 
 POLICIES = ("fifo", "fair", "stateaware")
-NODE_SORTS = ("fair", "binpacking")
+NODE_SORTS = NODE_SORT_POLICIES
 STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
 ASK_FORMS = ("ask", "allocation")
@@ -41,7 +42,7 @@ class SimulationOptions:
     queue_map: tuple[tuple[str, str], ...] = ()
     user_map: tuple[tuple[str, str], ...] = ()
     policy: str = "fifo"
-    node_sort: str = "fair"
+    node_sort: str = "bestfit"
     seed: int = 1
     start_s: float = 1.0
     release_s: float = 1.0

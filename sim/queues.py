@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quadriga.sim.workload.model import VCORE, QueueSpec, Resources, Workload
+from quadriga.sim.workload.model import GPU, VCORE, QueueSpec, Resources, Workload
 
 __all__ = ["queue_configuration"]
 
@@ -13,14 +13,16 @@ def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> s
     """The text: every queue is a leaf under root, and anyone may submit.
 
     `policy` is ``application.sort.policy`` of each leaf (gangs need fifo or stateaware, G7),
-    `node_sort` is the partition's ``nodesortpolicy``. Quotas are those of the workload, if it has
-    any.
+    `node_sort` is the partition's ``nodesortpolicy``; if nodes have GPUs, these count as much as
+    vcores and memory. Quotas are those of the workload, if it has any.
     """
+    weights = f"      resourceweights: {{vcore: 1, memory: 1, {GPU}: 1}}"
     lines = [
         "partitions:",
         "  - name: default",
         "    nodesortpolicy:",
         f"      type: {node_sort}",
+        *([weights] if any(GPU in node.resources for node in workload.nodes) else []),
         "    queues:",
         "      - name: root",
         "        submitacl: '*'",

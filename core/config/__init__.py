@@ -22,6 +22,8 @@ from quadriga.core.config.quantities import QuantityError, parse_quantity
 from quadriga.core.config.queues import QUEUE_NAME
 from quadriga.core.config.reader import ReadError, read
 from quadriga.core.config.tree import (
+    DEFAULT_NODE_SORT_POLICY,
+    NODE_SORT_POLICIES,
     ChildTemplate,
     Configuration,
     LimitConfig,
@@ -34,7 +36,9 @@ from quadriga.core.config.tree import (
 __all__ = [
     "ACL",
     "DEFAULT_CONFIGURATION",
+    "DEFAULT_NODE_SORT_POLICY",
     "MAX_PROBLEMS",
+    "NODE_SORT_POLICIES",
     "QUEUE_NAME",
     "AclError",
     "ChildTemplate",
@@ -80,8 +84,9 @@ _CHECKSUM_LINE: Final = re.compile(
 """A checksum as YuniKorn writes it, or quoted as in JSON."""
 
 
-def load(text: str) -> Configuration:
-    """Return the configuration that `text` describes.
+def load(text: str, *, node_sort_policy: str = DEFAULT_NODE_SORT_POLICY) -> Configuration:
+    """Return the configuration that `text` describes. `node_sort_policy` is the policy of partitions
+    that name none.
 
     Raises `ConfigError`, and nothing else, with the first `MAX_PROBLEMS` problems in
     the order of their lines and the number of the others. An empty text is a
@@ -106,7 +111,7 @@ def load(text: str) -> Configuration:
         fields["extra"].warning(
             "settings of a resource manager have no effect in a queue configuration file"
         )
-    partitions = read_partitions(fields["partitions"])
+    partitions = read_partitions(fields["partitions"], node_sort_policy)
     problems, warnings = (
         sorted(found, key=lambda problem: problem.line)
         for found in (findings.problems, findings.warnings)

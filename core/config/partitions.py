@@ -8,7 +8,7 @@ from quadriga.core.config.limits import read_limits
 from quadriga.core.config.location import Location
 from quadriga.core.config.placement import check_fixed_path, read_rule
 from quadriga.core.config.queues import read_root
-from quadriga.core.config.tree import PartitionConfig
+from quadriga.core.config.tree import NODE_SORT_POLICIES, PartitionConfig
 
 __all__ = ["read_partitions"]
 
@@ -16,12 +16,15 @@ _DEFAULT_NAME: Final = "default"
 _DEFAULT_WEIGHTS: Final = {"vcore": 1.0, "memory": 1.0}
 
 
-def read_partitions(location: Location) -> tuple[PartitionConfig, ...]:
-    """Return the partitions in the list at `location`. Names that differ only by case are a problem."""
+def read_partitions(location: Location, node_sort_policy: str) -> tuple[PartitionConfig, ...]:
+    """Return the partitions in the list at `location`. Names that differ only by case are a problem.
+
+    `node_sort_policy` is the policy of partitions that name none.
+    """
     partitions = []
     names: set[str] = set()
     for entry in location.items():
-        partition = _read_partition(entry)
+        partition = _read_partition(entry, node_sort_policy)
         if partition.name.lower() in names:
             entry.problem(f"there is a partition {partition.name.lower()!r} already")
         names.add(partition.name.lower())
@@ -29,7 +32,7 @@ def read_partitions(location: Location) -> tuple[PartitionConfig, ...]:
     return tuple(partitions)
 
 
-def _read_partition(location: Location) -> PartitionConfig:
+def _read_partition(location: Location, node_sort_policy: str) -> PartitionConfig:
     fields = location.fields(
         "name",
         "queues",
@@ -64,17 +67,17 @@ def _read_partition(location: Location) -> PartitionConfig:
         limits=read_limits(fields["limits"].without_findings()),
         preemption_enabled=preemption["enabled"].flag(default=True),
         quota_preemption_enabled=preemption["quotapreemptionenabled"].flag(default=False),
-        node_sort_policy=_read_choice(sorting["type"], "fair", "binpacking"),
+        node_sort_policy=_read_choice(sorting["type"], node_sort_policy, *NODE_SORT_POLICIES),
         resource_weights=_read_weights(sorting["resourceweights"]),
-        user_group_resolver=_read_choice(resolver["type"], "os", "ldap"),
+        user_group_resolver=_read_choice(resolver["type"], "os", "os", "ldap"),
     )
 
 
-def _read_choice(location: Location, default: str, other: str) -> str:
-    """Return the word, which must be one of the two; `default` if there is no value."""
+def _read_choice(location: Location, default: str, *known: str) -> str:
+    """Return the word, which must be a known one; `default` if there is no value."""
     word = location.text() or default
-    if word not in (default, other):
-        location.problem(f"{word!r} is neither {default} nor {other}")
+    if word not in known:
+        location.problem(f"{word!r} is neither {' nor '.join(known)}")
     return word
 
 

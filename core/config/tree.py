@@ -8,12 +8,15 @@ either.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from quadriga.core.config.acl import ACL, DENY
 from quadriga.core.config.location import Problem
 from quadriga.core.config.properties import Properties
 
 __all__ = [
+    "DEFAULT_NODE_SORT_POLICY",
+    "NODE_SORT_POLICIES",
     "ChildTemplate",
     "Configuration",
     "LimitConfig",
@@ -22,6 +25,11 @@ __all__ = [
     "PlacementRule",
     "QueueConfig",
 ]
+
+#: the names that ``nodesortpolicy.type`` may have
+NODE_SORT_POLICIES: Final = ("fair", "binpacking", "bestfit")
+#: YuniKorn's policy for a partition that names none
+DEFAULT_NODE_SORT_POLICY: Final = "fair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +119,7 @@ class PartitionConfig:
     preemption_enabled: bool
     quota_preemption_enabled: bool
     node_sort_policy: str
-    """``fair`` or ``binpacking``."""
+    """One of `NODE_SORT_POLICIES`."""
     resource_weights: dict[str, float]
     user_group_resolver: str
     """``os`` or ``ldap``."""

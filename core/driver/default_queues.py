@@ -71,7 +71,7 @@ class DefaultQueues:
         have to change between leaf and parent. Then nothing has changed for any resource manager.
         """
         text = text if text.strip() else DEFAULT_CONFIGURATION
-        read_configuration("Configuration", text)
+        read_configuration("Configuration", text, self._scheduler.options)
         updates = [
             UpdateConfigurationRequest(rmID=rm_id, config=text) for rm_id in self.followers()
         ]

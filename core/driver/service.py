@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from quadriga.core.checks.failures import FailureLog
+from quadriga.core.config import Configuration
 from quadriga.core.driver.callbacks import Callbacks
 from quadriga.core.driver.chunks import ChunkedRequest
 from quadriga.core.driver.default_queues import DefaultQueues
@@ -197,7 +198,12 @@ class SchedulerService:
         """Parse the request's queues, which may take seconds, in the caller's thread instead of the
         owner's. Errors are raised when the request is applied."""
         with suppress(RequestError):
-            read_configuration(type(request).__name__, request.config)
+            self.read_configuration(type(request).__name__, request.config)
+
+    def read_configuration(self, request: str, text: str) -> Configuration:
+        """Parse queues in the caller's thread, and cache them for the owner. Raises
+        ``RequestError``."""
+        return read_configuration(request, text, self.scheduler.options)
 
     def post(self, request: Request, outcome: Outcome) -> None:
         """As ``submit``, for callers with many requests: the outcome is set in the owner's thread."""

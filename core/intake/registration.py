@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from quadriga.core.model.resource_manager import ResourceManager
+    from quadriga.core.runtime.kernel import Options
 
 __all__ = [
     "read_configuration",
@@ -52,29 +53,29 @@ _VERSION: Final = re.compile(r"v?(\d{1,9})\.(\d{1,9})")
 _ALL_STATES: Final = (1, 5)
 
 
-def read_configuration(request: str, text: str) -> Configuration:
+def read_configuration(request: str, text: str, options: Options) -> Configuration:
     """Read the configuration of a request. Raises ``RequestError`` with every problem and its path.
 
     The last four are cached, because a large configuration takes seconds to read: resource managers
     often share one, and a driver may read one in another thread before the owner thread needs it.
     """
-    found = _read(text if text.strip() else DEFAULT_CONFIGURATION)
+    found = _read(text if text.strip() else DEFAULT_CONFIGURATION, options.node_sort_policy)
     if isinstance(found, str):
         raise RequestError(request, "config", found)
     return found
 
 
 @lru_cache(maxsize=4)
-def _read(text: str) -> Configuration | str:
+def _read(text: str, node_sort_policy: str) -> Configuration | str:
     """Return the configuration, which must not be changed, or the text of its problems."""
     try:
-        return load(text)
+        return load(text, node_sort_policy=node_sort_policy)
     except ConfigError as error:
         return str(error)
 
 
 def read_registration(
-    request: RegisterResourceManagerRequest, known: Iterable[ResourceManager]
+    request: RegisterResourceManagerRequest, known: Iterable[ResourceManager], options: Options
 ) -> Configuration:
     """Check a registration and return its queue configuration. Raises ``RequestError``.
 
@@ -83,7 +84,7 @@ def read_registration(
     name = type(request).__name__
     if not request.rmID:
         raise RequestError(name, "rmID", "is required (I10)")
-    configuration = read_configuration(name, request.config)
+    configuration = read_configuration(name, request.config, options)
     check_extra(name, request.extraConfig)
     if request.policyGroup:
         for other in known:
@@ -99,12 +100,12 @@ def read_registration(
     return configuration
 
 
-def read_update(request: UpdateConfigurationRequest) -> Configuration | None:
+def read_update(request: UpdateConfigurationRequest, options: Options) -> Configuration | None:
     """Check an update and return its queue configuration, ``None`` if it has none. Raises
     ``RequestError``."""
     name = type(request).__name__
     check_extra(name, request.extraConfig)
-    return read_configuration(name, request.config) if request.config.strip() else None
+    return read_configuration(name, request.config, options) if request.config.strip() else None
 
 
 # -- registration ----------------------------------------------------------------------------------

@@ -75,7 +75,8 @@ class Node:
         # attributes of the node index
         self.position = -1
         self.score = inf
-        #: (type, weight, total) for each type with a weight, and the sum of the weights
+        #: (type, weight, capacity) for each type with a weight, and the sum of the weights. The policy
+        #: says whether the capacity is that of this node or of the largest one
         self.weighed: tuple[tuple[int, float, int], ...] = ()
         self.weight = 0.0
 

@@ -64,6 +64,7 @@ class NodeIndex(NodeOrder):
         "_kept",
         "_log",
         "_log_limit",
+        "_most",
         "_policy",
         "_reservable",
         "_stale",
@@ -77,6 +78,8 @@ class NodeIndex(NodeOrder):
         self._policy = NODE_POLICIES["fair"]
         #: (type, weight) in the order of the types' names
         self._weights: tuple[tuple[int, float], ...] = ()
+        #: by type, the capacity of the largest node, if the policy counts in shares of it
+        self._most: Totals = []
         #: nodes that any application may use; without one, no node can be reserved
         self._unreserved: dict[Node, None] = {}
         #: reserved nodes, which asks that end soon may use (Q7)
@@ -121,6 +124,8 @@ class NodeIndex(NodeOrder):
         self._stale = True
 
     def resized(self, node: Node) -> None:
+        if self._policy.absolute:  # the largest node may be another one
+            self._stale = True
         if not self._stale:
             self._weigh(node)
 
@@ -141,7 +146,7 @@ class NodeIndex(NodeOrder):
         """The column that was searched last is likely to be searched again, and is kept up to date."""
         if self._stale:
             return
-        score, log, position = self.score(node), self._log, node.position
+        score, log, position = self._score(node), self._log, node.position
         before, node.score = node.score, score
         self._values[position] = score
         if score <= self._best_nodes.bound:
@@ -298,6 +303,11 @@ class NodeIndex(NodeOrder):
         return score
 
     def score(self, node: Node) -> float:
+        if self._stale:
+            self._layout()
+        return self._score(node)
+
+    def _score(self, node: Node) -> float:
         """Infinite for a node that takes nothing new, else the policy's score: low is preferred."""
         if not node.open or node.reservation is not None:
             return inf
@@ -305,9 +315,10 @@ class NodeIndex(NodeOrder):
 
     def _weigh(self, node: Node) -> None:
         """Note what the node's score is made of: its types in the order of their names, with their
-        weights and the node's capacity."""
+        weights and the capacity that its amounts are shares of."""
         total = node.total
-        node.weighed = tuple([(at, weight, total[at]) for at, weight in self._weights if total[at]])
+        whole = self._most if self._policy.absolute else total
+        node.weighed = tuple([(at, weight, whole[at]) for at, weight in self._weights if total[at]])
         node.weight = 0.0
         for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
             node.weight += weight
@@ -319,6 +330,9 @@ class NodeIndex(NodeOrder):
         self._stale = False
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
+        if self._policy.absolute:
+            totals = [node.total for node in self.nodes]
+            self._most = [max(amounts) for amounts in zip(*totals, strict=True)]
         first_of_size: dict[Vector, Node] = {}
         for position, node in enumerate(self.nodes):
             node.position = position
@@ -327,7 +341,7 @@ class NodeIndex(NodeOrder):
                 self._weigh(node)
             else:  # one copy for all, as each score reads it
                 node.weighed, node.weight = twin.weighed, twin.weight
-            node.score = self.score(node)
+            node.score = self._score(node)
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._best_nodes.clear()
         self._log.clear()

@@ -30,16 +30,30 @@ def free_share(node: Node) -> float:
     return 1 - used_share(node)
 
 
+def room_left(node: Node) -> float:
+    """What is free in absolute terms: nodes with the least room first (best fit). What an ask takes
+    is the same on every node, so this is also the order of what would be left after it."""
+    room, available = 0.0, node.available
+    most: Any  # see above
+    for at, weight, most in node.weighed:
+        free: float = available[at] / most
+        room += weight * free
+    return room
+
+
 class NodePolicy(NamedTuple):
     """A score function. ``fills_evenly`` says that an allocation raises the score of its node, so that
-    the next ask is likely to get another of the best nodes."""
+    the next ask is likely to get another of the best nodes. ``absolute`` says that amounts count as
+    shares of the largest node of the partition instead of shares of their own node."""
 
     score: Callable[[Node], float]
     fills_evenly: bool
+    absolute: bool = False
 
 
 #: policies by their name in the configuration (``nodesortpolicy.type``)
 NODE_POLICIES: Final[dict[str, NodePolicy]] = {
     "fair":       NodePolicy(used_share, fills_evenly=True),
     "binpacking": NodePolicy(free_share, fills_evenly=False),
+    "bestfit":    NodePolicy(room_left, fills_evenly=False, absolute=True),
 }  # fmt: skip

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.timer import Timer
 from quadriga.core.runtime.journal import Change, Journal
@@ -44,7 +45,7 @@ class Options:
 
     Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
     largest number of new allocations in one response. ``lasts`` replaces the time limits of states, by
-    lifecycle name and state.
+    lifecycle name and state. Raises ``ValueError`` for a policy that does not exist.
     """
 
     journal_size: int | None = 100_000
@@ -64,8 +65,15 @@ class Options:
     keep_ended_bytes: int | None = 32 << 20
     keep_rejected: int | None = 5_000
     keep_rejected_bytes: int | None = 8 << 20
+    #: the node ordering policy of partitions whose configuration names none
+    node_sort_policy: str = DEFAULT_NODE_SORT_POLICY
     #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled
     audit_every: int = 0
+
+    def __post_init__(self) -> None:
+        if self.node_sort_policy not in NODE_SORT_POLICIES:
+            known = ", ".join(NODE_SORT_POLICIES)
+            raise ValueError(f"node_sort_policy is {self.node_sort_policy!r}, not one of {known}")
 
 
 class Kernel:

@@ -160,8 +160,12 @@ def test_node_sort_policy() -> None:
     assert part.resource_weights == {"vcore": 2.0, "gpu": 0.5, "x": 0.0}
     where = f"{P}.nodesortpolicy"
     only_problem(
-        partition, "queues: []\nnodesortpolicy: {type: best}", f"{where}.type", "neither fair"
+        partition,
+        "queues: []\nnodesortpolicy: {type: best}",
+        f"{where}.type",
+        "'best' is neither fair nor binpacking nor bestfit",
     )
+    assert partition("queues: []\nnodesortpolicy: {type: bestfit}").node_sort_policy == "bestfit"
     for weight in ("-1.0", ".inf", ".nan", "1e999", "'1'", "heavy", ""):
         only_problem(
             partition,

@@ -99,9 +99,10 @@ def _one_properties(lines: list[str]) -> list[str]:
 class World:
     """A scheduler, and everything it said."""
 
-    def __init__(self, seed: int, batch: int) -> None:
+    def __init__(self, seed: int, batch: int, policy: str = "fair") -> None:
         self.random = Random(seed)
-        self.scheduler = Scheduler(Options(batch=batch, journal_size=None))
+        options = Options(batch=batch, journal_size=None, node_sort_policy=policy)
+        self.scheduler = Scheduler(options)
         self.said: list[tuple[str, bytes]] = []
         self.now = 0
         self.live: list[si.Allocation] = []
@@ -256,8 +257,8 @@ class World:
         }
 
 
-def lived(seed: int, batch: int, steps: int = 25) -> dict[str, Any]:
-    world = World(seed, batch)
+def lived(seed: int, batch: int, steps: int = 25, policy: str = "fair") -> dict[str, Any]:
+    world = World(seed, batch, policy)
     for _ in range(steps):
         world.step()
     return world.seen()
@@ -272,6 +273,17 @@ def test_with_batches_the_decisions_are_the_same(seed: int, no_batches: Any) -> 
     single = lived(seed, batch)
     for what, seen in single.items():
         assert batched[what] == seen, what
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("policy", ["binpacking", "bestfit"])
+def test_with_batches_the_decisions_are_the_same_where_nodes_are_packed(
+    policy: str, seed: int, no_batches: Any
+) -> None:
+    batched = lived(seed, 1, policy=policy)
+    no_batches()
+    assert batched == lived(seed, 1, policy=policy)
 
 
 @pytest.mark.interpreted
@@ -472,7 +484,7 @@ def test_5_6_whose_other_asks_a_limit_stops_gives_way_within_a_batch(eager: None
 # -- the last node goes in between -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+@pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])
 @pytest.mark.parametrize("budget", [False, True])
 def test_i32_the_last_node_goes_while_asks_wait(policy: str, budget: bool) -> None:
     """A call that ended at its limit starts with a batch at once: there may be no nodes by then."""

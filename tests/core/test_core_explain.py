@@ -6,7 +6,7 @@ from typing import Any
 
 from quadriga.core import Check, Explanation, Options
 from quadriga.si import NodeInfo
-from quadriga.sim.script import Script
+from quadriga.sim.script import ONE_QUEUE, Script
 
 from .preemption_side import ask as ask_in
 from .preemption_side import filled
@@ -160,6 +160,17 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
     )
     assert missing.verdict == "Node gone, which it requires, is not there."
     assert missing.hopeless
+
+
+def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> None:
+    config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
+    script = Script(config)
+    script.node("n1", vcore=8000)
+    script.node("n2", vcore=8000, occupied={"vcore": 4000})
+    script.app("app")
+    script.ask("app", "k", vcore=1000)
+    assert [check.node for check in about(explained(script, "app", "k"), "nodes")] == ["n2"]
+    assert script.schedule()[-1] == "new app/k-0 on n2"
 
 
 # -- what a queue has room for ---------------------------------------------------------------------

@@ -5,14 +5,18 @@ from __future__ import annotations
 import functools
 import operator
 import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quadriga.core.model.demand import EVERY_BIT, FEW, Level, Ranking, bits_of
 from quadriga.core.model.resources import Registry
 from quadriga.core.model.shapes import REPLACE, Requirements, Shapes
 from quadriga.core.ordering import best_nodes
+from quadriga.core.ordering.policies import NODE_POLICIES
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
@@ -59,6 +63,86 @@ def test_5_7_binpacking_takes_the_most_used_node_where_it_fits() -> None:
     assert nodes_of(script.schedule()) == ["n1", "n2", "n1", "n2"]
 
 
+def test_5_7_bestfit_takes_the_node_with_the_least_room() -> None:
+    """A large node with a quarter left has more room than a small one that is empty."""
+    for policy, nodes in (("binpacking", ["large", "large", "large"]), ("bestfit", ["small"] * 3)):
+        script = cluster(policy)
+        script.node("large", vcore=24, memory=24, occupied={"vcore": 18, "memory": 18})
+        script.node("small", vcore=4, memory=4)
+        script.ask("app", "k", repeat=3, vcore=1, memory=1)
+        assert nodes_of(script.schedule()) == nodes
+        script.ask("app", "l", vcore=6, memory=6)  # has room if the small asks left the large node
+        assert nodes_of(script.schedule()) == (["large"] if policy == "bestfit" else [])
+
+
+def test_5_7_bestfit_keeps_whole_nodes_for_asks_that_need_them() -> None:
+    script = cluster("bestfit")
+    for at in range(4):
+        script.node(f"n{at}", vcore=8, memory=8)
+    script.ask("app", "small", repeat=9, vcore=1, memory=1)
+    script.ask("app", "whole", repeat=2, vcore=8, memory=8)
+    assert nodes_of(script.schedule()) == ["n0"] * 8 + ["n1", "n2", "n3"]
+    script.release("app", "small-3")
+    script.ask("app", "later", vcore=1, memory=1)
+    assert nodes_of(script.schedule()) == ["n0"]  # one vcore of room, n1 has seven
+
+
+def test_5_7_bestfit_counts_room_in_shares_of_the_largest_node() -> None:
+    """The largest node says what a vcore is worth beside memory, also while it takes nothing."""
+
+    def first() -> str:
+        script.ask("app", f"k{len(script.scheduler.journal)}", vcore=1, memory=1)
+        ((line,)) = [line for line in script.schedule() if line.startswith("new ")]
+        script.release("app", line.split()[1].split("/")[1])
+        return line.split()[-1]
+
+    script = cluster("bestfit")
+    script.node("n1", vcore=2, memory=8)
+    script.node("n2", vcore=4, memory=4)
+    assert first() == "n1"  # 2/4 + 8/8 is 4/4 + 4/8: the name decides
+    script.node("n3", vcore=40, memory=8)
+    script.node("n3", NodeInfo.DRAIN_NODE)
+    assert first() == "n2"  # 2/40 + 8/8 is more than 4/40 + 4/8
+    script.node("n3", NodeInfo.UPDATE, vcore=4, memory=80)
+    assert first() == "n1"  # 2/4 + 8/80 is less than 4/4 + 4/80
+    script.node("n3", NodeInfo.UPDATE, vcore=40, memory=8)
+    assert first() == "n2"
+    script.node("n3", NodeInfo.DECOMISSION)
+    assert first() == "n1"
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 1 << 40)] * 2), min_size=1, max_size=6),
+    st.lists(st.integers(1, 9), min_size=2, max_size=2),
+)
+def test_5_7_bestfit_against_exact_fractions(
+    sizes: list[tuple[int, int]], weights: list[int]
+) -> None:
+    """Rounding never prefers a node that has clearly more room, and equal nodes stay equal."""
+    script = cluster("bestfit", f"{{memory: {weights[0]}, vcore: {weights[1]}}}")
+    script.check = False
+    for at, size in enumerate(sizes):
+        script.node(f"n{at}", **dict(zip(("memory", "vcore"), size, strict=True)))
+    script.ask("app", "k", vcore=0, memory=0, gpu=1)
+    script.schedule()
+    most = [max(amounts) for amounts in zip(*sizes, strict=True)]
+    nodes = script.scheduler.partition().nodes
+    exact = [
+        sum(
+            (Fraction(w * s, m) for w, s, m in zip(weights, size, most, strict=True) if s),
+            Fraction(),
+        )
+        for size in sizes
+    ]
+    for at, one in enumerate(exact):
+        for other_at, other in enumerate(exact):
+            score, beside = nodes[f"n{at}"].score, nodes[f"n{other_at}"].score
+            if sizes[at] == sizes[other_at]:
+                assert score == beside
+            elif one + Fraction(1, 10**12) < other:
+                assert score < beside
+
+
 @pytest.mark.parametrize(
     ("policy", "weights", "score"),
     [
@@ -68,6 +152,9 @@ def test_5_7_binpacking_takes_the_most_used_node_where_it_fits() -> None:
         ("fair", "{memory: 1, vcore: 0}", 0.5),
         ("fair", "{gpu: 1, memory: 1}", 0.5),  # the node has no GPU
         ("fair", "{gpu: 1}", 0.0),
+        ("bestfit", "", 0.5 + 0.8),
+        ("bestfit", "{memory: 3, vcore: 1}", 3 * 0.5 + 0.8),
+        ("bestfit", "{gpu: 1}", 0.0),
     ],
 )
 def test_5_13_node_score(policy: str, weights: str, score: float) -> None:
@@ -172,7 +259,7 @@ def test_the_board_forgets_a_long_log_and_still_knows_every_node() -> None:
 
 @pytest.mark.interpreted
 @pytest.mark.parametrize("few", [1, 3, 256], ids="a front of {}".format)
-@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+@pytest.mark.parametrize("policy", NODE_POLICIES)
 def test_the_board_agrees_with_a_look_at_every_node(
     policy: str, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadriga.core.config import NODE_SORT_POLICIES
 from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
@@ -132,9 +133,9 @@ def times(vector: Resources, repeats: int) -> Resources:
 class Reference:
     """Queues, applications, asks and nodes, and one decision at a time."""
 
-    def __init__(self, root: Queue, binpacking: bool, weights: dict[str, int]) -> None:
+    def __init__(self, root: Queue, policy: str, weights: dict[str, int]) -> None:
         self.root = root
-        self.binpacking = binpacking
+        self.policy = policy
         self.weights = weights
         self.apps: dict[str, App] = {}
         self.nodes: dict[str, Node] = {}
@@ -319,12 +320,18 @@ class Reference:
 
     def score(self, node: Node, free: Resources) -> float:
         weights = {n: w for n, w in self.weights.items() if w and node.capacity.get(n)}
+        if self.policy == "bestfit":
+            room = 0.0
+            for name, weight in sorted(weights.items()):
+                largest = max(each.capacity.get(name, 0) for each in self.nodes.values())
+                room += weight * (free[name] / largest)
+            return room
         if not weights:
             used = 0.0
         else:
             used = fsum(w * (1 - free[n] / node.capacity[n]) for n, w in weights.items())
             used /= fsum(weights.values())
-        return 1 - used if self.binpacking else used
+        return 1 - used if self.policy == "binpacking" else used
 
 
 def more(left: Resources, right: Resources) -> bool:
@@ -403,7 +410,7 @@ def as_config(reference: Reference) -> str:
             "partitions:",
             "  - name: default",
             "    nodesortpolicy:",
-            f"      type: {'binpacking' if reference.binpacking else 'fair'}",
+            f"      type: {reference.policy}",
             f"      resourceweights: {{{weights}}}",
             "    queues:",
             *_queue_lines(reference.root, "      "),
@@ -449,7 +456,7 @@ class Both:
         weights = rng.choice(
             ({"vcore": 1, "memory": 1}, {"vcore": 3, "memory": 1}, {"gpu": 1, "vcore": 2}, {})
         )
-        self.reference = Reference(root, rng.random() < 0.5, dict(weights))
+        self.reference = Reference(root, rng.choice(NODE_SORT_POLICIES), dict(weights))
         if not weights:
             self.reference.weights = {"vcore": 1, "memory": 1}  # the default (2.2)
         self.script = Script(

@@ -80,7 +80,7 @@ def test_the_first_of_all_is_known_or_looked_for(
         assert first is (nodes[place] if place >= 0 else None)
 
 
-@pytest.mark.parametrize("policy", ["fair", "binpacking"])
+@pytest.mark.parametrize("policy", ["fair", "binpacking", "bestfit"])
 def test_blocks_and_a_short_log_change_no_decision(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

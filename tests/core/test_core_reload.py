@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from quadriga.core import Options
+from quadriga.core.views import Views
 from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.sim.script import Script
 
@@ -201,6 +203,31 @@ def test_i39_the_node_sort_policy_is_refreshed() -> None:
     script.configure(queues("{name: a}", policy="binpacking"))
     script.ask("app", "l", repeat=3, vcore=1000)
     assert script.schedule() == [f"new app/l-{n} on n1" for n in range(3)]
+
+
+def test_options_name_the_policy_of_partitions_that_name_none() -> None:
+    """The configuration in force shows it; a policy that the configuration names is kept."""
+
+    def policy(script: Script) -> str:
+        shown = Views(script.scheduler).configuration()["partitions"][0]["nodesortpolicy"]["type"]
+        assert script.scheduler.partition().config.node_sort_policy == shown
+        return str(shown)
+
+    assert policy(Script(queues("{name: a}"))) == "fair"  # YuniKorn's
+    options = Options(node_sort_policy="bestfit")
+    script = Script(queues("{name: a}"), options=options)
+    assert policy(script) == "bestfit"
+    script.configure(queues("{name: a}", policy="fair"))
+    assert policy(script) == "fair"
+    script.configure(queues("{name: b}"))
+    assert policy(script) == "bestfit"
+    script.node("n1", vcore=8, occupied={"vcore": 2})
+    script.node("n2", vcore=2)
+    script.app("app", "root.b")
+    script.ask("app", "k", vcore=1)
+    assert script.schedule()[-1] == "new app/k-0 on n2"
+    with pytest.raises(ValueError, match="'best', not one of fair, binpacking, bestfit"):
+        Options(node_sort_policy="best")
 
 
 def test_i39_maxapplications_may_grow() -> None:

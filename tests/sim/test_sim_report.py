@@ -20,7 +20,7 @@ from quadriga.sim import (
     render,
     write_journal,
 )
-from quadriga.sim.workload import QueueSpec, embedded
+from quadriga.sim.workload import NodeSpec, QueueSpec, embedded
 
 
 def mixed(job: Any, workload: Any) -> Any:
@@ -211,6 +211,18 @@ def test_a_queue_configuration_with_quotas(workload: Any) -> None:
     assert (first.name, first.guaranteed, first.max) == ("no", {"vcore": 1500, "memory": 7}, None)
     assert (second.name, second.guaranteed, second.max) == ("2012", None, {"vcore": 1})
     assert first.raw_properties["application.sort.policy"] == "fair"
+
+
+def test_a_queue_configuration_counts_gpus_if_nodes_have_some(workload: Any) -> None:
+    plain = workload((4,))
+    assert "resourceweights" not in queue_configuration(plain, policy="fifo", node_sort="fair")
+    node = NodeSpec("g1", {"vcore": 8000, "memory": 8, "nvidia.com/gpu": 8})
+    text = queue_configuration(
+        replace(plain, nodes=(*plain.nodes, node)), policy="fifo", node_sort="bestfit"
+    )
+    (partition,) = load(text).partitions
+    assert partition.resource_weights == {"memory": 1, "vcore": 1, "nvidia.com/gpu": 1}
+    assert partition.node_sort_policy == "bestfit"
 
 
 def test_a_queue_configuration_without_queues(workload: Any) -> None:

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quadriga.core.config import checksum
-from quadriga.core.intake.registration import read_configuration
 from quadriga.core.views import as_yaml
 from quadriga.si import RequestError, UpdateConfigurationRequest
 from quadriga.web.guard import authorize_change, same_origin
@@ -84,7 +83,7 @@ def resources(site: Site) -> list[Resource]:
             raise Refusal(400, "the configuration is not UTF-8")
         if not text.strip():
             raise Refusal(400, "the configuration is empty")
-        extra = await validations.call(_settings, text)
+        extra = await validations.call(_settings, site, text)
         if extra and not rm_id and extra != (await running(None))["extra"]:
             raise Refusal(400, "extra: these are one resource manager's settings: name its rmID")
         await validations.call(asyncio.to_thread, _change, site, rm_id, text, extra)
@@ -129,14 +128,14 @@ def _decoded(body: bytes) -> str | None:
         return None
 
 
-async def _settings(text: str) -> dict[str, str]:
+async def _settings(site: Site, text: str) -> dict[str, str]:
     """The resource manager's settings from the text. Raises ``Refusal`` with its problems before
     the scheduler spends time on it."""
     found = await verdict(text)
     if not found["allowed"]:
         raise Refusal(400, found["reason"])
     # caches the parsed text for the service, which parses the same text next
-    configuration = await asyncio.to_thread(read_configuration, "PUT", text)
+    configuration = await asyncio.to_thread(site.service.read_configuration, "PUT", text)
     return configuration.extra
 
 
