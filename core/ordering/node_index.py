@@ -124,9 +124,11 @@ class NodeIndex(NodeOrder):
         self._stale = True
 
     def resized(self, node: Node) -> None:
-        if self._policy.absolute:  # the largest node may be another one
+        if self._stale:
+            return
+        if self._policy.absolute and self._find_most() != self._most:
             self._stale = True
-        if not self._stale:
+        else:
             self._weigh(node)
 
     def changed(self, node: Node) -> None:
@@ -323,6 +325,10 @@ class NodeIndex(NodeOrder):
         for _, weight, _ in node.weighed:  # ``sum`` rounds otherwise from Python 3.12 on
             node.weight += weight
 
+    def _find_most(self) -> Totals:
+        totals = [node.total for node in self.nodes]
+        return [max(amounts) for amounts in zip(*totals, strict=True)]
+
     # -- columns -----------------------------------------------------------------------------
 
     def _layout(self) -> None:
@@ -331,8 +337,7 @@ class NodeIndex(NodeOrder):
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         if self._policy.absolute:
-            totals = [node.total for node in self.nodes]
-            self._most = [max(amounts) for amounts in zip(*totals, strict=True)]
+            self._most = self._find_most()
         first_of_size: dict[Vector, Node] = {}
         for position, node in enumerate(self.nodes):
             node.position = position

@@ -116,7 +116,7 @@ def test_quotas_of_the_workload_are_kept(simulate: Any) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "fair", "stateaware"])
-@pytest.mark.parametrize("node_sort", ["fair", "binpacking"])
+@pytest.mark.parametrize("node_sort", ["fair", "binpacking", "bestfit"])
 def test_policies(job: Any, workload: Any, simulate: Any, policy: str, node_sort: str) -> None:
     jobs = [job(str(n), n, 50, (1, 1 + n % 3)) for n in range(20)]
     report = simulate(workload((4, 4), *jobs), policy=policy, node_sort=node_sort)
