@@ -47,8 +47,8 @@ class Grant:
 
 
 class LimitedReference(Reference):
-    def __init__(self, root: Queue, binpacking: bool, weights: dict[str, int]) -> None:
-        super().__init__(root, binpacking, weights)
+    def __init__(self, root: Queue, policy: str, weights: dict[str, int]) -> None:
+        super().__init__(root, policy, weights)
         self.grants: dict[Queue, list[Grant]] = {}
         self.user: dict[App, str] = {}
         self.groups: dict[App, list[str]] = {}
@@ -220,7 +220,7 @@ class BothLimited(Both):
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
         plain = self.reference
-        self.reference = LimitedReference(plain.root, plain.binpacking, plain.weights)
+        self.reference = LimitedReference(plain.root, plain.policy, plain.weights)
         for app in plain.apps.values():
             app.queue.apps.remove(app)
         self.script = type(self.script)(
