@@ -99,7 +99,9 @@ class Scene:
     def __init__(self, config: str = CONFIG, stage: Callable[[Scene], None] | None = None) -> None:
         self.now = 1_767_261_600 * 10**9
         self.service = SchedulerService(
-            Options(reservation_delay=2 * 10**9), clock=lambda: self.now
+            # equal asks reserve several nodes, so that there are some to show
+            Options(reservation_delay=2 * 10**9, bound_reservations=False),
+            clock=lambda: self.now,
         )
         self.views = Views(self.service.scheduler, start_time=self.now)
         self._config = config
