@@ -145,7 +145,7 @@ def _of_app(
 
 def asks_added(log: EventLog, asks: Sequence[Ask]) -> None:
     now = log.kernel.now
-    log.enter_all([(_asked, 1, now, ask, ask.kind.requires.vector) for ask in asks])
+    log.enter_all([(_asked, 1, now, ask, ask.kind.vector) for ask in asks])
 
 
 def _asked(now: int, ask: Ask, vector: Vector) -> _Records:
@@ -154,7 +154,7 @@ def _asked(now: int, ask: Ask, vector: Vector) -> _Records:
 
 def ask_removed(log: EventLog, ask: Ask, timed_out: bool) -> None:
     detail = EventRecord.REQUEST_TIMEOUT if timed_out else EventRecord.REQUEST_CANCEL
-    log.enter(_of_ask(log.kernel.now, ask, ask.kind.requires.vector, REMOVE, detail))
+    log.enter(_of_ask(log.kernel.now, ask, ask.kind.vector, REMOVE, detail))
 
 
 def _of_ask(now: int, ask: Ask, vector: Vector, change: int, detail: int) -> Record:
@@ -169,7 +169,7 @@ def placeholder_too_small(log: EventLog, placeholder: Allocation, ask: Ask) -> N
         "placeholder '%s' allocation with ID '%s'"
     )
     key, app_id = placeholder.ask.ask_key, ask.app.app_id
-    text = (form, ask.kind.task_group, app_id, ask.kind.requires.vector, placeholder.vector, key)
+    text = (form, ask.kind.task_group, app_id, ask.kind.vector, placeholder.vector, key)
     log.enter(_request(log, ask, text, subject=key))
 
 
@@ -177,9 +177,7 @@ def short_of_queue_quota(log: EventLog, ask: Ask, available: Mapping[int, int]) 
     """``available`` is what the quotas of the queue and its parents leave, by index of the type."""
     form = "Request '%s' does not fit in queue '%s' (requested %s, available %s)"
     log.enter(
-        _request(
-            log, ask, (form, ask.ask_key, ask.app.queue.path, ask.kind.requires.vector, available)
-        )
+        _request(log, ask, (form, ask.ask_key, ask.app.queue.path, ask.kind.vector, available))
     )
 
 
@@ -191,7 +189,7 @@ def within_queue_quota(log: EventLog, ask: Ask) -> None:
 def short_of_user_quota(log: EventLog, ask: Ask, available: Mapping[int, int]) -> None:
     """``available`` is what the limits of its user and group leave (2.5)."""
     form = "Request '%s' exceeds the available user quota (requested %s, available %s)"
-    log.enter(_request(log, ask, (form, ask.ask_key, ask.kind.requires.vector, available)))
+    log.enter(_request(log, ask, (form, ask.ask_key, ask.kind.vector, available)))
 
 
 def within_user_quota(log: EventLog, ask: Ask) -> None:
@@ -231,7 +229,7 @@ def _request(
 ) -> Record:
     app = ask.app
     subject = subject or ask.ask_key
-    vector, registry = quantities or ask.kind.requires.vector, app.partition.registry
+    vector, registry = quantities or ask.kind.vector, app.partition.registry
     return (log.kernel.now, REQUEST, NONE, PLAIN, subject, app.app_id, registry, vector, text)
 
 
@@ -399,7 +397,7 @@ def reserved(log: EventLog, node: Node, ask: Ask) -> None:
         node,
         ADD,
         EventRecord.NODE_RESERVATION,
-        ask.kind.requires.vector,
+        ask.kind.vector,
         reference=ask.ask_key,
     )
 
@@ -410,7 +408,7 @@ def unreserved(log: EventLog, node: Node, ask: Ask) -> None:
         node,
         REMOVE,
         EventRecord.NODE_RESERVATION,
-        ask.kind.requires.vector,
+        ask.kind.vector,
         reference=ask.ask_key,
     )
 

@@ -4,8 +4,8 @@ An allocation is charged to its node from the decision on. It is charged to its 
 queues above and to the ledgers of its user and group while the application holds it. Pending is what is
 asked for and neither allocated nor parked.
 
-All variants are built from one primitive, ``_post``. The three that a batch calls for each placement
-have loops of their own, because they are the hottest code of the scheduler.
+Most variants are built from one primitive, ``_post``. Those that run for each allocation have loops of
+their own, because they are the hottest code of the scheduler.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from quadriga.core.model.resources import Totals, Vector, minus, plus
 from quadriga.fsm.allocation import PREEMPTION
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
@@ -50,13 +52,15 @@ __all__ = [
 ]
 
 
-def _post(vector: Vector, times: int, *accounts: Totals) -> None:
-    """Add ``times`` the vector to each of the totals; a negative number subtracts."""
+def _post(vector: Vector, times: int, totals: Totals, others: Sequence[Totals] = ()) -> None:
+    """Add ``times`` the vector to these totals and to each of the others; a negative number
+    subtracts."""
     for at, value in enumerate(vector):
         if value:
             value *= times
-            for totals in accounts:
-                totals[at] += value
+            totals[at] += value
+            for other in others:
+                other[at] += value
 
 
 # -- nodes -----------------------------------------------------------------------------------------
@@ -95,8 +99,12 @@ def replace_on_node(placeholder: Allocation, real: Allocation) -> None:
 
 
 def _use(node: Node, vector: Vector, times: int) -> None:
-    _post(vector, times, node.allocated)
-    _post(vector, -times, node.available)
+    allocated, available = node.allocated, node.available
+    for at, value in enumerate(vector):
+        if value:
+            value *= times
+            allocated[at] += value
+            available[at] -= value
 
 
 def node_gained(node: Node) -> None:
@@ -124,9 +132,8 @@ def charge(allocation: Allocation) -> None:
     _held_by(app, allocation)[allocation.uuid] = allocation
     if not app.counted:
         start_counting(app)
-    _post(
-        allocation.vector, 1, _total_of(app, allocation), *(ledger.usage for ledger in app.ledgers)
-    )
+    usage = [ledger.usage for ledger in app.ledgers]
+    _post(allocation.vector, 1, _total_of(app, allocation), usage)
     _mark_changed(app)
     for queue in app.queue.lineage:
         _post(allocation.vector, 1, queue.allocated)
@@ -174,11 +181,14 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
 def charge_application(group: AskGroup, number: int) -> None:
     """Charge this number of pending asks of the group to its application, user and group."""
     app = group.app
-    _mark_changed(app)
+    if (changes := app.partition.quota_changes) is not None:
+        changes.applications[app] = None
     if group.kind.placeholder:
         held = app.allocated_placeholder
     else:
         held = app.allocated
+        if app.queue.fair:
+            app.rank = None
     pending, usage, other_usages = app.pending, app.user_usage, app.other_usages
     for at, value in group.shape.need:
         value *= number
@@ -226,13 +236,15 @@ def _mark_changed(app: Application) -> None:
 def refund(allocation: Allocation) -> None:
     """Refund an allocation that ended; asks that lacked quota are retried."""
     app = allocation.ask.app
-    app.note_most()
+    held = _total_of(app, allocation)
+    app.note_most(held)
     del _held_by(app, allocation)[allocation.uuid]
-    _post(allocation.vector, -1, _total_of(app, allocation))
+    _post(allocation.vector, -1, held)
     if allocation.reason == PREEMPTION:
         app.preempting -= 1
         app.preempted += 1
-        _post(allocation.vector, -1, *(queue.preempting for queue in app.queue.lineage))
+        for queue in app.queue.lineage:
+            _post(allocation.vector, -1, queue.preempting)
     _refund_quota(app, allocation.vector)
 
 
@@ -240,7 +252,11 @@ def _refund_quota(app: Application, vector: Vector) -> None:
     """Refund a vector to the ledgers of the user and the group and to every queue above."""
     partition, lineage = app.partition, app.queue.lineage
     accounts = [ledger.usage for ledger in app.ledgers]
-    _post(vector, -1, *accounts, *app.queue.allocated_upwards)
+    accounts += app.queue.allocated_upwards
+    for at, value in enumerate(vector):
+        if value:
+            for totals in accounts:
+                totals[at] -= value
     partition.waiting.demand_epoch += 1
     _mark_changed(app)
     if app.queue.fair:
@@ -273,8 +289,9 @@ def resize(allocation: Allocation, vector: Vector) -> None:
     refund_node(allocation)
     allocation.vector = vector
     charge_node(allocation)
-    app.note_most()
-    _post(less, -1, _total_of(app, allocation))
+    held = _total_of(app, allocation)
+    app.note_most(held)
+    _post(less, -1, held)
     _refund_quota(app, less)
 
 
@@ -285,14 +302,15 @@ def replace(placeholder: Allocation, real: Allocation, *, lands: bool) -> None:
     exceeded in between. If it has no node yet (not ``lands``), all of it becomes growth (X39).
     """
     app = real.ask.app
-    app.note_most()
     del app.placeholders[placeholder.uuid]
+    app.note_most(app.allocated_placeholder)
     _post(placeholder.vector, -1, app.allocated_placeholder)
-    _post(real.vector, 1, app.allocated)
     held = placeholder.vector
     if real.growth:
+        app.note_most(app.allocated)
         _post(real.growth, -1, app.allocated)
         held = plus(held, real.growth)
+    _post(real.vector, 1, app.allocated)
     real.growth = () if lands else real.vector
     if lands:
         app.allocations[real.uuid] = real
@@ -308,7 +326,7 @@ def reserve_growth(real: Allocation, growth: Vector) -> None:
     """Charge the part of a planned allocation that exceeds its placeholder."""
     app = real.ask.app
     real.growth = growth
-    _post(growth, 1, app.allocated, *(ledger.usage for ledger in app.ledgers))
+    _post(growth, 1, app.allocated, [ledger.usage for ledger in app.ledgers])
     _mark_changed(app)
     for queue in app.queue.lineage:
         _post(growth, 1, queue.allocated)
@@ -318,7 +336,7 @@ def reserve_growth(real: Allocation, growth: Vector) -> None:
 def refund_growth(real: Allocation) -> None:
     """Refund the growth of the planned allocation."""
     app = real.ask.app
-    app.note_most()
+    app.note_most(app.allocated)
     _post(real.growth, -1, app.allocated)
     _refund_quota(app, real.growth)
     real.growth = ()
@@ -352,7 +370,7 @@ def refund_growth_on_node(real: Allocation) -> None:
 def add_pending(ask: Ask, repeats: int) -> None:
     """Add this number of allocations of the ask to the pending totals."""
     app = ask.app
-    _post(ask.kind.requires.vector, repeats, app.pending, *app.queue.pending_upwards)
+    _post(ask.kind.vector, repeats, app.pending, app.queue.pending_upwards)
 
 
 def remove_pending(ask: Ask, repeats: int) -> None:

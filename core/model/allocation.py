@@ -53,7 +53,7 @@ class Allocation:
     def __init__(self, ask: Ask, uuid: str, node: Node, now: int) -> None:
         self.ask = ask
         #: amounts by type as the ask had them; an update of the ask does not change them
-        self.vector = ask.kind.requires.vector
+        self.vector = ask.kind.vector
         self.uuid = uuid
         self.node = node
         #: instant (ns)

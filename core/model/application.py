@@ -256,13 +256,12 @@ class Application(Level):
         """Peak of each type that it held, of real allocations alone or placeholders alone."""
         return list(map(max, self.most, self.allocated, self.allocated_placeholder))
 
-    def note_most(self) -> None:
-        """Update the peaks before a refund."""
+    def note_most(self, totals: Totals) -> None:
+        """Update the peaks before these of its totals are lowered."""
         most = self.most
-        for totals in (self.allocated, self.allocated_placeholder):
-            for at, held in enumerate(totals):
-                if held > most[at]:
-                    most[at] = held
+        for at, held in enumerate(totals):
+            if held > most[at]:
+                most[at] = held
 
     # -- facts for the scheduler ---------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.resources import Vector
 from quadriga.core.model.shapes import REPLACE, Requirements, Shape
@@ -48,8 +48,10 @@ PLAIN_BY_KEY: Final = Terms(by_key=True)
 _MAX_KINDS: Final = 10_000
 
 
-class AskKind(NamedTuple):
-    """Everything about an ask that scheduling decisions look at; asks of one kind share it.
+@dataclass(slots=True)
+class AskKind:
+    """Everything about an ask that scheduling decisions look at; asks of one kind share it. Kinds never
+    change, and equal ones are the same key of a mapping.
 
     A field that decisions look at is declared here, or in ``Requirements`` where the choice of a node
     depends on it, and is filled in where an ask is read (``intake``). The groups in which asks wait,
@@ -60,6 +62,16 @@ class AskKind(NamedTuple):
     priority: int = 0
     placeholder: bool = False
     task_group: str = ""
+    #: that of ``requires``; every allocation reads it several times
+    vector: Vector = field(init=False, compare=False, repr=False)
+    _hash: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.vector = self.requires.vector
+        self._hash = hash((self.requires, self.priority, self.placeholder, self.task_group))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 class AskKinds:
@@ -169,7 +181,7 @@ class Ask:
 
     @property
     def vector(self) -> Vector:
-        return self.kind.requires.vector
+        return self.kind.vector
 
     @property
     def required_node(self) -> str:

@@ -45,14 +45,6 @@ class Ranking(LazyHeap):
         rank: Key = item.make_rank()
         return rank
 
-    def first(self) -> Any:
-        """The child with the smallest rank; the heap must not be empty."""
-        entry = self._heap[0]
-        child = entry[2]
-        if child.rank is entry[0] and self._numbers.get(child) == entry[1]:
-            return child  # the usual case
-        return super().first()
-
     def tied(self, length: int) -> list[Any]:
         """The best child and all children with ranks that agree in the first ``length`` parts."""
         best = self.first()
@@ -61,12 +53,15 @@ class Ranking(LazyHeap):
         heap = self._heap
         head = heap[0][0][:length]
         # the key of an entry never exceeds the present key of its child: a larger one rules out a tie
-        if all(entry[0][:length] > head for entry in heap[1:3]):
+        for entry in heap[1:3]:
+            if entry[0][:length] <= head:
+                break
+        else:
             return [best]
         found: list[Any] = []
         kept: list[tuple[Key, int, Any]] = []
         while self._numbers and len(found) < len(self._numbers):
-            child = super().first()
+            child = self.first()
             if child is None or child.rank[:length] != head:
                 break
             found.append(child)

@@ -71,9 +71,11 @@ class LazyHeap:
                 heappop(heap)
                 continue
             key = item.rank
+            if key is entry[0]:  # the usual case
+                return item
             if key is None:
                 key = self.key_of(item)
-            if key is entry[0] or key == entry[0]:
+            if key == entry[0]:
                 return item
             self._count += 1
             numbers[item] = self._count

@@ -408,6 +408,8 @@ class ParentQueue(Queue):
         demand = self.demand & feasible
         if not demand:
             return None
+        if self.few is None and not demand & (demand - 1):  # the usual case
+            return first_of(self.waiting[demand].tied(2))
         children = self._candidates(demand) if self.few is None else self.few
         return first_of([child for child in children if child.demand & demand])
 

@@ -45,7 +45,7 @@ class AllocationTemplates:
         partition = self._partition
         message = AllocationMessage(
             applicationID=app_id,
-            resourcePerAlloc=partition.registry.message(kind.requires.vector),
+            resourcePerAlloc=partition.registry.message(kind.vector),
             priority=kind.priority,
             partitionName=partition.name,
             taskGroupName=kind.task_group,

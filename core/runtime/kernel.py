@@ -38,6 +38,8 @@ Measure = Callable[[str], AbstractContextManager[object]]
 
 _NOTHING: Final[Info] = {}
 
+_OwnLimit = Callable[[Any], int | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -112,8 +114,9 @@ class Kernel:
         self.reason = ""
         self.journal = Journal(options.journal_size)
         self.timers = Timers()
-        #: the name of the timer and the time limit (ns) of a state, by lifecycle and state
-        self._lasts: dict[tuple[str, str], tuple[str, int]] = {}
+        #: the name of the timer and the time limit (ns) of a state, and the function that may give an
+        #: entity another limit, by lifecycle and state
+        self._lasts: dict[tuple[str, str], tuple[str, int, _OwnLimit | None]] = {}
         #: the timer of the last entered state that has a time limit
         self.limit: Timer | None = None
         self.outbox = Outbox(options.batch)
@@ -237,9 +240,10 @@ class Kernel:
         known = self._lasts.get((lifecycle.name, state))
         if known is None:
             lasts = self.options.lasts.get((lifecycle.name, state), lifecycle.timed[state].ns)
-            known = self._lasts[lifecycle.name, state] = (f"{lifecycle.name}.{state}", lasts)
-        name, lasts = known
-        if name in _OWN_LIMITS and (own := _OWN_LIMITS[name](entity)) is not None:
+            name = f"{lifecycle.name}.{state}"
+            known = self._lasts[lifecycle.name, state] = (name, lasts, _OWN_LIMITS.get(name))
+        name, lasts, own_limit = known
+        if own_limit is not None and (own := own_limit(entity)) is not None:
             lasts = own
         self.limit = self.timers.start(self.now, lasts, name, entity, entity.entries)
 
@@ -251,7 +255,7 @@ def _update_first(entity: Any) -> bool:
 
 
 #: time limits that an entity's resource manager may have set for itself (2.10), in ns
-_OWN_LIMITS: Final[dict[str, Callable[[Any], int | None]]] = {
+_OWN_LIMITS: Final[dict[str, _OwnLimit]] = {
     f"{RESOURCE_MANAGER.name}.{resource_manager_fsm.PAUSED}": lambda rm: rm.pause_timeout,
     f"{ALLOCATION.name}.{allocation_fsm.RELEASING}": lambda allocation: (
         allocation.ask.app.partition.rm.resend

@@ -122,7 +122,7 @@ class Outbox:
             message.allocationKey = ask.ask_key
             message.UUID = allocation.uuid
             message.nodeID = allocation.node.node_id
-            if allocation.vector is not ask.kind.requires.vector:  # the ask has changed since (I17)
+            if allocation.vector is not ask.kind.vector:  # the ask has changed since (I17)
                 changed = partition.registry.message(allocation.vector)
                 message.resourcePerAlloc.CopyFrom(changed)
             if rm.speaks_allocation_id:

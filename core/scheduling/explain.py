@@ -282,7 +282,7 @@ def _amounts(
 ) -> Iterator[Check]:
     """Yield a check for each resource type of the ask that a quota or a limit bounds."""
     names = ask.app.partition.registry.names
-    vector = ask.kind.requires.vector
+    vector = ask.kind.vector
     for index, limit in limits:
         asked = vector[index] if index < len(vector) else 0
         if asked:

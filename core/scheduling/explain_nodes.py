@@ -79,7 +79,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
 def _too_small(ask: Ask, shape: Shape, nodes: list[Node]) -> Check:
     """Return the check for an ask that is larger than every node."""
     registry = ask.app.partition.registry
-    whole = registry.text(ask.kind.requires.vector)
+    whole = registry.text(ask.kind.vector)
     if ask.required_node and not nodes:
         text = f"required node {ask.required_node} is not there"
         verdict = f"Node {ask.required_node}, which it requires, is not there."

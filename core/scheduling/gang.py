@@ -114,10 +114,10 @@ def count_pending(ask: Ask, number: int) -> None:
     A gang without placeholderAsk is the sum of its placeholder asks (X35).
     """
     app = ask.app
-    group = task_group_of(app, ask.kind.task_group, ask.kind.requires.vector)
+    group = task_group_of(app, ask.kind.task_group, ask.kind.vector)
     group.count += number
     group.pending += number
-    resize(app, ask.kind.requires.vector, number)
+    resize(app, ask.kind.vector, number)
 
 
 def resize(app: Application, vector: Vector, number: int) -> None:

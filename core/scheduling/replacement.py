@@ -66,8 +66,8 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
     predicate = kernel.predicates.get(app.partition.rm.rm_id)
     first: Allocation | None = None
     for placeholder in group.available:
-        if placeholder.vector != ask.kind.requires.vector and not covers(
-            placeholder.vector, ask.kind.requires.vector
+        if placeholder.vector != ask.kind.vector and not covers(
+            placeholder.vector, ask.kind.vector
         ):
             continue
         first = first or placeholder
@@ -104,7 +104,7 @@ def _replace_smaller(kernel: Kernel, ask: Ask, group: TaskGroup) -> bool:
     for placeholder in group.available:
         size = placeholder.vector
         if size not in within:
-            within[size] = _has_quota(ask, _excess(size, ask.kind.requires.vector))
+            within[size] = _has_quota(ask, _excess(size, ask.kind.vector))
         if not within[size]:
             continue
         oldest = oldest or placeholder
@@ -151,7 +151,7 @@ def fits_after(ask: Ask, placeholder: Allocation) -> bool:
     node, size = placeholder.node, placeholder.vector
     if node.reservation is not None and node.reservation.ask is not ask:
         return False
-    for index, value in enumerate(ask.kind.requires.vector):
+    for index, value in enumerate(ask.kind.vector):
         back = size[index] if index < len(size) else 0
         if value and node.available[index] + back < value:
             return False

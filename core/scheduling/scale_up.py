@@ -166,7 +166,7 @@ def _is_outside_groups(partition: Partition, ask: Ask) -> bool:
 
 
 def _need(ask: Ask) -> dict[int, int]:
-    return {index: value for index, value in enumerate(ask.kind.requires.vector) if value}
+    return {index: value for index, value in enumerate(ask.kind.vector) if value}
 
 
 def _push_next(

@@ -6,9 +6,10 @@ passes it up the tree unless the application may not be served at present.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.ask import Ask, AskGroup, AskKind
+from quadriga.core.model.ask import Ask, AskGroup
 from quadriga.core.model.demand import EVERY_BIT
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.waiting import Waiting
@@ -40,7 +41,7 @@ class WaitingAsks(Waiting):
         shape, _ = shapes.intern(kind.requires)
         self.demand_epoch += 1
         if kind.requires != shape.requires:  # trailing zeros make no difference
-            kind = AskKind(shape.requires, *kind[1:])
+            kind = replace(kind, requires=shape.requires)
         group = app.groups.get(kind)
         if group is None:
             group = app.groups[kind] = AskGroup(app, kind, shape)
