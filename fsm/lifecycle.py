@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from transitions import EventData, Machine
 
@@ -48,6 +48,8 @@ __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
 
 Value = TypeVar("Value")
+
+_NOTHING: Final[Info] = {}
 
 
 class Lifecycle(Generic[State, Trigger]):
@@ -106,7 +108,7 @@ class Lifecycle(Generic[State, Trigger]):
         """
         return self.take(entity, trigger, info).effects
 
-    def take(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
+    def take(self, entity: Entity[State], trigger: Trigger, info: Info = _NOTHING) -> Step:
         """Low-overhead ``fire`` for hot paths: takes the information as one mapping and returns the whole
         step."""
         try:

@@ -4,7 +4,7 @@ instant."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from quadriga import si
 from quadriga.si.constants import NODE_PARTITION
@@ -30,8 +30,9 @@ def group_name(group: int) -> str:
 class Outbox:
     """Requests under construction. `sent` counts the requests that were sent and their items.
 
-    Asks of one size differ only in their names, so they are copied from a prototype: building a
-    protobuf message in Python costs ten times as much as copying it.
+    Asks of one size differ only in their names, and so do applications of one queue and user, so they
+    are copied from a prototype: building a protobuf message in Python costs several times as much as
+    copying it.
     """
 
     def __init__(self, options: SimulationOptions, destinations: Destinations) -> None:
@@ -41,33 +42,43 @@ class Outbox:
         self._partition = destinations.partition
         self._applications = si.ApplicationRequest(rmID=RM_ID)
         self._allocations = si.AllocationRequest(rmID=RM_ID)
+        #: the number of items in each part of the requests under construction
+        self._items: dict[str, int] = {}
         self._new_applications = False
         self._new_allocations = False
         self._prototypes: dict[tuple[tuple[str, int], ...], si.AllocationAsk] = {}
+        #: by queue and user of the job
+        self._submissions: dict[tuple[str, str], si.AddApplicationRequest] = {}
+        #: the last ask of the request under construction, and its pod
+        self._last: tuple[Pod, si.AllocationAsk | si.Allocation] | None = None
         self._by_key = options.ask_form == "allocation"
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to send."""
+        return not (self._new_applications or self._new_allocations)
 
     def requests(self) -> list[Request]:
         """The requests to send now, applications first. The outbox is empty afterwards."""
         due: list[Request] = []
         if self._new_applications:
-            applications = self._applications
-            due.append(applications)
-            self._count("ApplicationRequest", new=applications.new, remove=applications.remove)
+            self.sent["ApplicationRequest"] += 1
+            due.append(self._applications)
             self._applications = si.ApplicationRequest(rmID=RM_ID)
             self._new_applications = False
         if self._new_allocations:
-            allocations = self._allocations
-            due.append(allocations)
-            self._count(
-                "AllocationRequest",
-                asks=allocations.asks,
-                allocations=allocations.allocations,
-                releases=allocations.releases.allocationsToRelease,
-                askReleases=allocations.releases.allocationAsksToRelease,
-            )
+            self.sent["AllocationRequest"] += 1
+            due.append(self._allocations)
             self._allocations = si.AllocationRequest(rmID=RM_ID)
             self._new_allocations = False
+            self._last = None
+        if due:
+            self.sent.update(self._items)
+            self._items.clear()
         return due
+
+    def _count_item(self, part: str) -> None:
+        self._items[part] = self._items.get(part, 0) + 1
 
     # -- the cluster ---------------------------------------------------------------------------
 
@@ -87,6 +98,8 @@ class Outbox:
         self._applications = si.ApplicationRequest(rmID=RM_ID)
         self._allocations = si.AllocationRequest(rmID=RM_ID)
         self._new_applications = self._new_allocations = False
+        self._items.clear()
+        self._last = None
 
     def act(self, action: si.NodeInfo.ActionFromRM, names: Iterable[str]) -> si.NodeRequest:
         """The same action for each of these nodes, such as their removal."""
@@ -145,13 +158,18 @@ class Outbox:
         """Submit the application. A gang announces the total of its placeholders and their
         timeout."""
         job = run.job
-        message = self._applications.new.add(
-            applicationID=run.key,
-            queueName=self._destinations.queue(job),
-            partitionName=self._partition,
-            ugi=self._destinations.user(job),
-            tags=self._destinations.tags(job),
-        )
+        prototype = self._submissions.get((job.queue, job.user))
+        if prototype is None:
+            prototype = si.AddApplicationRequest(
+                queueName=self._destinations.queue(job),
+                partitionName=self._partition,
+                ugi=self._destinations.user(job),
+                tags=self._destinations.tags(job),
+            )
+            self._submissions[job.queue, job.user] = prototype
+        message = self._applications.new.add()
+        message.CopyFrom(prototype)
+        message.applicationID = run.key
         if job.walltime_s is not None and self._options.expected_runtime:
             message.tags[_EXPECTED_RUNTIME] = str(job.walltime_s)
         if run.gang:
@@ -159,14 +177,40 @@ class Outbox:
             message.gangSchedulingStyle = self._options.gang_style
             message.executionTimeoutMilliSeconds = self._options.placeholder_timeout_ms
         self._new_applications = True
+        self._count_item("ApplicationRequest.new")
 
     def remove(self, run: Run) -> None:
         """Remove the application with everything that belongs to it."""
         self._applications.remove.add(applicationID=run.key, partitionName=self._partition)
         self._new_applications = True
+        self._count_item("ApplicationRequest.remove")
 
     def ask(self, pod: Pod) -> None:
         """Ask for one pod: one ask per member with maxAllocations 1 (G35)."""
+        self._new_allocations = True
+        allocations, run = self._allocations, pod.run
+        ask: si.AllocationAsk | si.Allocation
+        if self._by_key:
+            ask = allocations.allocations.add()
+            self._count_item("AllocationRequest.allocations")
+        else:
+            ask = allocations.asks.add()
+            self._count_item("AllocationRequest.asks")
+        last = self._last
+        if (
+            last is not None
+            and last[0].run is run
+            and last[0].group == pod.group
+            and last[0].placeholder == pod.placeholder
+        ):
+            ask.CopyFrom(last[1])  # type: ignore[arg-type]  # all asks have the same form
+        else:
+            self._fill_in(ask, pod)
+        ask.allocationKey = pod.key
+        self._last = pod, ask
+
+    def _fill_in(self, ask: si.AllocationAsk | si.Allocation, pod: Pod) -> None:
+        """Everything but the key."""
         resources = pod.resources
         size = tuple(resources.items())
         prototype = self._prototypes.get(size)
@@ -179,19 +223,14 @@ class Outbox:
             if self._destinations.preempts:  # like the shim, unless a priority class forbids it
                 prototype.preemptionPolicy.allowPreemptSelf = True
                 prototype.preemptionPolicy.allowPreemptOther = True
-        self._new_allocations = True
-        run = pod.run
-        ask: si.AllocationAsk | si.Allocation
-        if self._by_key:
-            ask = self._allocations.allocations.add(
-                partitionName=self._partition, resourcePerAlloc=prototype.resourceAsk
-            )
+        if isinstance(ask, si.AllocationAsk):
+            ask.CopyFrom(prototype)
+        else:
+            ask.partitionName = self._partition
+            ask.resourcePerAlloc.CopyFrom(prototype.resourceAsk)
             if prototype.HasField("preemptionPolicy"):
                 ask.preemptionPolicy.CopyFrom(prototype.preemptionPolicy)
-        else:
-            ask = self._allocations.asks.add()
-            ask.CopyFrom(prototype)
-        ask.allocationKey = pod.key
+        run = pod.run
         ask.applicationID = run.key
         if run.gang:
             ask.taskGroupName = group_name(pod.group)
@@ -200,14 +239,15 @@ class Outbox:
     def release(self, pod: Pod, kind: si.TerminationType) -> None:
         """Report that the pod is gone: it ended by itself, or this confirms a release of the same
         type (R3)."""
-        self._allocations.releases.allocationsToRelease.add(
-            partitionName=self._partition,
-            applicationID=pod.run.key,
-            UUID="" if self._by_key else pod.uuid,
-            allocationKey=pod.key,
-            terminationType=kind,
-        )
+        release = self._allocations.releases.allocationsToRelease.add()
+        release.partitionName = self._partition
+        release.applicationID = pod.run.key
+        if not self._by_key:
+            release.UUID = pod.uuid
+        release.allocationKey = pod.key
+        release.terminationType = kind
         self._new_allocations = True
+        self._count_item("AllocationRequest.releases")
 
     def release_ask(self, pod: Pod, kind: si.TerminationType) -> None:
         """Release an ask, or confirm its release."""
@@ -221,11 +261,12 @@ class Outbox:
             terminationType=kind,
         )
         self._new_allocations = True
+        self._count_item("AllocationRequest.askReleases")
 
-    def _count(self, request: str, **parts: object) -> None:
+    def _count(self, request: str, **parts: Sized) -> None:
         self.sent[request] += 1
         for name, items in parts.items():
-            if count := len(items):  # type: ignore[arg-type]
+            if count := len(items):
                 self.sent[f"{request}.{name}"] += count
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from quadriga import si
@@ -39,8 +40,14 @@ _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 #: a job that is preempted this often is given up
 _MAX_ATTEMPTS = 10
 
-_application = lifecycles.SHIM_APPLICATION.fire
-_task = lifecycles.SHIM_TASK.fire
+_application = lifecycles.SHIM_APPLICATION.take
+_task = lifecycles.SHIM_TASK.take
+
+#: the parts of each response, in the order in which the shim reads them
+_PARTS = {
+    "AllocationResponse": ("new", "rejected", "rejectedAllocations", "released", "releasedAsks"),
+    "ApplicationResponse": ("accepted", "rejected", "updated"),
+}
 
 
 class ResourceManager:
@@ -73,6 +80,16 @@ class ResourceManager:
         #: number of jobs that have started and not ended
         self.running = 0
         self._ready: list[Run] = []
+        self._readers: dict[str, Callable[[Any], None]] = {
+            "AllocationResponse.new": self._read_new,
+            "AllocationResponse.rejected": self._read_rejected_asks,
+            "AllocationResponse.rejectedAllocations": self._read_rejected_allocations,
+            "AllocationResponse.released": self._read_released,
+            "AllocationResponse.releasedAsks": self._read_released_asks,
+            "ApplicationResponse.accepted": self._read_accepted,
+            "ApplicationResponse.rejected": self._read_rejected,
+            "ApplicationResponse.updated": self._read_updated,
+        }
         self._by_key = options.ask_form == "allocation"
         self._start = nanoseconds(options.start_s)
         self._release = nanoseconds(options.release_s)
@@ -91,24 +108,34 @@ class ResourceManager:
         """The messages to send now. As in the shim, running applications send their asks in a loop
         of their own and not while an answer is processed, since the rest of the answer may end
         them."""
-        for run in self._ready:
-            if run.state == lifecycles.RUNNING and not run.asked:
-                run.asked = True
-                self._ask(run.real)
-        self._ready.clear()
-        return self.outbox.requests()
+        if self._ready:
+            for run in self._ready:
+                if run.state == lifecycles.RUNNING and not run.asked:
+                    run.asked = True
+                    self._ask(run.real)
+            self._ready.clear()
+        return [] if self.outbox.empty else self.outbox.requests()
 
     def receive(self, outputs: Iterable[Output]) -> None:
         """Process the scheduler's answers in order."""
+        received = self.received
         for output in outputs:
             message = output.message
-            self.received[message.__class__.__name__] += 1
-            if isinstance(message, si.AllocationResponse):
-                self._read_allocations(message)
-            elif isinstance(message, si.ApplicationResponse):
-                self._read_applications(message)
+            name = message.__class__.__name__
+            received[name] += 1
+            if name in _PARTS:
+                self._read(name, message)
             elif isinstance(message, si.NodeResponse):
                 self._read_nodes(message)
+
+    def _read(self, name: str, message: Any) -> None:
+        """Read the parts of a response that are not empty."""
+        present = message.ListFields()  # faster than a look at each part: most are empty
+        if len(present) > 1:
+            order = _PARTS[name]
+            present.sort(key=lambda part: order.index(part[0].name))
+        for field, items in present:
+            self._readers[f"{name}.{field.name}"](items)
 
     def restart(self, remembers: bool) -> None:
         """Start over with what runs in the cluster: every application is added again (I7, I8).
@@ -147,42 +174,57 @@ class ResourceManager:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def _read_allocations(self, response: si.AllocationResponse) -> None:
-        count = self.received
-        for allocation in response.new:
-            count["AllocationResponse.new"] += 1
+    def _read_new(self, allocations: Sequence[si.Allocation]) -> None:
+        self.received["AllocationResponse.new"] += len(allocations)
+        for allocation in allocations:
             self._allocated(allocation)
-        for refusal in response.rejected:
-            count["AllocationResponse.rejected"] += 1
-            self._refused(refusal)
-        for refused in response.rejectedAllocations:
-            count["AllocationResponse.rejectedAllocations"] += 1
-            if self._by_key:
-                self._refused(refused)
-        for release in response.released:
-            count[f"AllocationResponse.released.{_name(release.terminationType)}"] += 1
-            self._released(release)
-        for ask in response.releasedAsks:
-            count[f"AllocationResponse.releasedAsks.{_name(ask.terminationType)}"] += 1
-            self._ask_released(ask)
 
-    def _read_applications(self, response: si.ApplicationResponse) -> None:
+    def _read_rejected_asks(self, refusals: Sequence[si.RejectedAllocationAsk]) -> None:
+        self.received["AllocationResponse.rejected"] += len(refusals)
+        for refusal in refusals:
+            self._refused(refusal)
+
+    def _read_rejected_allocations(self, refusals: Sequence[si.RejectedAllocation]) -> None:
+        self.received["AllocationResponse.rejectedAllocations"] += len(refusals)
+        if self._by_key:
+            for refusal in refusals:
+                self._refused(refusal)
+
+    def _read_released(self, releases: Sequence[si.AllocationRelease]) -> None:
         count = self.received
-        for accepted in response.accepted:
-            count["ApplicationResponse.accepted"] += 1
+        for release in releases:
+            count[_released_of(release.terminationType)] += 1
+            self._released(release)
+
+    def _read_released_asks(self, releases: Sequence[si.AllocationAskRelease]) -> None:
+        for release in releases:
+            self.received[
+                f"AllocationResponse.releasedAsks.{_name(release.terminationType)}"
+            ] += 1
+            self._ask_released(release)
+
+    def _read_accepted(self, applications: Sequence[si.AcceptedApplication]) -> None:
+        self.received["ApplicationResponse.accepted"] += len(applications)
+        for accepted in applications:
             if known := self.runs.get(accepted.applicationID):  # else given up meanwhile
                 self._accepted(known)
-        for rejected in response.rejected:
-            count["ApplicationResponse.rejected"] += 1
+
+    def _read_rejected(self, applications: Sequence[si.RejectedApplication]) -> None:
+        self.received["ApplicationResponse.rejected"] += len(applications)
+        for rejected in applications:
             run = self.runs[rejected.applicationID]
             _application(run, lifecycles.REJECT)
             self._discard_unplaced(run)
             _application(run, lifecycles.FAIL)
             self._finish(run, REJECTED, rejected.reason)
-        for updated in response.updated:
-            count[f"ApplicationResponse.updated.{updated.state}"] += 1
-            if run_ := self.runs.get(updated.applicationID):
-                self._updated(run_, updated.state, updated.message)
+
+    def _read_updated(self, applications: Sequence[si.UpdatedApplication]) -> None:
+        count = self.received
+        for updated in applications:
+            state = updated.state
+            count[f"ApplicationResponse.updated.{state}"] += 1
+            if run := self.runs.get(updated.applicationID):
+                self._updated(run, state, updated.message)
 
     def _read_nodes(self, response: si.NodeResponse) -> None:
         self.received["NodeResponse.accepted"] += len(response.accepted)
@@ -455,5 +497,11 @@ class ResourceManager:
             pod.holding = None
 
 
+@cache
 def _name(kind: Any) -> str:
     return si.TerminationType.Name(kind)
+
+
+@cache
+def _released_of(kind: Any) -> str:
+    return f"AllocationResponse.released.{_name(kind)}"

@@ -191,24 +191,28 @@ class Simulation:
         jobs = _with_keys(self.workload)
         following = next(jobs, None)
         last = 0
-        while following or manager.runs:
-            arrival = following[0].submit_s * _SECOND if following else None
-            mine = _earliest(arrival, clock.next_time)
+        runs = manager.runs
+        arrival = following[0].submit_s * _SECOND if following else None
+        while following or runs:
             theirs = self._core.next_deadline()
-            now = _earliest(mine, theirs)
+            now = _earliest(_earliest(arrival, clock.next_time), theirs)
             if now is None:
                 break
-            if now > last + self._patience() and arrival is None and not manager.running:
+            if arrival is None and not manager.running and now > last + self._patience():
                 break
-            now = clock.now = max(now, clock.now)
+            if now < clock.now:
+                now = clock.now
+            clock.now = now
             while following and following[0].submit_s * _SECOND <= now:
                 manager.submit(*following)
                 following = next(jobs, None)
+                arrival = following[0].submit_s * _SECOND if following else None
             before = self._changes
             self._run_instant(now, theirs is not None and theirs <= now)
             if self._changes != before:
                 last = now
-            self._tell()
+            if self._progress is not None:
+                self._tell()
         clock.now = last
 
     def _patience(self) -> int:
@@ -239,7 +243,8 @@ class Simulation:
     @property
     def _changes(self) -> int:
         """Counts changes in the cluster; a lost confirmation is none."""
-        return self._said + self.manager.clock.done - self.manager.gangs["confirmations_lost"]
+        manager = self.manager
+        return self._said + manager.clock.done - manager.gangs.get("confirmations_lost", 0)
 
     def _placed(self, key: str) -> str:
         """The queue that the application was placed in."""
@@ -305,7 +310,7 @@ class Simulation:
 def _earliest(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return other if one is None else one
-    return min(one, other)
+    return one if one <= other else other
 
 
 def _with_keys(workload: Workload) -> Iterator[tuple[Job, str]]:
