@@ -8,6 +8,7 @@ around it (``core.driver.service``, the simulator) own the clock and the connect
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Final, SupportsIndex
 
 from quadriga.core.checks import invariants
@@ -49,6 +50,12 @@ Time = SupportsIndex
 
 #: the latest time (ns): the sum of a time and a duration stays within 63 bits
 _LATEST: Final = 1 << 62
+
+
+@cache
+def _cause_of(timer: str) -> str:
+    """The cause of what follows from a timer of this name."""
+    return f"timer {timer}"
 
 
 def check_time(now: Time, latest: int) -> int:
@@ -267,9 +274,13 @@ class Scheduler:
 
     def partitions(self) -> Iterator[Partition]:
         """All partitions in order of resource manager and name."""
-        for rm_id in sorted(self._rms):
-            partitions = self._rms[rm_id].partitions
-            yield from (partitions[name] for name in sorted(partitions))
+        rms = self._rms
+        for rm_id in sorted(rms) if len(rms) > 1 else rms:
+            partitions = rms[rm_id].partitions
+            if len(partitions) > 1:
+                yield from (partitions[name] for name in sorted(partitions))
+            else:
+                yield from partitions.values()
 
     def partition(self, name: str = "default", rm_id: str | None = None) -> Partition:
         """The partition of this name. Raises ``KeyError``."""
@@ -342,7 +353,9 @@ class Scheduler:
         """Advance the time to ``now``; timers that are due before it fire first, at their own instants."""
         kernel = self._kernel
         instant = check_time(now, kernel.now)
-        self._ring(instant - 1)
+        due = kernel.timers.next()
+        if due is not None and due < instant:
+            self._ring(instant - 1)
         kernel.now = instant
         return kernel
 
@@ -350,7 +363,7 @@ class Scheduler:
         kernel = self._kernel
         while (timer := kernel.timers.pop(until)) is not None:
             kernel.now = max(kernel.now, timer.when)
-            kernel.cause = f"timer {timer.name}"
+            kernel.cause = _cause_of(timer.name)
             deadlines.timer_fired(kernel, timer)
 
     def _rm(self, message: Request) -> ResourceManager:

@@ -30,6 +30,8 @@ _FIXED: Final = 800
 
 _NOTHING: Final = b""
 
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+
 
 def shortened(text: str) -> str:
     """The text, cut to ``LONGEST`` characters, because a request may carry megabytes."""
@@ -94,7 +96,7 @@ class EndedApplication:
 
     def pack(self, remains: dict[str, Any]) -> None:
         """Pack the details that have no attribute, and compute the size."""
-        self.packed = json.dumps(remains, separators=(",", ":")).encode()
+        self.packed = _encode(remains).encode()
         texts = (self.app_id, self.user, self.queue_path, self.rejected_message)
         self.size = _FIXED + len(self.packed) + sum(map(_bytes_of, texts))
 

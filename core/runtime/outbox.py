@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.model.ask import PLAIN, Ask, Terms
 from quadriga.core.runtime.allocation_templates import AllocationTemplates
-from quadriga.core.runtime.dialect import Dialect
+from quadriga.core.runtime.dialect import DIALECTS
 from quadriga.fsm.allocation import PREEMPTION, REPLACEMENT, TIMEOUT
 from quadriga.si import (
     Allocation as AllocationMessage,
@@ -29,7 +29,6 @@ from quadriga.si import (
     RejectedAllocationAsk,
     TerminationType,
     UpdateContainerSchedulingStateRequest,
-    UpdatedApplication,
 )
 
 if TYPE_CHECKING:
@@ -223,20 +222,14 @@ class Outbox:
     def updated(self, app: Application | EndedApplication, state: str, text: str, now: int) -> None:
         """Send a state change, in the resource manager's dialect (X1, X34)."""
         rm = app.partition.rm
-        dialect = Dialect(rm.dialect)
-        self.add(
-            rm,
-            ApplicationResponse(
-                updated=[
-                    UpdatedApplication(
-                        applicationID=app.app_id,
-                        state=dialect.state(state),
-                        stateTransitionTimestamp=now,
-                        message=dialect.message(text),
-                    )
-                ]
-            ),
-        )
+        dialect = DIALECTS[rm.dialect]
+        response = ApplicationResponse()
+        updated = response.updated.add()  # faster than arguments of the constructors
+        updated.applicationID = app.app_id
+        updated.state = dialect.state(state)
+        updated.stateTransitionTimestamp = now
+        updated.message = dialect.message(text)
+        self.add(rm, response)
 
     def container_state(
         self,

@@ -53,9 +53,13 @@ class Timers:
     def next(self) -> int | None:
         """The instant of the earliest living timer, or ``None``."""
         heap = self._heap
-        while heap and heap[0][2].dead:
+        while heap:
+            timer = heap[0][2]
+            entity, entries = timer.entity, timer.entries
+            if entity is not None and (entries < 0 or entity.entries == entries):  # ``dead``
+                return timer.when
             heappop(heap)
-        return heap[0][0] if heap else None
+        return None
 
     def pop(self, now: int) -> Timer | None:
         """Remove and return the earliest living timer that is due, or ``None``."""

@@ -49,6 +49,15 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     waiting = partition.waiting
     if partition.failed_preemptions.by_shape:
         failed_preemptions.retry_due(partition, kernel.now)
+    if not (
+        partition.root.demand & (partition.node_index.feasible | REPLACE)
+        or partition.reservations
+        or waiting.retries
+    ):  # nothing waits that could be served: most calls end here
+        if waiting.backs_off:
+            backoff.start_after_round(kernel, partition)
+        waiting.exhausted_at = waiting.arrivals
+        return False
     round_ = Round(kernel, partition)
     too_many_pending = False
     try:

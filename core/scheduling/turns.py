@@ -47,7 +47,8 @@ class Turns:
         most = 0
         whole = budget or 0
         unfinished = False
-        owners = self._in_turn(partitions)
+        served = [partition for partition in partitions if _is_served(partition)]
+        owners = self._in_turn(served)
         turn = max(_TURN, (budget or 0) // max(1, len(owners)))
         for own in owners:
             allowed = -1 if limit is None else limit
@@ -74,12 +75,11 @@ class Turns:
             # with what the decisions have left of the budget, and at least a quarter of it
             steps = None if budget is None else max(budget, whole // 4)
             unfinished = _continue_inspections(partitions, steps) or unfinished
-        _start_timers(kernel, partitions)
+        _start_timers(kernel, partitions, served)
         return unfinished
 
-    def _in_turn(self, partitions: list[Partition]) -> list[list[Partition]]:
+    def _in_turn(self, served: list[Partition]) -> list[list[Partition]]:
         """Return the partitions to be served, by resource manager, in the order of their turns."""
-        served = [partition for partition in partitions if _is_served(partition)]
         if len(served) < 2:
             return [served] if served else []
         owners = [list(own) for _, own in groupby(served, key=lambda partition: partition.rm.rm_id)]
@@ -160,12 +160,12 @@ def _continue_inspections(partitions: list[Partition], steps: int | None) -> boo
     return any(partition.hints.inspection is not None for partition in looking)
 
 
-def _start_timers(kernel: Kernel, partitions: list[Partition]) -> None:
+def _start_timers(kernel: Kernel, partitions: list[Partition], served: list[Partition]) -> None:
     """Start the timers of later inspections and retries."""
     for partition in partitions:
-        if _is_served(partition) and partition.hints.asks:
+        if partition.hints.asks and partition in served:
             scale_up.watch(kernel, partition)
-        if partition.rm.all_states and _is_served(partition):
+        if partition.rm.all_states and partition in served:
             skipped.watch(kernel, partition)
         if partition.failed_preemptions.by_shape:
             failed_preemptions.watch(kernel, partition)
