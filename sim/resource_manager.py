@@ -198,9 +198,7 @@ class ResourceManager:
 
     def _read_released_asks(self, releases: Sequence[si.AllocationAskRelease]) -> None:
         for release in releases:
-            self.received[
-                f"AllocationResponse.releasedAsks.{_name(release.terminationType)}"
-            ] += 1
+            self.received[f"AllocationResponse.releasedAsks.{_name(release.terminationType)}"] += 1
             self._ask_released(release)
 
     def _read_accepted(self, applications: Sequence[si.AcceptedApplication]) -> None:

@@ -22,7 +22,13 @@ from quadriga.core.runtime.remote_predicates import (
 )
 from quadriga.core.scheduling import backoff, gang, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
-from quadriga.core.scheduling.next_ask import descend, node_for, out_of_quota
+from quadriga.core.scheduling.next_ask import (
+    NextInLane,
+    descend,
+    node_for,
+    out_of_quota,
+    rest_of_lane,
+)
 from quadriga.core.scheduling.releasing import evict
 from quadriga.core.scheduling.replacement import replace
 from quadriga.core.scheduling.reserved_nodes import serve_reserved
@@ -86,10 +92,16 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
 def _serve_next(round_: Round) -> bool:
     kernel, partition = round_.kernel, round_.partition
     node_index = partition.node_index
+    rest: NextInLane | None = None
     while True:
-        found = descend(partition, node_index.feasible)
+        # only a search that found no node keeps ``rest``: any other step may change the order
+        found = rest.next(node_index.feasible) if rest is not None else None
+        if found is None:
+            rest = None
+            found = descend(partition, node_index.feasible)
         if found is None:
             return False
+        kept, rest = rest, None
         app, group, feasible = found
         shape = group.shape
         if partition.waiting.backs_off and backoff.start_before_group(kernel, app, group):
@@ -114,8 +126,11 @@ def _serve_next(round_: Round) -> bool:
                 reservation.cancel(partition, own)
             allocate(kernel, ask, node)
             return True
-        if node_index.feasible & shape.allocate and _fall_back(round_, ask):
-            return True
+        if node_index.feasible & shape.allocate:
+            if _fall_back(round_, ask):
+                return True
+        elif not (group.kind.placeholder or partition.waiting.backs_off):
+            rest = kept or rest_of_lane(partition, app, node_index.feasible)
 
 
 # -- where no node has room ------------------------------------------------------------------------

@@ -10,19 +10,22 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from quadriga.core.model.demand import bits_of
+from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask, AskGroup
+    from quadriga.core.model.demand import Key
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["descend", "node_for", "out_of_quota"]
+__all__ = ["NextInLane", "descend", "node_for", "out_of_quota", "rest_of_lane"]
 
 
 def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup, int] | None:
@@ -38,6 +41,72 @@ def descend(partition: Partition, feasible: int) -> tuple[Application, AskGroup,
         feasible &= ~level.above.stops()
     group: AskGroup = level.best(feasible)
     return level, group, feasible
+
+
+class NextInLane:
+    """What ``descend`` would return next, while nothing changes but the feasible demand, which shrinks.
+
+    In a long backlog many asks in a row fit no node any more. Each of them only makes its own demand
+    infeasible, so the applications of the lane are put in order once instead of being compared for each.
+    """
+
+    __slots__ = ("_at", "_entries", "_passed")
+
+    def __init__(self, entries: list[tuple[Key, int, Application]], passed: int) -> None:
+        #: for each bit of demand the first application, in order: rank, bit, application
+        self._entries = entries
+        self._at = 0
+        #: the demand that no queue above the lane blocks
+        self._passed = passed
+
+    def next(self, feasible: int) -> tuple[Application, AskGroup, int] | None:
+        """The application and group whose ask is next, as in ``descend``; ``None`` after the last one."""
+        feasible &= self._passed
+        entries, at = self._entries, self._at
+        while at < len(entries) and not entries[at][1] & feasible:
+            at += 1
+        self._at = at
+        if at == len(entries):
+            return None
+        app = entries[at][2]
+        return app, app.best(feasible), feasible
+
+
+def rest_of_lane(partition: Partition, app: Application, feasible: int) -> NextInLane | None:
+    """The applications after ``app``, for whose ask no node was found just now.
+
+    ``None`` where they are few, or where a smaller demand might lead to another leaf or lane first.
+    """
+    lane, leaf = app.above, app.queue
+    if lane is None or lane.few is not None or not isinstance(leaf, LeafQueue) or leaf.limited:
+        return None
+    passed = partition.root.demand
+    for queue in leaf.lineage:
+        passed &= ~queue.blocked
+        if queue.parent is not None and not _is_first(queue, feasible):
+            return None
+    feasible &= passed
+    if any(other is not lane and other.demand & feasible for other in leaf.lanes):
+        return None
+    entries = []
+    for bit in bits_of(lane.demand & feasible):
+        first: Application = lane.waiting[bit].first()
+        entries.append((first.rank or first.make_rank(), bit, first))
+    entries.sort()
+    return NextInLane(entries, passed)
+
+
+def _is_first(queue: Queue, feasible: int) -> bool:
+    """Whether the queue precedes all its siblings with demand by its rank alone."""
+    parent = queue.parent
+    if parent is None or parent.few is None:
+        return False
+    rank = queue.rank or queue.make_rank()
+    for other in parent.few:
+        if other is not queue and other.demand & feasible:
+            if (other.rank or other.make_rank()) <= rank:
+                return False
+    return True
 
 
 def out_of_quota(app: Application, shape: Shape) -> Queue | None:
