@@ -38,4 +38,7 @@ def emit(entity: Any, row: Row, info: Info) -> tuple[Effect, ...]:
     fired = Fired(row.trigger, row.source, row.target or row.source, info)
     if len(row.emit) == 1:
         return tuple(row.emit[0](entity, fired))
-    return tuple(effect for emitter in row.emit for effect in emitter(entity, fired))
+    effects: list[Effect] = []
+    for emitter in row.emit:
+        effects += emitter(entity, fired)
+    return tuple(effects)

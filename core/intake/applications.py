@@ -99,7 +99,9 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
 def _is_hard(kernel: Kernel, request: AddApplicationRequest) -> bool:
     """X41: an unknown style is noted and taken as Soft, which is the default."""
     style = request.gangSchedulingStyle
-    if style.lower() not in ("", "soft", "hard"):
+    if not style:
+        return False
+    if style.lower() not in ("soft", "hard"):
         text = (
             f"gangSchedulingStyle {style!r} of application {request.applicationID} is taken as Soft"
         )
@@ -111,7 +113,8 @@ def _read(kernel: Kernel, request: AddApplicationRequest) -> Submission:
     """Read the submission for the placement rules. Groups that are not named are looked up (I24)."""
     user, groups = request.ugi.user, tuple(request.ugi.groups)
     # if names differ only in case, the first in order counts
-    tags = {name.lower(): value for name, value in sorted(request.tags.items(), reverse=True)}
+    named = sorted(request.tags.items(), reverse=True) if request.tags else ()
+    tags = {name.lower(): value for name, value in named}
     forced = tags.get(APP_TAG_CREATE_FORCE, "").lower() == "true"
     if user and not groups and kernel.groups_of is not None:
         groups = tuple(kernel.groups_of(user))

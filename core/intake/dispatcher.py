@@ -48,8 +48,8 @@ _reader = cache(attrgetter)
 
 
 @cache
-def _cause_of(message: type[Any], field: str) -> str:
-    return f"{message.__name__}.{field}"
+def _cause_of(message: str, field: str) -> str:
+    return f"{message}.{field}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Route:
     @property
     def cause(self) -> str:
         """What follows from this part, for the journal."""
-        return _cause_of(self.message, self.field)
+        return _cause_of(self.message.__name__, self.field)
 
     def whole_field(self, message: Request) -> Any:
         """Return the repeated field, which may be nested (``releases.x``)."""

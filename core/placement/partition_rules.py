@@ -29,16 +29,20 @@ class Placed:
 class PlacementRules:
     """The rules of a partition in their order, followed by the recovery rule (2.3)."""
 
-    __slots__ = ("rules",)
+    __slots__ = ("rules", "titles")
 
     def __init__(self, configs: Iterable[PlacementRule]) -> None:
         self.rules = tuple(Rule(config) for config in tuple(configs) or _IMPLICIT)
+        #: each rule with its number, for texts
+        self.titles = tuple(
+            f"rule {number} ({rule.title})" for number, rule in enumerate(self.rules, 1)
+        )
 
     def flaws(self) -> list[str]:
         """Return a sentence for each rule that can never match."""
         return [
-            f"rule {number} ({rule.title}) never matches: {rule.flaw}"
-            for number, rule in enumerate(self.rules, 1)
+            f"{title} never matches: {rule.flaw}"
+            for rule, title in zip(self.rules, self.titles, strict=True)
             if rule.flaw
         ]
 
@@ -48,8 +52,7 @@ class PlacementRules:
         Raises ``Refused`` with the answers of all rules if there is none.
         """
         answers: list[str] = []
-        for number, rule in enumerate(self.rules, 1):
-            title = f"rule {number} ({rule.title})"
+        for rule, title in zip(self.rules, self.titles, strict=True):
             try:
                 path = rule.queue_path(submission, queues)
                 _check(path, submission, queues)

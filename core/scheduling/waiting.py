@@ -138,10 +138,11 @@ class WaitingAsks(Waiting):
             )
         )
         if served:
-            app.unblock(EVERY_BIT)
+            if app.blocked:
+                app.unblock(EVERY_BIT)
             if app.reservations:
                 self.retries.update(app.reservations)
-        else:
+        elif app.blocked != EVERY_BIT:
             app.block(EVERY_BIT)
             for each in app.reservations:
                 self._partition.node_index.gained(each.node)  # they may be lent now (Q7)
