@@ -65,7 +65,7 @@ def main(arguments: Sequence[str]) -> None:
         if options.json:
             found += rows
         else:
-            print(_text(workload, rows), flush=True)
+            print(_text(workload, rows, markdown=options.markdown), flush=True)
     if options.json:
         json.dump(found, sys.stdout, indent=1)
         print()
@@ -97,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--list", action="store_true", help="list the policies and stop")
     add("--json", action="store_true", help="write JSON instead of tables")
+    add("--markdown", action="store_true", help="write tables in Markdown, for docs/quality.md")
     return parser
 
 
@@ -163,13 +164,17 @@ class _Progress:
         print(f"{self._title}: {text}", file=sys.stderr, flush=True)
 
 
-def _text(workload: Workload, rows: Sequence[dict[str, Any]]) -> str:
-    lines = [["waits in s", *_COLUMNS.values()]]
+def _text(workload: Workload, rows: Sequence[dict[str, Any]], *, markdown: bool) -> str:
+    cells = [["waits in s", *_COLUMNS.values()]]
     for row in rows:
         name = REFERENCES.get(row["policy"], f"ours: {row['policy']}")
-        lines.append([name, *(_cell(row, column) for column in _COLUMNS)])
+        cells.append([name, *(_cell(row, column) for column in _COLUMNS)])
     title = f"{workload.name}: {len(workload.jobs):,} jobs, {len(workload.nodes):,} nodes"
-    return "\n".join((title, *table(lines), ""))
+    if markdown:
+        rule = ["---", *("---:" for _ in _COLUMNS)]
+        lines = (f"| {' | '.join(line)} |" for line in (cells[0], rule, *cells[1:]))
+        return "\n".join((title, "", *lines, ""))
+    return "\n".join((title, *table(cells), ""))
 
 
 def _cell(row: dict[str, Any], column: str) -> str:

@@ -33,6 +33,14 @@ def test_each_workload_has_its_table(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "small, bq: done" in err
 
 
+def test_a_table_can_be_markdown(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--limit", "5", "--policy", "b", "--markdown"])
+    title, _, *lines = capsys.readouterr().out.strip().splitlines()
+    assert title == "embedded: 5 jobs, 44 nodes"
+    assert [line.split(" | ")[0] for line in lines] == ["| waits in s", "| ---", "| (b) first fit"]
+    assert len({line.count("|") for line in lines}) == 1
+
+
 def test_json_has_the_figures_of_the_simulation(capsys: pytest.CaptureFixture[str]) -> None:
     main(
         ["--days", "1", "--json", "--policy", "packing", "--property", "gang.admission=incremental"]
