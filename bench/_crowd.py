@@ -182,6 +182,7 @@ async def visit(task: Visitor) -> VisitorTold:
     await _ready()
     told = VisitorTold()
     sent: dict[int, float] = {}
+    leaving = asyncio.Event()
 
     async def listen() -> None:
         while True:
@@ -197,7 +198,7 @@ async def visit(task: Visitor) -> VisitorTold:
     async def ask() -> None:
         begin = perf_counter()
         at = 0
-        while True:
+        while not leaving.is_set():
             await asyncio.sleep(begin + at / task.rate - perf_counter())
             sent[at] = perf_counter()
             await rm.ask(range(at, at + 1))
@@ -217,14 +218,15 @@ async def visit(task: Visitor) -> VisitorTold:
             at += 1
             await asyncio.sleep(1 / task.registrations)
 
-    tasks = [asyncio.create_task(work()) for work in (ask, register)]
+    asking, registering = asyncio.create_task(ask()), asyncio.create_task(register())
     listening = asyncio.create_task(listen())
     await asyncio.to_thread(sys.stdin.readline)
-    for each in tasks:
-        each.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if not isinstance(result, asyncio.CancelledError):
-            raise result if isinstance(result, BaseException) else AssertionError(result)
+    leaving.set()
+    await asking  # not cancelled: within ``write`` that would cancel the stream, and its answers
+    registering.cancel()
+    (result,) = await asyncio.gather(registering, return_exceptions=True)
+    if not isinstance(result, asyncio.CancelledError):
+        raise result if isinstance(result, BaseException) else AssertionError(result)
     with suppress(TimeoutError):
         async with asyncio.timeout(60):
             while sent:
