@@ -1,6 +1,6 @@
 """Lifecycles as tables on the library ``transitions``.
 
-Six of them describe a scheduler: ``APPLICATION``, ``ASK``, ``ALLOCATION``, ``NODE``,
+Seven of them describe a scheduler: ``APPLICATION``, ``GANG``, ``ASK``, ``ALLOCATION``, ``NODE``,
 ``RESOURCE_MANAGER`` and ``QUEUE``. With ``Lifecycle`` and ``row`` you can write your own. This package
 knows neither the protocol nor the scheduler, and it has no clock.
 """
@@ -10,6 +10,7 @@ from quadriga.fsm.application import APPLICATION
 from quadriga.fsm.ask import ASK
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.explore import path_to, reachable, tour
+from quadriga.fsm.gang import GANG
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
@@ -31,13 +32,14 @@ from quadriga.fsm.table import (
 #: The scheduler's lifecycles by name.
 LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
-    for lifecycle in (APPLICATION, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)
+    for lifecycle in (APPLICATION, GANG, ASK, ALLOCATION, NODE, RESOURCE_MANAGER, QUEUE)
 }
 
 __all__ = [
     "ALLOCATION",
     "APPLICATION",
     "ASK",
+    "GANG",
     "LIFECYCLES",
     "NODE",
     "QUEUE",

@@ -118,6 +118,8 @@ LIVING: Final = (NEW, ACCEPTED, STARTING, RUNNING, WAITING, KILLING, RESUMING)
 RECORDED: Final = (COMPLETED, KILLED, REJECTED)
 #: States of an ended application, which holds nothing (V8).
 ENDED: Final[frozenset[State]] = frozenset({*RECORDED, EXPIRED})
+#: States in which no member of a gang gets a place any more.
+GANG_OVER: Final[frozenset[State]] = ENDED | {KILLING}
 #: States of an application that was never in a queue.
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 #: States in which an application has nothing left to do; it may have leftover placeholders.

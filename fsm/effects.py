@@ -1,4 +1,4 @@
-"""The effects of the six tables. The core's dispatcher has one handler for each of them.
+"""The effects of the seven tables. The core's dispatcher has one handler for each of them.
 
 An effect states what must happen in terms of the scheduler, not how. This package knows neither the
 protocol nor the accounting.
@@ -16,6 +16,7 @@ __all__ = [
     "EmptyNode",
     "Fire",
     "Forget",
+    "FreeNodes",
     "LeaveQueue",
     "OpenNode",
     "ReleaseAsks",
@@ -116,6 +117,11 @@ class CloseNode(Effect):
 @dataclass(frozen=True, slots=True)
 class EmptyNode(Effect):
     """The node is gone: its allocations end and its reservations are cancelled (M7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeNodes(Effect):
+    """The gang no longer gathers: the nodes that it keeps are free again, and another gang may gather."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,8 @@ partitions:
           - name: default
 """
 
+_OPTIONS: Final = Options(journal_size=None, gang_admission="whole")
+
 #: kinds of release that the resource manager confirms (R2)
 _BY_CORE: Final = (
     TerminationType.TIMEOUT,
@@ -72,7 +74,8 @@ def resource(quantities: Mapping[str, int]) -> Resource:
 class Script:
     """One resource manager with a scheduler of its own, or a given one.
 
-    ``check`` makes every step check the scheduler's invariants. Times are in seconds here.
+    Without ``options`` gangs get their placeholders one by one, as in the flows of the design document
+    (``gang.admission: whole``). ``check`` makes every step check the scheduler's invariants. Times are in seconds here.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class Script:
         version: str = "",
         policy_group: str = "",
     ) -> None:
-        self.scheduler = scheduler or Scheduler(options or Options(journal_size=None))
+        self.scheduler = scheduler or Scheduler(options or _OPTIONS)
         self.rm_id = rm_id
         self.check = check
         self.now = self.scheduler.now

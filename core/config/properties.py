@@ -45,8 +45,14 @@ class Properties:
     """Such an application is skipped for this many ns."""
     gang_hold: bool = True
     """If True, real asks wait until all placeholders of their gang are allocated (X9)."""
-    gang_admission: str = "whole"
-    """``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16)."""
+    gang_admission: str = ""
+    """``atomic``: all members of a gang are placed in one step, and one gang at a time keeps nodes (Q1).
+    ``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16). Empty: the
+    scheduler's default."""
+    gang_gather_after: int = 30 * 60 * _SECOND
+    """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
+    gang_gather_patience: int = 0
+    """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
     reservation_max_share: int | None = 100_000
@@ -150,7 +156,9 @@ _KNOWN: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "application.unschedasks.backoff":      ("backoff", _whole_number(0, 2**31 - 1)),
     "application.unschedasks.backoff.delay": ("backoff_delay", _duration(zero=True)),
     "gang.hold":                            ("gang_hold", _switch("true", "false")),
-    "gang.admission":                       ("gang_admission", _one_of("whole", "incremental")),
+    "gang.admission":                       ("gang_admission", _one_of("atomic", "whole", "incremental")),
+    "gang.gather.after":                    ("gang_gather_after", _duration(zero=True)),
+    "gang.gather.patience":                 ("gang_gather_patience", _duration(zero=True)),
     "gang.wait.limit":                      ("gang_wait_limit", _duration(zero=False)),
     "reservation.max.share":                ("reservation_max_share", _share),
 }

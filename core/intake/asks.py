@@ -14,7 +14,7 @@ from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resources import Vector
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
-from quadriga.core.scheduling import gang, reservation
+from quadriga.core.scheduling import gang, gang_admission, reservation
 from quadriga.core.scheduling.ending import Removals, reject_ask
 from quadriga.fsm import APPLICATION, ASK
 from quadriga.fsm import application as application_fsm
@@ -232,6 +232,8 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     if ask.kind.placeholder:
         gang.count_pending(ask, ask.pending)
         app.partition.waiting.offer_replacements(app)
+    elif app.gang.over:
+        gang_admission.retry(app)
     partition.hints.asks[ask] = None
     reservation.enqueue(kernel, ask)
 

@@ -65,6 +65,7 @@ class Ledger:
     __slots__ = (
         "account",
         "bound",
+        "gated",
         "limit",
         "max_applications",
         "queue",
@@ -85,6 +86,8 @@ class Ledger:
         self.bound = 0
         #: shapes that the limit has no room for, with the levels blocked because of them
         self.short_of: dict[Shape, dict[Level, None]] = {}
+        #: gangs that wait until the limit has room for all their members (Q2)
+        self.gated: dict[Application, None] = {}
         #: levels blocked by the limit on the number of applications
         self.shut: dict[Level, None] = {}
         self.limit, self.wildcard = account.granted(queue)
@@ -119,6 +122,12 @@ class Ledger:
         """The ledger got resources back: unblock the shapes that may have room now."""
         for shape in [shape for shape in self.short_of if self.has_room(shape)]:
             self.forget(shape)
+        if self.gated:
+            gangs = list(self.gated)
+            self.gated.clear()
+            for app in gangs:
+                app.gang.lacks = ""
+                self.queue.partition.waiting.refresh(app)
 
     def forget(self, shape: Shape) -> None:
         """Unblock the levels that were blocked because of this shape."""

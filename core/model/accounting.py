@@ -267,7 +267,7 @@ def _refund_quota(app: Application, vector: Vector) -> None:
         if queue.short_of or queue.above_guarantee or queue.gated:
             queue.regained()
     for ledger in app.limiting:
-        if ledger.short_of:
+        if ledger.short_of or ledger.gated:
             ledger.regained()
     partition.waiting.retry_short_of_quota()
 

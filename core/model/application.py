@@ -124,7 +124,7 @@ class Application(Level):
         self.expected_runtime = 0
         #: timers that the lifecycle started
         self.timers: tuple[Timer, ...] = ()
-        self.gang = Gang()
+        self.gang = Gang(self)
         #: Waiting timed out while placeholders were left: the end of the last one completes it (X26)
         self.completing = False
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.resources import Vector
-from quadriga.core.model.shapes import REPLACE, Requirements, Shape
+from quadriga.core.model.shapes import REPLACE, START_GANG, Requirements, Shape
 from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
@@ -269,6 +269,11 @@ class AskGroup:
     def head(self) -> Ask:
         return next(iter(self.asks.values()))
 
+    @property
+    def pending(self) -> int:
+        """The number of allocations still to be made of its asks."""
+        return sum([ask.pending for ask in self.asks.values()])
+
     def make_rank(self) -> Key:
         """Compute the rank: priority descending, then arrival (5.6)."""
         rank: Key = (-self.kind.priority, next(iter(self.asks)))
@@ -324,9 +329,13 @@ class AskGroup:
             return 0
         app = self.app
         if self.kind.placeholder:
+            if app.gang.starts_whole(self):
+                return 0 if app.gang.lacks else START_GANG
             return 0 if app.gang.gated else self._node_bits()
         if app.holding:  # X9
             return 0
+        if app.gang.over and app.gang.starts_whole(self):  # Q5
+            return 0 if app.gang.lacks else START_GANG
         if self.kind.task_group:
             task_group = app.gang.task_groups.get(self.kind.task_group)
             if task_group is not None and task_group.can_replace:  # G27, X36

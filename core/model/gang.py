@@ -1,15 +1,32 @@
-"""The gang of an application: its size and its progress (X16, G21)."""
+"""The gang of an application: its size and its progress (X16, G21, Q1)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model.resources import covers
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.resources import Vector
     from quadriga.core.model.task_group import TaskGroup
     from quadriga.core.model.timer import Timer
 
-__all__ = ["Gang"]
+__all__ = ["ASKS", "ELASTIC", "LIMIT", "NODES", "PREDICATES", "QUOTA", "Gang"]
+
+#: What a waiting gang lacks: the quota of a queue, the limit of a user or a group, nodes with room for
+#: all its members, some of its asks, or answers of the resource manager's predicates.
+QUOTA: Final = "quota"
+LIMIT: Final = "limit"
+NODES: Final = "nodes"
+ASKS: Final = "asks"
+PREDICATES: Final = "predicates"
+
+#: the tag of an application that can use fewer members than its gang has (Q5)
+ELASTIC: Final = "gang.elastic"
 
 
 class Gang:
@@ -17,18 +34,35 @@ class Gang:
 
     __slots__ = (
         "announced",
-        "gated",
+        "app",
+        "entries",
+        "given_up",
         "hard",
+        "lacks",
         "lost",
+        "missing",
+        "missing_before",
+        "outstanding",
         "over",
         "size",
         "started",
+        "state",
         "task_groups",
         "timeout",
         "timer",
+        "timers",
+        "waiting_since",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, app: Application) -> None:
+        self.app = app
+        # lifecycle
+        self.state: gang_fsm.State = gang_fsm.QUEUED
+        self.entries = 0
+        #: timers that the lifecycle started
+        self.timers: tuple[Timer, ...] = ()
+
+        # size and style
         #: sum of all placeholders by type, as announced with the application, else of the placeholder
         #: asks so far (X35)
         self.size: Vector | None = None
@@ -39,13 +73,103 @@ class Gang:
         #: time (ns) after which placeholders expire; 0: never
         self.timeout = 0
         self.timer: Timer | None = None
+
+        # progress
         #: task groups by name
         self.task_groups: dict[str, TaskGroup] = {}
         #: the first placeholder has been allocated; headroom is reserved for the rest (X16)
         self.started = False
-        #: the quota has no room for the whole gang (X16)
-        self.gated = False
         #: the placeholders timed out softly, and the application is an ordinary one since (X9)
         self.over = False
         #: amounts of placeholders that the resource manager stopped (S5)
         self.lost: Vector = ()
+
+        # the wait for places (Q2, Q3)
+        #: what it lacked when it was last tried, and is not tried before that may have come back;
+        #: empty: it is to be tried
+        self.lacks = ""
+        #: members to be placed at that time, and those of them for which no node had room
+        self.outstanding = 0
+        self.missing = 0
+        #: the number missing when its patience timer started
+        self.missing_before = 0
+        #: instant (ns) since which it lacks nodes or asks; 0: it does not
+        self.waiting_since = 0
+        #: number of times that it gave its nodes back
+        self.given_up = 0
+
+    @property
+    def key(self) -> str:
+        return self.app.app_id
+
+    @property
+    def gated(self) -> bool:
+        """Whether a quota has no room for all of it (X16)."""
+        return self.lacks == QUOTA
+
+    # -- facts for the lifecycle -----------------------------------------------------------------
+
+    @property
+    def gained(self) -> bool:
+        """Whether more members could be placed than when its patience timer started."""
+        return self.missing < self.missing_before
+
+    @property
+    def patience(self) -> int:
+        return self.app.queue.properties.gang_gather_patience
+
+    # -- admission (Q1) --------------------------------------------------------------------------
+
+    @property
+    def admission(self) -> str:
+        """How gangs of its queue start: ``atomic``, ``whole`` or ``incremental`` (Q1)."""
+        return self.app.queue.properties.gang_admission or self.app.partition.gang_admission
+
+    @property
+    def elastic(self) -> bool:
+        return self.app.tags.get(ELASTIC, "").lower() == "true"
+
+    def starts_whole(self, group: AskGroup) -> bool:
+        """Whether the asks of this group are placed together with all others of the gang, or not at all.
+
+        After a Soft timeout these are the application's ordinary asks, except its originator, until the
+        first of them runs (Q5). A gang that gathers although asks are missing takes places one by one.
+        """
+        if self.state not in gang_fsm.WAITS or self.admission != "atomic":
+            return False
+        app = self.app
+        if self.over:
+            if app.state not in application_fsm.GATHERS or self.elastic:
+                return False
+            if group.kind.placeholder or not group.asks or group.head.terms.originator:
+                return False
+        elif not group.kind.placeholder or app.state not in application_fsm.BEFORE_RUNNING:
+            return False
+        return self.state not in gang_fsm.KEEPS_NODES or self.has_all_asks
+
+    @property
+    def members(self) -> list[AskGroup]:
+        """The groups of asks that are placed together."""
+        return [
+            group
+            for group in self.app.groups.values()
+            if group.asks
+            and group.kind.placeholder is not self.over
+            and not (self.over and group.head.terms.originator)
+        ]
+
+    @property
+    def has_all_asks(self) -> bool:
+        """Whether the asks that have arrived make up the gang (G24). A gang of unknown size is what has
+        arrived (X35)."""
+        if not self.announced or self.size is None:
+            return True
+        app = self.app
+        have = list(app.allocated if self.over else app.gathered)
+        have.extend([0] * (len(self.size) - len(have)))
+        for group in self.members:
+            pending = group.pending
+            for at, value in group.shape.need:
+                if at < len(have):
+                    have[at] += value * pending
+        return covers(have, self.size)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
+    from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
     from quadriga.core.model.resources import Registry
     from quadriga.core.model.shapes import Shape, Shapes
@@ -92,6 +93,32 @@ class NodeOrder:
         """All nodes that have room for the shape, best first."""
         raise NotImplementedError
 
+    def first(self, shape: Shape, number: int) -> list[Node]:
+        """At most this number of nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    def policy_score(self, node: Node) -> float:
+        """The score of the node by the node policy, even if it is reserved."""
+        raise NotImplementedError
+
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """The unreserved node that the shape would fit most tightly; ``None`` clears its bit."""
+        raise NotImplementedError
+
+    # -- room for gangs ----------------------------------------------------------------------
+
+    def room(self, shape: Shape) -> int:
+        """The number of asks of this shape that all nodes together have room for now."""
+        raise NotImplementedError
+
+    def room_when_empty(self, shape: Shape) -> int:
+        """The same number if nothing of this scheduler ran on the open nodes."""
+        raise NotImplementedError
+
+    def await_room(self, app: Application, shape: Shape, more: int) -> None:
+        """Retry the gang when nodes have room for this number of asks more than now."""
+        raise NotImplementedError
+
+    def forget_wait(self, app: Application) -> None:
+        """The gang no longer waits for room."""
         raise NotImplementedError

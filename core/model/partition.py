@@ -50,6 +50,7 @@ class Partition:
         "failed_nodes",
         "failed_preemptions",
         "foreign",
+        "gang_admission",
         "groups",
         "hints",
         "kinds",
@@ -117,6 +118,9 @@ class Partition:
         #: accounts of users, and of the groups that applications are charged to (2.5)
         self.users: dict[str, Account] = {}
         self.groups: dict[str, Account] = {}
+
+        #: ``gang.admission`` of queues that set none (Q1)
+        self.gang_admission = "atomic"
 
         # waiting
         self.reservations: dict[Reservation, None] = {}

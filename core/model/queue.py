@@ -284,7 +284,7 @@ class Queue(Level):
             gangs = list(self.gated)
             self.gated.clear()
             for app in gangs:
-                app.gang.gated = False
+                app.gang.lacks = ""
                 self.partition.waiting.refresh(app)
         self.partition.waiting.retry_short_of_quota()
 

@@ -2,8 +2,9 @@
 
 Every question about nodes has the same answer for all asks of a shape, so the answers are kept with the
 shape. A shape owns four bits of demand (see ``demand``): for a node now, for a node other than the one
-that is reserved, for a reservation, and for preemption. Two bits belong to no shape: a gang member
-waits for a placeholder of its task group, and a reservation is to be tried again.
+that is reserved, for a reservation, and for preemption. Three bits belong to no shape: a gang member
+waits for a placeholder of its task group, a reservation is to be tried again, and a gang is to be
+placed in one step.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from quadriga.core.model.resources import Vector
 __all__ = [
     "ELSEWHERE",
     "REPLACE",
+    "START_GANG",
     "RETRY_RESERVATION",
     "Need",
     "Requirements",
@@ -30,6 +32,8 @@ Need = tuple[tuple[int, int], ...]
 REPLACE: Final = 1
 #: the demand of a leaf that has reservations to be tried again (see ``retries``)
 RETRY_RESERVATION: Final = 2
+#: the demand of asks that are placed together with all others of their gang (Q1)
+START_GANG: Final = 4
 #: a shape has this many bits; the bit for a node other than the reserved one is this far from the bit
 #: for a node now
 BITS_PER_SHAPE: Final = 4
@@ -75,7 +79,7 @@ class Shape:
         self.required_node = requires.required_node
         self.runtime = requires.runtime
         self.need: Need = tuple((at, value) for at, value in enumerate(vector) if value > 0)
-        self.allocate = 1 << (BITS_PER_SHAPE * number + 2)
+        self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)
         self.elsewhere = self.allocate << ELSEWHERE
         self.reserve = self.allocate << 2

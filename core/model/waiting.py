@@ -30,9 +30,12 @@ class Waiting:
         "arrivals",
         "backs_off",
         "deferred_asks",
+        "deferred_gangs",
         "deferred_reservations",
         "demand_epoch",
         "exhausted_at",
+        "gangs",
+        "gatherer",
         "give_up_timer",
         "interrupted",
         "outgrown",
@@ -51,12 +54,17 @@ class Waiting:
         #: asks and reservations that predicates refused, until the next call of ``schedule``
         self.deferred_asks: dict[Ask, None] = {}
         self.deferred_reservations: dict[Reservation, None] = {}
+        #: gangs for which predicates refused a member, until the next call of ``schedule``
+        self.deferred_gangs: dict[Application, None] = {}
         #: groups of asks that are larger than any placeholder that they could replace (X37), with the
         #: epoch of the last attempt
         self.outgrown: dict[AskGroup, int] = {}
         #: allocations of parked asks that lost their placeholder and fit on no open node (X39), with
         #: the epoch of the last attempt
         self.stranded: dict[Allocation, int] = {}
+        #: gangs that lack nodes or asks (Q2), and the one that keeps nodes (Q3)
+        self.gangs: dict[Application, None] = {}
+        self.gatherer: Application | None = None
         #: ledgers that have no room for a shape
         self.short_ledgers: dict[Shape, dict[Ledger, None]] = {}
         #: runs while reservations exist that may be given up

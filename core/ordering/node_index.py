@@ -25,10 +25,12 @@ from quadriga.core.model.shapes import Shape, Shapes
 from quadriga.core.ordering.best_nodes import BestNodes
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.policies import NODE_POLICIES
+from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores
 
 if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
+    from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
 
 __all__ = ["NodeIndex"]
@@ -67,6 +69,7 @@ class NodeIndex(NodeOrder):
         "_most",
         "_policy",
         "_reservable",
+        "_room_watch",
         "_stale",
         "_unreserved",
         "_values",
@@ -98,6 +101,7 @@ class NodeIndex(NodeOrder):
         #: what is free on every node, one row a node
         self._available: Matrix = _NO_MATRIX
         self._available_synced = 0
+        self._room_watch = RoomWatch()
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -182,6 +186,8 @@ class NodeIndex(NodeOrder):
             ):
                 feasible |= shape.reserve
         self.feasible = feasible
+        if self._room_watch and node.free:
+            self._room_watch.gained(node)
 
     def watch(self, shape: Shape) -> None:
         self.feasible |= shape.allocate | shape.preempt
@@ -277,6 +283,21 @@ class NodeIndex(NodeOrder):
         found = [node for node in self._kept if lends(node, shape, self.now)]
         return sorted(found, key=lambda node: (self._policy.score(node), node.node_id))
 
+    def first(self, shape: Shape, number: int) -> list[Node]:
+        scores = self._synced(shape).scores
+        assert scores is not None
+        values = scores.values
+        if number < len(values):
+            bound = np.partition(values, number - 1)[number - 1]
+            positions = np.flatnonzero((values <= bound) & (values < inf))
+        else:
+            positions = np.flatnonzero(values < inf)
+        order = values[positions].argsort(kind="stable")[:number]
+        return [self.nodes[position] for position in positions[order]]
+
+    def policy_score(self, node: Node) -> float:
+        return self._policy.score(node)
+
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, among nodes that are large enough when they are
         empty; among equals the first in node order (5.7)."""
@@ -328,6 +349,43 @@ class NodeIndex(NodeOrder):
     def _find_most(self) -> Totals:
         totals = [node.total for node in self.nodes]
         return [max(amounts) for amounts in zip(*totals, strict=True)]
+
+    # -- room for gangs ----------------------------------------------------------------------
+
+    def room(self, shape: Shape) -> int:
+        return int(self._room_of_nodes(shape).sum())
+
+    def _room_of_nodes(self, shape: Shape) -> Matrix:
+        """The number of asks of this shape that each node has room for, in node order."""
+        if self._stale:
+            self._layout()
+        free = self._free()
+        room: Any = None
+        for at, value in shape.need:
+            of_type = free[:, at] // value
+            room = of_type if room is None else np.minimum(room, of_type)
+        if room is None:
+            return np.zeros(len(self.nodes), dtype=np.int64)
+        takes = self._values < inf
+        if shape.required_node:
+            takes &= np.array([node.node_id == shape.required_node for node in self.nodes])
+        return np.where(takes, np.maximum(room, 0), 0)
+
+    def room_when_empty(self, shape: Shape) -> int:
+        room = 0
+        for node in self.nodes:
+            if node.open and shape.required_node in ("", node.node_id):
+                pairs = zip(node.total, node.occupied, strict=True)
+                room += room_for(shape, [total - occupied for total, occupied in pairs])
+        return room
+
+    def await_room(self, app: Application, shape: Shape, more: int) -> None:
+        room = self._room_of_nodes(shape)
+        of_node = {self.nodes[at]: int(room[at]) for at in np.flatnonzero(room)}
+        self._room_watch.wait(app, shape, int(room.sum()) + more, of_node)
+
+    def forget_wait(self, app: Application) -> None:
+        self._room_watch.forget(app)
 
     # -- columns -----------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import Contender, LeafQueue
-from quadriga.core.model.shapes import REPLACE
+from quadriga.core.model.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
 from quadriga.core.scheduling.batch_progress import GroupProgress
@@ -108,6 +108,7 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
     - The partition is not halted and has nodes.
     - No failed preemption and no reservation waits to be tried again: these precede every decision.
     - The resource manager has no predicates, which must be asked about every decision.
+    - No gang is to be placed in one step.
 
     If gang members wait for a placeholder, only they are served, and one more precondition holds:
 
@@ -127,6 +128,7 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
         or not partition.nodes
         or partition.failed_preemptions.by_shape
         or waiting.retries
+        or demand & START_GANG
         or partition.rm.rm_id in kernel.predicates
     ):
         return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.shapes import REPLACE
+from quadriga.core.model.shapes import REPLACE, START_GANG
 from quadriga.core.preemption import failed_preemptions, preemption_queue
 from quadriga.core.preemption.guaranteed import attempt
 from quadriga.core.runtime.kernel import Kernel
@@ -20,7 +20,7 @@ from quadriga.core.runtime.remote_predicates import (
     awaited,
     look_ahead,
 )
-from quadriga.core.scheduling import backoff, gang, limits, reservation
+from quadriga.core.scheduling import backoff, gang, gang_admission, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.next_ask import (
     NextInLane,
@@ -98,7 +98,7 @@ def _serve_next(round_: Round) -> bool:
         found = rest.next(node_index.feasible) if rest is not None else None
         if found is None:
             rest = None
-            found = descend(partition, node_index.feasible)
+            found = descend(partition, node_index.feasible | START_GANG)
         if found is None:
             return False
         kept, rest = rest, None
@@ -107,6 +107,10 @@ def _serve_next(round_: Round) -> bool:
         if partition.waiting.backs_off and backoff.start_before_group(kernel, app, group):
             continue
         if app.limiting and limits.held_back(app, shape):
+            continue
+        if group.demand & START_GANG:
+            if gang_admission.admit(kernel, app):
+                return True
             continue
         short = out_of_quota(app, shape)
         if short is not None and group.demand & feasible & shape.quota:

@@ -11,7 +11,15 @@ from quadriga.core.model.reservation import Reservation
 from quadriga.core.model.timer import Timer
 from quadriga.core.preemption import preemption_queue, quota
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import backoff, gang, queue_tree, reservation, scale_up, skipped
+from quadriga.core.scheduling import (
+    backoff,
+    gang,
+    gang_admission,
+    queue_tree,
+    reservation,
+    scale_up,
+    skipped,
+)
 from quadriga.core.scheduling.releasing import evict, release
 from quadriga.fsm import APPLICATION, LIFECYCLES
 from quadriga.fsm import allocation as allocation_fsm
@@ -144,6 +152,8 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.placeholder": _placeholder_timeout,
     "application.gang_wait":   _gang_wait,
     "application.gang_idle":   _gang_idle,
+    "application.gather":      gang_admission.gather_due,
+    "gang.patience":           gang_admission.gave_up,
     "allocation.run_limit":    _allocation_run_limit,
     "application.backoff":     backoff.end,
     "group.reserve":           _group_reserve,

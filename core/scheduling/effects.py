@@ -10,11 +10,12 @@ from quadriga.core.model import accounting, usage
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
+from quadriga.core.model.gang import Gang
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import TERMINATION
-from quadriga.core.scheduling import ending, gang, limits, queue_tree
+from quadriga.core.scheduling import ending, gang, gang_admission, limits, queue_tree
 from quadriga.core.scheduling.ending import reject_ask
 from quadriga.core.scheduling.node_removal import empty_node
 from quadriga.core.scheduling.releasing import release
@@ -34,8 +35,19 @@ __all__ = ["install"]
 # -- any entity ------------------------------------------------------------------------------------
 
 
-def start_timer(kernel: Kernel, entity: Application | Allocation, effect: fx.StartTimer) -> None:
-    kind = "application" if isinstance(entity, Application) else "allocation"
+_KINDS: Final[dict[type, str]] = {
+    Application: "application",
+    Allocation: "allocation",
+    Gang: "gang",
+}
+
+
+def start_timer(
+    kernel: Kernel, entity: Application | Allocation | Gang, effect: fx.StartTimer
+) -> None:
+    kind = _KINDS[type(entity)]
+    if isinstance(entity, Gang):
+        entity.missing_before = entity.missing
     timer = kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
     entity.timers = (*entity.timers, timer)
 
@@ -140,6 +152,8 @@ def application_entered(kernel: Kernel, app: Application | EndedApplication) -> 
         app.gang.over = True
     if app.state in application_fsm.GATHERS:
         gang.start_idle_timer(kernel, app)
+    if app.is_gang:
+        gang_admission.state_changed(kernel, app)
     if app.counted and _is_uncounted(app):
         limits.forget(app)
     elif not app.counted and app.placeholders and app.state in application_fsm.SERVED:
@@ -161,6 +175,13 @@ def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:
     """Record when a partition was stopped, drained or restored."""
     if isinstance(queue, Partition):
         queue.changed = kernel.now
+
+
+# -- gangs -----------------------------------------------------------------------------------------
+
+
+def free_nodes(kernel: Kernel, own: Gang, effect: fx.FreeNodes) -> None:
+    gang_admission.nodes_freed(kernel, own.app)
 
 
 # -- allocations, nodes, resource managers -----------------------------------------------------------
@@ -220,6 +241,7 @@ HANDLERS: Final[dict[type[Effect], Callable[..., None]]] = {
     fx.StoppedRunning:      stopped_running,
     fx.LeaveQueue:          leave_queue,
     fx.Forget:              forget,
+    fx.FreeNodes:           free_nodes,
     fx.RequestRelease:      request_release,
     fx.OpenNode:            open_node,
     fx.CloseNode:           close_node,

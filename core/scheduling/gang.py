@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.resources import Vector, plus
+from quadriga.core.model.gang import QUOTA
+from quadriga.core.model.resources import Vector, covers, plus
 from quadriga.core.model.task_group import TaskGroup
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.fsm import APPLICATION
+from quadriga.fsm import APPLICATION, GANG
 from quadriga.fsm import application as application_fsm
+from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -54,14 +56,20 @@ IDLE_TIMER: Final = "application.gang_idle"
 def gate(app: Application) -> tuple[Queue, Vector, Vector] | None:
     """Return the first queue whose quota has no room for the whole gang, its room, and the demand.
 
-    Only configured quotas count. Headroom reserved for started gangs is not free (G8).
+    Root counts with the capacity of the nodes for a gang that fits it. Headroom reserved for started
+    gangs is not free (G8).
     """
     whole = app.gang.size
-    if whole is None or app.gang.started or app.queue.properties.gang_admission != "whole":
+    if whole is None or app.gang.started or app.gang.admission == "incremental":
         return None
     if not app.gang.announced:  # its size is not known in advance (X35)
         return None
-    for queue in app.queue.lineage[:-1]:
+    queues = app.queue.lineage
+    if app.gang.admission != "whole" or not covers(app.partition.capacity, whole):
+        queues = queues[
+            :-1
+        ]  # root's quota is the present capacity; a larger gang asks for nodes (G12)
+    for queue in queues:
         for index, limit in queue.limits:
             left = limit - queue.allocated[index] - queue.reserved_headroom[index]
             if index < len(whole) and whole[index] > max(0, left):
@@ -80,7 +88,7 @@ def may_start(app: Application) -> bool:
     if closed is None:
         return True
     closed[0].gated[app] = None
-    app.gang.gated = True
+    app.gang.lacks = QUOTA
     app.partition.waiting.refresh(app)
     return False
 
@@ -117,6 +125,9 @@ def count_pending(ask: Ask, number: int) -> None:
     group = task_group_of(app, ask.kind.task_group, ask.kind.vector)
     group.count += number
     group.pending += number
+    if app.gang.lacks:
+        app.gang.lacks = ""
+        app.partition.waiting.refresh(app)
     resize(app, ask.kind.vector, number)
 
 
@@ -137,8 +148,10 @@ def placeholder_allocated(kernel: Kernel, placeholder: Allocation) -> None:
     app.gang.task_groups[placeholder.ask.kind.task_group].landed(placeholder)
     if not app.gang.started:
         app.gang.started = True
+        if app.gang.state not in gang_fsm.KEEPS_NODES:
+            kernel.fire(GANG, app.gang, gang_fsm.PLACE)
         if app.gang.gated:  # the placeholder was recovered, so the gate no longer applies
-            app.gang.gated = False
+            app.gang.lacks = ""
             for queue in app.queue.lineage:
                 queue.gated.pop(app, None)
             app.partition.waiting.refresh(app)

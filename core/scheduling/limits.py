@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.account import WILDCARD, Account, Holding, Ledger
 from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.gang import LIMIT
 from quadriga.core.model.resources import add
 from quadriga.core.ordering.lanes import LimitLane, full
 
@@ -115,6 +116,8 @@ def rebind(partition: Partition) -> None:
             if app.counted:
                 ledger.running[app] = None
     for app in apps:
+        if app.gang.lacks == LIMIT:
+            app.gang.lacks = ""
         partition.waiting.refresh(app)
 
 

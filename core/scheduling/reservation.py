@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 from quadriga.core.model.reservation import Reservation
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.runtime.kernel import Kernel, Options
+from quadriga.fsm import gang as gang_fsm
 from quadriga.si import UpdateContainerSchedulingStateRequest
 
 __all__ = [
@@ -223,13 +224,14 @@ def expire(kernel: Kernel, partition: Partition) -> None:
 
     Their asks wait equally long before they reserve again; with bounds all equal asks of the application
     do, and the nodes are not reserved for anybody in this time (Q7). An ask with a required node keeps its
-    reservation. All reservations last equally long, so they expire in the order in which they were made.
+    reservation, and a gang that gathers keeps its nodes (Q3). All reservations last equally long, so they
+    expire in the order in which they were made.
     """
     partition.waiting.give_up_timer = None
     delay = kernel.options.reservation_give_up
     old: list[Reservation] = []
     for each in partition.reservations:
-        if each.ask.required_node:
+        if each.ask.required_node or each.ask.app.gang.state in gang_fsm.KEEPS_NODES:
             continue
         if each.made + delay > kernel.now:
             _start_expiry_timer(kernel, partition, each.made)

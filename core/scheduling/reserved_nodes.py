@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from quadriga.core.model.queue import LeafQueue, goes_before
-from quadriga.core.model.shapes import ELSEWHERE, RETRY_RESERVATION
+from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.shapes import ELSEWHERE, RETRY_RESERVATION, START_GANG
 from quadriga.core.preemption.required_node import preempt_on_required_node
-from quadriga.core.scheduling import gang, limits, reservation
+from quadriga.core.scheduling import gang, gang_admission, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
+from quadriga.core.scheduling.gang_admission import precedes
 from quadriga.core.scheduling.next_ask import node_for, out_of_quota
 from quadriga.core.scheduling.releasing import evict
+from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -39,7 +41,7 @@ def serve_reserved(round_: Round) -> bool:
         other, feasible = _first_elsewhere(partition)
         if own is None and other is None:
             return False
-        if own is not None and (other is None or own is other or _precedes(own, other)):
+        if own is not None and (other is None or own is other or precedes(own, other)):
             for each in sorted(partition.waiting.retries.of(own), key=_order):
                 if each in partition.waiting.retries:
                     partition.waiting.retries.discard(each)
@@ -59,16 +61,6 @@ def _first_to_retry(partition: Partition) -> Application | None:
     return partition.waiting.retries.first_in(queue)
 
 
-def _precedes(one: Application, other: Application) -> bool:
-    """Compare by queues from root down (5.4), and within a queue by submission."""
-    if one.queue is not other.queue:
-        paths = zip(reversed(one.queue.lineage), reversed(other.queue.lineage), strict=False)
-        for left, right in paths:
-            if left is not right:
-                return goes_before(left, right)
-    return one.seq < other.seq
-
-
 def _order(each: Reservation) -> tuple[int, int, str]:
     return -each.ask.priority, each.ask.seq, each.node.node_id
 
@@ -79,7 +71,9 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
-    if group is None or not group.demand or app.blocked:
+    if app.gang.state in gang_fsm.KEEPS_NODES and app.gang.has_all_asks:
+        return not app.blocked and gang_admission.serve_gatherer(kernel, each)
+    if group is None or not group.demand or app.blocked or group.demand & START_GANG:
         return False
     shape = group.shape
     fits = shape.fits(each.node.available)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.preemption import failed_preemptions
 from quadriga.core.runtime.remote_predicates import awaited
-from quadriga.core.scheduling import replacement, reservation, scale_up, skipped
+from quadriga.core.scheduling import gang_admission, replacement, reservation, scale_up, skipped
 from quadriga.core.scheduling.batch import decide_all
 from quadriga.core.scheduling.cycle import decide
 from quadriga.fsm import RESOURCE_MANAGER
@@ -132,6 +132,13 @@ def _retry_deferred(kernel: Kernel, partition: Partition) -> None:
     if waiting.deferred_reservations:
         waiting.retries.update(waiting.deferred_reservations)
         waiting.deferred_reservations.clear()
+    if waiting.deferred_gangs:
+        gangs, waiting.deferred_gangs = waiting.deferred_gangs, {}
+        for app in gangs:
+            if any(awaited(kernel, ask) for ask in app.asks.values()):
+                waiting.deferred_gangs[app] = None
+            else:
+                gang_admission.retry(app)
     if waiting.deferred_asks:
         asks, waiting.deferred_asks = waiting.deferred_asks, {}
         for ask in asks:

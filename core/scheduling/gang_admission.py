@@ -1,0 +1,299 @@
+"""Atomic admission: gangs start whole, and one of them may keep nodes (Q1 to Q5).
+
+A queued gang is tried when its turn comes in the queues. If all its outstanding members can be placed,
+they are placed at once. Otherwise the gang holds nothing, and is not tried again before what it lacked
+may have come back: quota, a limit, room on nodes, or its own asks.
+
+A gang that has waited for nodes long enough may gather: it reserves nodes, one for each missing member
+at most, until all its members fit. Of the gangs of a partition that wait so, the first in the order of
+queues and submission gathers, and the others wait for their turn. Everything else in the partition goes
+on meanwhile; only the nodes that the gang has reserved take nobody else.
+
+A gang that would not fit the present cluster even if nothing ran there does not gather: more nodes are
+needed first, and are asked for as for other asks (5.11, G12). A gang whose asks have not all arrived
+cannot be planned; when its turn to gather has come, it takes places one by one (G24).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
+from quadriga.core.model.queue import goes_before
+from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.scheduling import reservation
+from quadriga.core.scheduling.allocating import allocate
+from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan
+from quadriga.fsm import GANG
+from quadriga.fsm import application as application_fsm
+from quadriga.fsm import gang as gang_fsm
+
+if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
+    from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.gang import Gang
+    from quadriga.core.model.partition import Partition
+    from quadriga.core.model.reservation import Reservation
+
+__all__ = [
+    "admit",
+    "gather_due",
+    "gave_up",
+    "nodes_freed",
+    "precedes",
+    "retry",
+    "serve_gatherer",
+    "state_changed",
+]
+
+#: the timer after which a gang may gather
+_GATHER_TIMER: Final = "application.gather"
+
+
+# -- one attempt -----------------------------------------------------------------------------------
+
+
+def admit(kernel: Kernel, app: Application) -> bool:
+    """Place all outstanding members of the gang, and return True; or note what it lacks."""
+    partition = app.partition
+    members = app.gang.members
+    if not app.gang.has_all_asks:
+        _wait_for(kernel, app, ASKS)
+        _gather_if_due(kernel, app)
+        return False
+    if _short_of_quota(app, members):
+        return False
+    kept = [each.node for each in app.reservations if each.node.reservation is each]
+    plan = make_plan(kernel, partition, members, [node for node in kept if node.open])
+    if plan.places:
+        _carry_out(kernel, app, plan)
+        return True
+    own = app.gang
+    own.outstanding = sum(group.pending for group in members)
+    own.missing = plan.missing
+    if not plan.lacks:
+        _wait_for(kernel, app, PREDICATES)
+        return False
+    _wait_for(kernel, app, NODES)
+    more = 1 if len(members) > 1 else own.missing
+    partition.node_index.await_room(app, plan.lacks[0].shape, more)
+    if own.state in gang_fsm.KEEPS_NODES:
+        _keep_nodes(kernel, app, members, plan.lacks)
+    else:
+        _gather_if_due(kernel, app)
+    return False
+
+
+def _short_of_quota(app: Application, members: list[AskGroup]) -> bool:
+    """Whether a quota or a limit has no room for all members. The gang then waits for it there."""
+    demand: dict[int, int] = {}
+    for group in members:
+        pending = group.pending
+        for at, value in group.shape.need:
+            demand[at] = demand.get(at, 0) + value * pending
+    for queue in app.queue.lineage[:-1]:
+        for at, limit in queue.limits:
+            kept = queue.reserved_headroom[at] - _own_headroom(app, at)
+            if demand.get(at, 0) > max(0, limit - queue.allocated[at] - kept):
+                app.gang.lacks = QUOTA
+                queue.gated[app] = None
+                app.partition.waiting.refresh(app)
+                return True
+    for ledger in app.limiting:
+        for at, limit in ledger.resources:
+            if demand.get(at, 0) > max(0, limit - ledger.usage[at]):
+                app.gang.lacks = LIMIT
+                ledger.gated[app] = None
+                app.partition.waiting.refresh(app)
+                return True
+    return False
+
+
+def _own_headroom(app: Application, at: int) -> int:
+    return app.reserved_headroom[at] if at < len(app.reserved_headroom) else 0
+
+
+def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
+    """Allocate every member to its node, in the order of the asks (G4)."""
+    _stop_waiting(app)
+    app.partition.waiting.gangs.pop(app, None)
+    kernel.fire(GANG, app.gang, gang_fsm.PLACE)
+    for ask, node in plan.places:
+        allocate(kernel, ask, node)
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+
+
+def _wait_for(kernel: Kernel, app: Application, what: str) -> None:
+    """Do not try the gang again before that may have come back."""
+    waiting, own = app.partition.waiting, app.gang
+    own.lacks = what
+    waiting.refresh(app)
+    if what == PREDICATES:
+        waiting.deferred_gangs[app] = None
+        return
+    waiting.gangs[app] = None
+    if not own.waiting_since:
+        own.waiting_since = kernel.now
+        if kernel.now < _due(app):
+            timer = kernel.timers.start(kernel.now, _due(app) - kernel.now, _GATHER_TIMER, app)
+            own.timers = (*own.timers, timer)
+
+
+def retry(app: Application) -> None:
+    """Try the gang again: its asks, its limits or the answers for it have changed."""
+    if app.gang.lacks:
+        _stop_waiting(app)
+        app.partition.waiting.refresh(app)
+
+
+def _stop_waiting(app: Application) -> None:
+    own, partition = app.gang, app.partition
+    for queue in app.queue.lineage:
+        queue.gated.pop(app, None)
+    for ledger in app.limiting:
+        ledger.gated.pop(app, None)
+    partition.waiting.deferred_gangs.pop(app, None)
+    partition.node_index.forget_wait(app)
+    own.lacks = ""
+
+
+def state_changed(kernel: Kernel, app: Application) -> None:
+    """The application of a gang has entered a state in which its members no longer wait for places, or
+    wait for them anew (Q5)."""
+    own = app.gang
+    if app.state in application_fsm.GIVES_BACK:
+        kernel.fire(GANG, own, gang_fsm.REQUEUE)
+    if app.state in application_fsm.BEFORE_RUNNING:
+        return
+    _stop_waiting(app)
+    app.partition.waiting.gangs.pop(app, None)
+    own.waiting_since = 0
+    for timer in own.timers:
+        timer.cancel()
+    own.timers = ()
+    if app.state in application_fsm.GANG_OVER:
+        if GANG.allows(own.state, gang_fsm.END):
+            kernel.fire(GANG, own, gang_fsm.END)
+    elif own.state in gang_fsm.WAITS and app.state in application_fsm.SERVED:
+        kernel.fire(GANG, own, gang_fsm.PLACE)
+
+
+# -- the gathering gang ----------------------------------------------------------------------------
+
+
+def _due(app: Application) -> int:
+    """The instant (ns) from which the gang may gather."""
+    return app.gang.waiting_since + app.queue.properties.gang_gather_after
+
+
+def _is_candidate(kernel: Kernel, app: Application) -> bool:
+    own = app.gang
+    return (
+        own.state not in gang_fsm.KEEPS_NODES
+        and own.lacks in (NODES, ASKS)
+        and own.waiting_since > 0
+        and _due(app) <= kernel.now
+        and own.admission == "atomic"
+        and fits_empty_cluster(app)
+    )
+
+
+def fits_empty_cluster(app: Application) -> bool:
+    """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
+    index = app.partition.node_index
+    return all(group.pending <= index.room_when_empty(group.shape) for group in app.gang.members)
+
+
+def gather_due(kernel: Kernel, app: Application) -> None:
+    """The gang has waited long enough to gather."""
+    if app.partition.waiting.gatherer is None:
+        _choose_gatherer(kernel, app.partition)
+
+
+def _gather_if_due(kernel: Kernel, app: Application) -> None:
+    if app.partition.waiting.gatherer is None and _is_candidate(kernel, app):
+        _choose_gatherer(kernel, app.partition)
+
+
+def _choose_gatherer(
+    kernel: Kernel, partition: Partition, but_not: Application | None = None
+) -> None:
+    """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
+    comes after those that have done so less often."""
+    first: Application | None = None
+    for app in partition.waiting.gangs:
+        if app is but_not or not _is_candidate(kernel, app):
+            continue
+        if first is None or _gathers_before(app, first):
+            first = app
+    if first is not None:
+        partition.waiting.gatherer = first
+        kernel.fire(GANG, first.gang, gang_fsm.GATHER)
+        retry(first)
+
+
+def _gathers_before(one: Application, other: Application) -> bool:
+    if one.gang.given_up != other.gang.given_up:
+        return one.gang.given_up < other.gang.given_up
+    return precedes(one, other)
+
+
+def precedes(one: Application, other: Application) -> bool:
+    """Compare by queues from root down (5.4), and within a queue by submission."""
+    if one.queue is not other.queue:
+        paths = zip(reversed(one.queue.lineage), reversed(other.queue.lineage), strict=False)
+        for left, right in paths:
+            if left is not right:
+                return goes_before(left, right)
+    return one.seq < other.seq
+
+
+def _keep_nodes(
+    kernel: Kernel, app: Application, members: list[AskGroup], lacks: list[Lack]
+) -> None:
+    """Reserve a node for each missing member, as far as there are nodes for them."""
+    for lack in lacks:
+        asks = [
+            ask for group in members if group.shape is lack.shape for ask in group.asks.values()
+        ]
+        number = lack.number - sum(
+            1 for each in app.reservations if not lack.shape.fits(each.node.available)
+        )
+        for ask in asks:
+            while number > 0 and ask.reservations < ask.pending:
+                node = app.partition.node_index.best_to_reserve(lack.shape)
+                if node is None:
+                    return
+                reservation.make(kernel, ask, node)
+                number -= 1
+
+
+def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
+    """A node that the gathering gang keeps has changed: try the gang again."""
+    app = kept.ask.app
+    if not app.gang.lacks:
+        return False  # its turn comes in the queues
+    _stop_waiting(app)
+    return admit(kernel, app)
+
+
+def nodes_freed(kernel: Kernel, app: Application) -> None:
+    """The gang no longer gathers: cancel its reservations, and let the next gang gather."""
+    partition, own = app.partition, app.gang
+    for timer in own.timers:
+        timer.cancel()
+    own.timers = ()
+    for each in [r for r in app.reservations if not r.ask.required_node]:
+        reservation.cancel(partition, each)
+    if partition.waiting.gatherer is app:
+        partition.waiting.gatherer = None
+        own.given_up += 1
+        _choose_gatherer(kernel, partition, but_not=app)
+
+
+def gave_up(kernel: Kernel, own: Gang) -> None:
+    """The gathering gang has gained nothing in time, or may go on (Q3)."""
+    if own.state in gang_fsm.KEEPS_NODES:
+        kernel.fire(GANG, own, gang_fsm.GIVE_UP)
