@@ -46,10 +46,10 @@ def high_ask(script: Script, key: str = "h", vcore: int = 1) -> list[str]:
 def test_a_gathering_gang_loses_no_placeholder() -> None:
     """It has three of four placeholders: without one of them it would have to start again."""
     script = cluster()
+    gang(script, "g", 3, whole=4)
     script.app("old", "root.low")
     script.ask("old", "o", vcore=1)
     script.schedule()
-    gang(script, "g", 3, whole=4)
     assert high_ask(script) == ["old/o-0"]
     script.confirm(PREEMPTED)
     script.schedule()
