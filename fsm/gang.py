@@ -3,7 +3,7 @@
 A gang is Queued until all its outstanding members can be placed in one step; then it is Placed. A gang
 that has waited too long is Gathering: it keeps nodes, one for each missing member at most, until the
 rest fits. Only one gang of a partition gathers at a time, so gangs never wait for one another. A
-gathering gang that makes no progress gives up: it returns its nodes and is Queued again, behind the
+gathering gang that makes no progress abandons that: it returns its nodes and is Queued again, behind the
 others.
 
 After a Soft timeout the members are placed as ordinary asks, but still in one step (Q5): the gang is
@@ -20,7 +20,7 @@ from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import STAYS, Effect, Fired, Info, Tone, ignored, row, unbounded
 
 State = Literal["Queued", "Gathering", "Placed", "Ended"]
-Trigger = Literal["gather", "give_up", "place", "requeue", "end"]
+Trigger = Literal["gather", "abandon", "place", "requeue", "end"]
 
 QUEUED: Final = "Queued"
 GATHERING: Final = "Gathering"
@@ -28,7 +28,7 @@ PLACED: Final = "Placed"
 ENDED: Final = "Ended"
 
 GATHER: Final = "gather"
-GIVE_UP: Final = "give_up"
+ABANDON: Final = "abandon"
 PLACE: Final = "place"
 REQUEUE: Final = "requeue"
 END: Final = "end"
@@ -81,8 +81,8 @@ GANG: Final[Lifecycle[State, Trigger]] = Lifecycle(
     rows=(
         #   trigger   from                 to          guard             emit
         row(GATHER,   QUEUED,              GATHERING,                    emit=start_patience),
-        row(GIVE_UP,  GATHERING,           STAYS,      when=has_gained,  emit=start_patience),
-        row(GIVE_UP,  GATHERING,           QUEUED,                       emit=free_nodes),
+        row(ABANDON,  GATHERING,           STAYS,      when=has_gained,  emit=start_patience),
+        row(ABANDON,  GATHERING,           QUEUED,                       emit=free_nodes),
         row(PLACE,    QUEUED,              PLACED),
         row(PLACE,    GATHERING,           PLACED,                       emit=free_nodes),
         ignored(PLACE, PLACED,             why="more placeholders of a gang that has its places"),

@@ -9,7 +9,7 @@
 
 Each of the last three options also turns the recording on. The same names with underscores are
 settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin knows the
-scheduler's six lifecycles and those that a conftest or a test passes to ``track``. When it is off, it
+scheduler's seven lifecycles and those that a conftest or a test passes to ``track``. When it is off, it
 does nothing. With pytest-xdist, worker processes send their counts to the process that reports.
 """
 

@@ -296,4 +296,4 @@ def nodes_freed(kernel: Kernel, app: Application) -> None:
 def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     if own.state in gang_fsm.KEEPS_NODES:
-        kernel.fire(GANG, own, gang_fsm.GIVE_UP)
+        kernel.fire(GANG, own, gang_fsm.ABANDON)

@@ -86,7 +86,7 @@ def test_the_command_writes_the_gallery(
 ) -> None:
     assert _command(monkeypatch, str(tmp_path)) == 0
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in GALLERY.iterdir()}
-    assert capsys.readouterr().out.startswith("43 files in ")
+    assert capsys.readouterr().out.startswith("50 files in ")
 
 
 def test_the_command_says_what_is_wrong(

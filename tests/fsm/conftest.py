@@ -1,4 +1,4 @@
-"""Entities for the six tables, and the facts that make each guard agree.
+"""Entities for the seven tables, and the facts that make each guard agree.
 
 A test that asks for ``lifecycle``, ``edge`` (a lifecycle and one of its rows) or ``pair`` (a
 lifecycle, a state and a trigger) runs once for each there is.
@@ -35,6 +35,8 @@ class Life:
     run_limit: int = 0
     started: bool = False
     gang_wait_limit: int = 0
+    gained: bool = False
+    patience: int = 0
     pending: int = 1
     reason: str | None = None
 
@@ -56,6 +58,7 @@ YES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unconfirmed": ({}, {"timer": True}),
     "timed_out": ({"reason": TIMEOUT}, {}),
     "preempted": ({"reason": PREEMPTION}, {}),
+    "has_gained": ({"gained": True}, {}),
     "created_draining": ({}, {"draining": True}),
 }
 

@@ -143,7 +143,7 @@ def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
     assert run("--fsm-coverage-report=out/fsm.json").returncode == 0
     report = json.loads((tmp_path / "out" / "fsm.json").read_text(encoding="utf-8"))
     assert list(report) == [
-        *("application", "ask", "allocation", "node", "resource_manager", "queue", "door")
+        *("application", "gang", "ask", "allocation", "node", "resource_manager", "queue", "door")
     ]
     assert report["door"]["rows"][0] == {
         "line": 0,

@@ -1,4 +1,4 @@
-"""The six lifecycles: their pictures, the entities in each state, and the transitions taken."""
+"""The seven lifecycles: their pictures, the entities in each state, and the transitions taken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.journal import Journal
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, QUEUE, RESOURCE_MANAGER
+from quadriga.fsm import (
+    ALLOCATION,
+    APPLICATION,
+    ASK,
+    GANG,
+    LIFECYCLES,
+    NODE,
+    QUEUE,
+    RESOURCE_MANAGER,
+)
 from quadriga.web.pages.pictures import picture
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ def lifecycles(scheduler: Scheduler) -> LifecycleSnapshot:
         states[NODE.name].update(node.state for node in each.nodes.values())
         states[QUEUE.name].update(queue.state for queue in each.queues())
         states[QUEUE.name][each.state] += 1
+    states[GANG.name].update(app.gang.state for app in apps if app.is_gang)
     asks = [ask for app in apps for ask in app.asks.values()]
     states[ASK.name].update(ask.state for ask in asks)
     held = states[ALLOCATION.name]

@@ -1,4 +1,4 @@
-// The six lifecycles: how many objects are in each state, and how often each transition was taken.
+// The seven lifecycles: how many objects are in each state, and how often each transition was taken.
 
 import { h } from "./dom.js";
 import { at, panel, table } from "./parts.js";
