@@ -165,6 +165,11 @@ def _add_scheduler(parser: ArgumentParser) -> None:
         help="node ordering policy (default: bestfit)",
     )
     group.add_argument(
+        "--gang-admission",
+        choices=("atomic", "whole", "incremental"),
+        help="how gangs get their placeholders (default: atomic)",
+    )
+    group.add_argument(
         "--reservations",
         action=BooleanOptionalAction,
         default=True,
@@ -269,8 +274,11 @@ def _options(arguments: Namespace) -> SimulationOptions:
 
     if arguments.connect and (arguments.check or arguments.journal is not None):
         raise CommandError("simulate: --check and --journal need a scheduler in this process")
-    if arguments.config is not None and (arguments.policy or arguments.node_sort):
-        raise CommandError("simulate: --policy and --node-sort cannot be combined with --config")
+    made = arguments.policy or arguments.node_sort or arguments.gang_admission
+    if arguments.config is not None and made:
+        raise CommandError(
+            "simulate: --policy, --node-sort and --gang-admission cannot be combined with --config"
+        )
     try:
         return SimulationOptions(
             config=_text(arguments.config) if arguments.config is not None else None,
@@ -278,6 +286,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             user_map=tuple(_pair("--user-map", text) for text in arguments.user_map),
             policy=arguments.policy or "fifo",
             node_sort=arguments.node_sort or "bestfit",
+            gang_admission=arguments.gang_admission or "atomic",
             seed=arguments.seed,
             start_s=arguments.latency_start,
             release_s=arguments.latency_release,
@@ -358,7 +367,12 @@ def _configuration(workload: Workload, options: SimulationOptions) -> str:
 
     if options.config is not None:
         return options.config
-    return queue_configuration(workload, policy=options.policy, node_sort=options.node_sort)
+    return queue_configuration(
+        workload,
+        policy=options.policy,
+        node_sort=options.node_sort,
+        properties={"gang.admission": options.gang_admission},
+    )
 
 
 def _text(path: str) -> str:

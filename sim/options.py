@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from quadriga.core import Options
 from quadriga.core.config import NODE_SORT_POLICIES
 
-__all__ = ["ASK_FORMS", "MESSAGE_ORDERS", "NODE_SORTS", "POLICIES", "STYLES", "SimulationOptions"]
+__all__ = [
+    "ADMISSIONS",
+    "ASK_FORMS",
+    "MESSAGE_ORDERS",
+    "NODE_SORTS",
+    "POLICIES",
+    "STYLES",
+    "SimulationOptions",
+]
 
 POLICIES = ("fifo", "fair", "stateaware")
 NODE_SORTS = NODE_SORT_POLICIES
+ADMISSIONS = ("atomic", "whole", "incremental")
 STYLES = ("Soft", "Hard")
 MESSAGE_ORDERS = ("design", "k8shim")
 ASK_FORMS = ("ask", "allocation")
@@ -26,8 +35,8 @@ class SimulationOptions:
     """Raises `ValueError` with one line for an invalid value. All times in s.
 
     `config` is the text of a queue configuration; without it, one is made from the workload's
-    queues, with `policy` and `node_sort`. `queue_map` has pairs of a queue name in the trace
-    (``*``: all others) and the queue to submit to instead. `user_map` does the same for users
+    queues, with `policy`, `node_sort` and `gang_admission`. `queue_map` has pairs of a queue name in
+    the trace (``*``: all others) and the queue to submit to instead. `user_map` does the same for users
     (``name`` or ``name:group,group``). `start_s` is the delay between an allocation and the start
     of its pod, `release_s` between the request to stop a pod and its end, `confirm_s` between the
     end of a pod and its message. A `placeholder_timeout_s` of 0 means the scheduler's default, less
@@ -43,6 +52,7 @@ class SimulationOptions:
     user_map: tuple[tuple[str, str], ...] = ()
     policy: str = "fifo"
     node_sort: str = "bestfit"
+    gang_admission: str = "atomic"
     seed: int = 1
     start_s: float = 1.0
     release_s: float = 1.0
@@ -62,6 +72,7 @@ class SimulationOptions:
         for name, value, known in (
             ("policy", self.policy, POLICIES),
             ("node_sort", self.node_sort, NODE_SORTS),
+            ("gang_admission", self.gang_admission, ADMISSIONS),
             ("gang_style", self.gang_style, STYLES),
             ("message_order", self.message_order, MESSAGE_ORDERS),
             ("ask_form", self.ask_form, ASK_FORMS),

@@ -173,7 +173,10 @@ class Simulation:
         if options.config is not None:
             return options.config
         return queue_configuration(
-            self.workload, policy=options.policy, node_sort=options.node_sort
+            self.workload,
+            policy=options.policy,
+            node_sort=options.node_sort,
+            properties={"gang.admission": options.gang_admission},
         )
 
     def _set_up(self) -> None:

@@ -273,6 +273,9 @@ def _keep_nodes(
 def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
     """A node that the gathering gang keeps has changed: try the gang again."""
     app = kept.ask.app
+    retries = app.partition.waiting.retries
+    for each in list(retries.of(app)):  # one attempt is enough for all of them
+        retries.discard(each)
     if not app.gang.lacks:
         return False  # its turn comes in the queues
     _stop_waiting(app)

@@ -140,7 +140,7 @@ class WaitingAsks(Waiting):
         if served:
             if app.blocked:
                 app.unblock(EVERY_BIT)
-            if app.reservations:
+            if app.reservations and not app.gang.lacks:
                 self.retries.update(app.reservations)
         elif app.blocked != EVERY_BIT:
             app.block(EVERY_BIT)

@@ -69,7 +69,12 @@ def _held_up(job: Any, workload: Any) -> Any:
 def test_g45_soft_timeout_goes_on_without_placeholders(
     job: Any, workload: Any, simulate: Any, order: str
 ) -> None:
-    report = simulate(_held_up(job, workload), placeholder_timeout_s=60, message_order=order)
+    report = simulate(
+        _held_up(job, workload),
+        placeholder_timeout_s=60,
+        message_order=order,
+        gang_admission="incremental",
+    )
     assert counts(report) == {"total": 3, "completed": 3}
     gangs, out = report.data["gangs"], report.data["messages"]["out"]
     assert (gangs["soft_timeouts"], gangs["hard_timeouts"]) == (1, 0)
@@ -84,7 +89,11 @@ def test_g45_soft_timeout_goes_on_without_placeholders(
 
 def test_g45_hard_timeout_kills(job: Any, workload: Any, simulate: Any, order: str) -> None:
     report = simulate(
-        _held_up(job, workload), placeholder_timeout_s=60, gang_style="Hard", message_order=order
+        _held_up(job, workload),
+        placeholder_timeout_s=60,
+        gang_style="Hard",
+        message_order=order,
+        gang_admission="incremental",
     )
     assert counts(report) == {"total": 3, "completed": 2, "failed": 1}
     assert report.data["gangs"]["hard_timeouts"] == 1
@@ -169,6 +178,7 @@ def test_x45_both_forms_of_asks_lead_to_the_same_decisions(
         simulation = Simulation(
             workload((4, 4, 4), *jobs),
             SimulationOptions(
+                gang_admission="incremental",
                 check=True,
                 journal=True,
                 message_order=order,

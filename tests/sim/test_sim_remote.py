@@ -59,6 +59,7 @@ def test_gangs_that_wait_are_held_up_and_time_out(
     here, there = both(
         serving,
         workload((4, 4, 4), *jobs),
+        gang_admission="incremental",
         message_order=order,
         gang_style=style,
         placeholder_timeout_s=60,

@@ -64,7 +64,8 @@ def test_x17_the_placeholder_timeout_in_the_report_is_the_one_in_force(
 def test_the_scheduler_gives_a_gang_up_when_the_report_says(job: Any, workload: Any) -> None:
     """900 s is what is in force where nothing was asked for."""
     busy, gang = job("busy", 0, 5_000), job("gang", 10, 60, (2, 4))
-    report = Simulation(workload((4, 4), busy, gang)).run()
+    options = SimulationOptions(gang_admission="incremental")
+    report = Simulation(workload((4, 4), busy, gang), options).run()
     data = json.loads(report.json())
     assert data["options"]["placeholder_timeout_s"] == 900
     assert data["gangs"]["soft_timeouts"] == 1

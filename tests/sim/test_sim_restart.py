@@ -117,6 +117,7 @@ def test_g45_i7_i8_a_gang_that_times_out_softly(job: Make, workload: Cluster, or
         crowded(job, workload),
         {"a": "completed", "g": "completed"},
         message_order=order,
+        gang_admission="incremental",
         placeholder_timeout_s=30,
     )
 
@@ -127,6 +128,7 @@ def test_g45_i7_i8_a_gang_that_times_out_hard(job: Make, workload: Cluster, orde
         workload((3,), job("a", 0, 1000, (1, 1)), job("g", 1, 50, (3, 1))),
         {"a": "completed", "g": "failed"},
         message_order=order,
+        gang_admission="incremental",
         placeholder_timeout_s=30,
         gang_style="Hard",
     )
@@ -140,6 +142,7 @@ def test_x45_i7_i8_a_manager_that_knows_nothing_but_keys(
     at_every_step(
         crowded(job, workload),
         message_order=order,
+        gang_admission="incremental",
         placeholder_timeout_s=30,
         gang_style=style,
         ask_form="allocation",
