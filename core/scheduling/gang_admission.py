@@ -16,7 +16,8 @@ cannot be planned; when its turn to gather has come, it takes places one by one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from heapq import nsmallest
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.gang import Gang
+    from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.reservation import Reservation
+    from quadriga.core.model.shapes import Shape
 
 __all__ = [
     "admit",
@@ -253,21 +256,34 @@ def precedes(one: Application, other: Application) -> bool:
 def _keep_nodes(
     kernel: Kernel, app: Application, members: list[AskGroup], lacks: list[Lack]
 ) -> None:
-    """Reserve a node for each missing member, as far as there are nodes for them."""
-    for lack in lacks:
-        asks = [
-            ask for group in members if group.shape is lack.shape for ask in group.asks.values()
-        ]
-        number = lack.number - sum(
-            1 for each in app.reservations if not lack.shape.fits(each.node.available)
-        )
+    """Reserve a node for each missing member, as far as there are nodes for them: those that lack the
+    least come first."""
+    for shape, missing in lacks:
+        number = missing - sum(not shape.fits(each.node.available) for each in app.reservations)
+        if number <= 0:
+            continue
+        nodes = iter(_nodes_to_keep(app.partition, shape, number))
+        asks = [ask for group in members if group.shape is shape for ask in group.asks.values()]
         for ask in asks:
-            while number > 0 and ask.reservations < ask.pending:
-                node = app.partition.node_index.best_to_reserve(lack.shape)
+            while ask.reservations < ask.pending:
+                node = next(nodes, None)
                 if node is None:
-                    return
-                reservation.make(kernel, ask, node)
-                number -= 1
+                    break
+                reservation.make(kernel, ask, node, evicted=True)
+
+
+def _nodes_to_keep(partition: Partition, shape: Shape, number: int) -> list[Node]:
+    """The open nodes without a reservation that would have room for the shape if nothing of this
+    scheduler ran there, and lack the smallest part of it now."""
+    found = []
+    for node in partition.node_index.nodes:
+        if not node.free or shape.required_node not in ("", node.node_id):
+            continue
+        empty = [whole - used for whole, used in zip(node.total, node.occupied, strict=True)]
+        if shape.fits(empty) and not shape.fits(node.available):
+            lack: Any = max((value - node.available[at]) / value for at, value in shape.need)
+            found.append((lack, node.node_id, node))
+    return [node for _, _, node in nsmallest(number, found)]
 
 
 def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
