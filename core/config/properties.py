@@ -49,7 +49,7 @@ class Properties:
     """``atomic``: all members of a gang are placed in one step, and one gang at a time keeps nodes (Q1).
     ``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16). Empty: the
     scheduler's default."""
-    gang_gather_after: int = 30 * 60 * _SECOND
+    gang_gather_after: int = 3 * 86_400 * _SECOND
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
     gang_gather_patience: int = 0
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
