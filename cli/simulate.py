@@ -371,7 +371,7 @@ def _configuration(workload: Workload, options: SimulationOptions) -> str:
         workload,
         policy=options.policy,
         node_sort=options.node_sort,
-        properties={"gang.admission": options.gang_admission},
+        gang_admission=options.gang_admission,
     )
 
 

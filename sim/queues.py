@@ -9,12 +9,15 @@ from quadriga.sim.workload.model import GPU, VCORE, QueueSpec, Resources, Worklo
 __all__ = ["queue_configuration"]
 
 
-def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> str:
+def queue_configuration(
+    workload: Workload, *, policy: str, node_sort: str, gang_admission: str = ""
+) -> str:
     """The text: every queue is a leaf under root, and anyone may submit.
 
     `policy` is ``application.sort.policy`` of each leaf (gangs need fifo or stateaware, G7),
     `node_sort` is the partition's ``nodesortpolicy``; if nodes have GPUs, these count as much as
-    vcores and memory. Quotas are those of the workload, if it has any.
+    vcores and memory. Quotas are those of the workload, if it has any. `gang_admission` is
+    ``gang.admission`` of all queues; empty means the scheduler's default.
     """
     weights = f"      resourceweights: {{vcore: 1, memory: 1, {GPU}: 1}}"
     lines = [
@@ -26,11 +29,18 @@ def queue_configuration(workload: Workload, *, policy: str, node_sort: str) -> s
         "    queues:",
         "      - name: root",
         "        submitacl: '*'",
+        *_admission(gang_admission),
         *(["        queues:"] if workload.queues else []),
     ]
     for queue in workload.queues:
         lines += _leaf(queue, policy)
     return "\n".join(lines) + "\n"
+
+
+def _admission(gang_admission: str) -> list[str]:
+    if not gang_admission:
+        return []
+    return ["        properties:", f"          gang.admission: {gang_admission}"]
 
 
 def _leaf(queue: QueueSpec, policy: str) -> Iterator[str]:

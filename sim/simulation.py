@@ -176,7 +176,7 @@ class Simulation:
             self.workload,
             policy=options.policy,
             node_sort=options.node_sort,
-            properties={"gang.admission": options.gang_admission},
+            gang_admission=options.gang_admission,
         )
 
     def _set_up(self) -> None:
