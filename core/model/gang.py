@@ -133,7 +133,7 @@ class Gang:
         """Whether the asks of this group are placed together with all others of the gang, or not at all.
 
         After a Soft timeout these are the application's ordinary asks, except its originator, until the
-        first of them runs (Q5). A gang that gathers although asks are missing takes places one by one.
+        first of them runs (Q5).
         """
         if self.state not in gang_fsm.WAITS or self.admission != "atomic":
             return False
@@ -145,7 +145,7 @@ class Gang:
                 return False
         elif not group.kind.placeholder or app.state not in application_fsm.BEFORE_RUNNING:
             return False
-        return self.state not in gang_fsm.KEEPS_NODES or self.has_all_asks
+        return True
 
     @property
     def members(self) -> list[AskGroup]:

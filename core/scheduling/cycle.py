@@ -95,7 +95,7 @@ def _serve_next(round_: Round) -> bool:
     rest: NextInLane | None = None
     while True:
         # only a search that found no node keeps ``rest``: any other step may change the order
-        found = rest.next(node_index.feasible) if rest is not None else None
+        found = rest.next(node_index.feasible | START_GANG) if rest is not None else None
         if found is None:
             rest = None
             found = descend(partition, node_index.feasible | START_GANG)
@@ -134,7 +134,7 @@ def _serve_next(round_: Round) -> bool:
             if _fall_back(round_, ask):
                 return True
         elif not (group.kind.placeholder or partition.waiting.backs_off):
-            rest = kept or rest_of_lane(partition, app, node_index.feasible)
+            rest = kept or rest_of_lane(partition, app, node_index.feasible | START_GANG)
 
 
 # -- where no node has room ------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
-from quadriga.core.model.gang import QUOTA
+from quadriga.core.model.gang import ASKS, QUOTA
 from quadriga.core.model.resources import Vector, covers, plus
 from quadriga.core.model.task_group import TaskGroup
 from quadriga.core.runtime.kernel import Kernel
@@ -148,8 +148,7 @@ def placeholder_allocated(kernel: Kernel, placeholder: Allocation) -> None:
     app.gang.task_groups[placeholder.ask.kind.task_group].landed(placeholder)
     if not app.gang.started:
         app.gang.started = True
-        if app.gang.state not in gang_fsm.KEEPS_NODES:
-            kernel.fire(GANG, app.gang, gang_fsm.PLACE)
+        kernel.fire(GANG, app.gang, gang_fsm.PLACE)
         if app.gang.gated:  # the placeholder was recovered, so the gate no longer applies
             app.gang.lacks = ""
             for queue in app.queue.lineage:
@@ -268,8 +267,9 @@ def start_idle_timer(kernel: Kernel, app: Application) -> None:
 def idle_timed_out(kernel: Kernel, app: Application) -> None:
     """Handle the idle timer of a gang in Accepted.
 
-    A gang without placeholders or placeholder asks fails. A gang that has nothing left after a Soft
-    timeout starts to wait, and completes unless it asks again. Any other gang is checked again later.
+    A gang without placeholders or placeholder asks fails, and so does one that waits for its asks. A
+    gang that has nothing left after a Soft timeout starts to wait, and completes unless it asks again.
+    Any other gang is checked again later.
     """
     if app.state not in application_fsm.GATHERS:
         return
@@ -277,7 +277,9 @@ def idle_timed_out(kernel: Kernel, app: Application) -> None:
         if not app.asks and not app.allocations and not app.placeholders:
             kernel.fire(APPLICATION, app, application_fsm.WAIT)
             return
-    elif not app.placeholders and not any(g.pending for g in app.gang.task_groups.values()):
+    elif (
+        not app.placeholders and not any(g.pending for g in app.gang.task_groups.values())
+    ) or app.gang.lacks == ASKS:
         fail_gang(kernel, app)
         return
     start_idle_timer(kernel, app)

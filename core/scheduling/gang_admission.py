@@ -11,7 +11,8 @@ on meanwhile; only the nodes that the gang has reserved take nobody else.
 
 A gang that would not fit the present cluster even if nothing ran there does not gather: more nodes are
 needed first, and are asked for as for other asks (5.11, G12). A gang whose asks have not all arrived
-cannot be planned; when its turn to gather has come, it takes places one by one (G24).
+cannot be planned: it waits for them and holds nothing, and fails when its placeholder timeout passes
+(G24, G45).
 """
 
 from __future__ import annotations
@@ -62,7 +63,6 @@ def admit(kernel: Kernel, app: Application) -> bool:
     members = app.gang.members
     if not app.gang.has_all_asks:
         _wait_for(kernel, app, ASKS)
-        _gather_if_due(kernel, app)
         return False
     if _short_of_quota(app, members):
         return False
@@ -195,7 +195,9 @@ def _is_candidate(kernel: Kernel, app: Application) -> bool:
     own = app.gang
     return (
         own.state not in gang_fsm.KEEPS_NODES
-        and own.lacks in (NODES, ASKS)
+        and own.lacks == NODES
+        and not app.blocked
+        and not app.shut_out
         and own.waiting_since > 0
         and _due(app) <= kernel.now
         and own.admission == "atomic"
@@ -292,6 +294,9 @@ def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
+    if app.blocked or app.shut_out:  # it may not start now, so it must not hold up others
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE)
+        return False
     if not app.gang.lacks:
         return False  # its turn comes in the queues
     _stop_waiting(app)

@@ -108,6 +108,8 @@ class _Attempt:
         """Place the groups one after the other."""
         complete = True
         lacks: list[Lack] = []
+        for group in groups:  # scores that the index keeps must not see amounts that the plan takes
+            self._partition.node_index.first(group.shape, 1)
         try:
             for group in groups:
                 asks = [ask for ask in group.asks.values() for _ in range(ask.pending)]
