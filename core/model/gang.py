@@ -93,8 +93,8 @@ class Gang:
         self.missing = 0
         #: the number missing when its patience timer started
         self.missing_before = 0
-        #: instant (ns) since which it lacks nodes or asks; 0: it does not
-        self.waiting_since = 0
+        #: instant (ns) since which it lacks nodes or asks; -1: it does not
+        self.waiting_since = -1
         #: number of times that it gave its nodes back
         self.given_up = 0
 

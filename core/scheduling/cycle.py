@@ -56,7 +56,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     if partition.failed_preemptions.by_shape:
         failed_preemptions.retry_due(partition, kernel.now)
     if not (
-        partition.root.demand & (partition.node_index.feasible | REPLACE)
+        partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
         or partition.reservations
         or waiting.retries
     ):  # nothing waits that could be served: most calls end here

@@ -137,7 +137,7 @@ def _wait_for(kernel: Kernel, app: Application, what: str) -> None:
         waiting.deferred_gangs[app] = None
         return
     waiting.gangs[app] = None
-    if not own.waiting_since:
+    if own.waiting_since < 0:
         own.waiting_since = kernel.now
         if kernel.now < _due(app):
             timer = kernel.timers.start(kernel.now, _due(app) - kernel.now, _GATHER_TIMER, app)
@@ -172,7 +172,7 @@ def state_changed(kernel: Kernel, app: Application) -> None:
         return
     _stop_waiting(app)
     app.partition.waiting.gangs.pop(app, None)
-    own.waiting_since = 0
+    own.waiting_since = -1
     for timer in own.timers:
         timer.cancel()
     own.timers = ()
@@ -198,7 +198,7 @@ def _is_candidate(kernel: Kernel, app: Application) -> bool:
         and own.lacks == NODES
         and not app.blocked
         and not app.shut_out
-        and own.waiting_since > 0
+        and own.waiting_since >= 0
         and _due(app) <= kernel.now
         and own.admission == "atomic"
         and fits_empty_cluster(app)

@@ -1,0 +1,184 @@
+"""Atomic admission: gangs are placed in one step, and one at a time keeps nodes (Q1 to Q5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from quadriga.core import Options
+from quadriga.sim.script import Script
+
+ATOMIC = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {gang.admission: atomic, gang.gather.after: 1m}
+        queues:
+          - name: default
+          - name: small
+            resources: {max: {vcore: 3m}}
+"""
+
+
+@pytest.fixture
+def script() -> Script:
+    """Two nodes of four vcores."""
+    made = Script(ATOMIC, options=Options(journal_size=None))
+    made.node("n1", vcore=4)
+    made.node("n2", vcore=4)
+    return made
+
+
+def gang(script: Script, name: str, members: int, vcore: int = 2, **more: str) -> None:
+    script.app(name, gang={"vcore": members * vcore}, **more)
+    keys = [f"{name}-p{at}" for at in range(members)]
+    script.ask(name, *keys, group="g", placeholder=True, vcore=vcore)
+
+
+def new(lines: list[str]) -> list[str]:
+    """The allocations among the messages: their keys and nodes."""
+    return [line.split(" placeholder")[0] for line in lines if line.startswith("new ")]
+
+
+def single(script: Script, name: str, vcore: int) -> list[str]:
+    script.app(name)
+    script.ask(name, "a", vcore=vcore)
+    return new(script.schedule())
+
+
+def states(script: Script, name: str) -> list[str]:
+    return [record.target for record in script.scheduler.story(f"gang/{name}")]
+
+
+def test_q2_all_members_are_placed_in_one_decision(script: Script) -> None:
+    gang(script, "g", 4)
+    assert len(new(script.schedule(1))) == 4
+    assert states(script, "g") == ["Placed"]
+
+
+def test_q2_without_a_complete_plan_nothing_is_held(script: Script) -> None:
+    assert single(script, "s", 1) == ["new s/a-0 on n1"]
+    gang(script, "g", 4)
+    assert new(script.schedule()) == []
+    app = script.scheduler.application("g")
+    assert (app.gang.lacks, app.gang.outstanding, app.gang.missing) == ("nodes", 4, 1)
+    assert single(script, "t", 4) == ["new t/a-0 on n2"]  # room that the gang does not hold
+
+
+def test_q2_a_failed_plan_is_tried_again_when_room_has_come_back(script: Script) -> None:
+    single(script, "s", 1)
+    single(script, "t", 1)
+    gang(script, "g", 4)
+    assert new(script.schedule()) == []
+    script.release("s", "a-0")
+    assert new(script.schedule()) == []  # one member still lacks room
+    script.release("t", "a-0")
+    assert len(new(script.schedule())) == 4
+
+
+def test_q2_two_gangs_do_not_hold_parts_against_each_other(script: Script) -> None:
+    """Each fits alone, and not both."""
+    gang(script, "g", 3)
+    gang(script, "h", 3)
+    assert {line.split("/")[0] for line in new(script.schedule())} == {"new g"}
+    assert not script.scheduler.application("h").placeholders
+
+
+def test_q2_large_members_are_placed_before_small_ones(script: Script) -> None:
+    script.app("g", gang={"vcore": 8})
+    script.ask("g", "a", "b", "c", "d", group="small", placeholder=True, vcore=1)
+    script.ask("g", "e", group="large", placeholder=True, vcore=4)
+    assert len(new(script.schedule())) == 5
+
+
+def test_q2_a_plan_that_fails_leaves_the_order_of_nodes_as_it_was(script: Script) -> None:
+    """Its second shape is looked up while the first one has taken room."""
+    script.app("g", gang={"vcore": 9})
+    script.ask("g", "a", "b", "c", group="large", placeholder=True, vcore=3)
+    assert new(script.schedule()) == []
+    script.app("h", gang={"vcore": 12})
+    script.ask("h", "a", "b", group="large", placeholder=True, vcore=3)
+    script.ask("h", "c", "d", "e", group="small", placeholder=True, vcore=2)
+    assert new(script.schedule()) == []
+    assert single(script, "s", 2) == ["new s/a-0 on n1"]
+
+
+def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -> None:
+    script.app("s", "root.small")
+    script.ask("s", "a", vcore=2)
+    script.schedule()
+    script.app("g", "root.small", gang={"vcore": 2})
+    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1)
+    assert new(script.schedule()) == []
+    assert script.scheduler.application("g").gang.gated
+    script.release("s", "a-0")
+    assert len(new(script.schedule())) == 2
+
+
+def test_q2_a_gang_waits_for_all_its_asks(script: Script) -> None:
+    script.app("g", gang={"vcore": 4})
+    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
+    assert new(script.schedule()) == []
+    script.ask("g", "p1", group="g", placeholder=True, vcore=2)
+    assert len(new(script.schedule())) == 2
+
+
+def test_g45_a_gang_whose_asks_do_not_come_fails_at_its_timeout(script: Script) -> None:
+    script.app("g", gang={"vcore": 4}, style="Hard", timeout_ms=10_000)
+    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
+    script.schedule()
+    assert "g Killing (ResourceReservationTimeout)" in script.advance(10)
+
+
+def test_q3_a_gang_that_has_waited_keeps_nodes_until_it_fits(script: Script) -> None:
+    single(script, "s", 3)
+    single(script, "t", 3)
+    gang(script, "g", 2, vcore=4)
+    assert new(script.schedule()) == []
+    script.advance(60)
+    script.schedule()
+    assert states(script, "g") == ["Gathering"]
+    assert single(script, "u", 1) == []  # both nodes are kept
+    script.release("s", "a-0")
+    assert new(script.schedule()) == []
+    script.release("t", "a-0")
+    assert new(script.schedule()) == ["new g/g-p0-0 on n1", "new g/g-p1-0 on n2"]
+    assert not script.scheduler.partition().reservations
+    assert states(script, "g") == ["Gathering", "Placed"]
+
+
+def test_q3_one_gang_gathers_at_a_time(script: Script) -> None:
+    single(script, "s", 3)
+    for name in ("g", "h"):
+        gang(script, name, 2, vcore=4)
+    script.schedule()
+    script.advance(60)
+    script.schedule()
+    assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
+    script.remove("g")
+    script.schedule()
+    assert states(script, "h") == ["Gathering"]
+
+
+def test_q3_a_gang_larger_than_the_cluster_does_not_gather(script: Script) -> None:
+    """More nodes are needed first (G12)."""
+    gang(script, "g", 3, vcore=4)
+    script.schedule()
+    script.advance(60)
+    script.schedule()
+    assert states(script, "g") == []
+    script.node("n3", vcore=4)
+    assert len(new(script.schedule())) == 3
+
+
+def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> None:
+    script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
+    script.ask("g", "p0", group="g", placeholder=True, vcore=4)  # the other one does not come
+    script.schedule()
+    script.advance(10)
+    single(script, "s", 1)
+    script.ask("g", "r0", "r1", group="g", vcore=4)
+    assert new(script.schedule()) == []
+    script.release("s", "a-0")
+    assert len(new(script.schedule())) == 2
