@@ -156,7 +156,7 @@ def test_q3_one_gang_gathers_at_a_time(script: Script) -> None:
     script.advance(60)
     script.schedule()
     assert (states(script, "g"), states(script, "h")) == (["Gathering"], [])
-    script.remove("g")
+    script.remove_app("g")
     script.schedule()
     assert states(script, "h") == ["Gathering"]
 
