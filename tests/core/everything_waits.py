@@ -73,13 +73,17 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
     """What gangs make of it: the gate (X16), the hold (X9), a placeholder to wait for (G27)."""
     whole = app.gang.size
     if ask.placeholder:
-        if whole is None or app.gang.started or app.queue.properties.gang_admission != "whole":
+        if whole is None or app.gang.started or app.gang.admission != "whole":
             return True
+        queues = app.queue.lineage
+        capacity = app.partition.capacity
+        if any(value > sum(capacity[place : place + 1]) for place, value in enumerate(whole)):
+            queues = queues[:-1]  # it is larger than the cluster and asks for nodes (G12)
         return all(
             place >= len(whole)
             or whole[place]
             <= max(0, limit - queue.allocated[place] - queue.reserved_headroom[place])
-            for queue in app.queue.lineage[:-1]
+            for queue in queues
             for place, limit in queue.limits
         )
     if app.holding:

@@ -178,13 +178,14 @@ def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> N
 
 def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
-    script.node("n1", vcore=34_000)
+    for node, vcore in (("n1", 30_000), ("n2", 3_000), ("n3", 3_000)):
+        script.node(node, vcore=vcore)
     script.app("plain", "root.q")
     script.ask("plain", "x", vcore=24_000)
     script.schedule()
     script.app("app-7", "root.q", gang={"vcore": 12_000})
     script.ask("app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
-    script.schedule()  # the node has room for one of the two: 6000 are kept for the other
+    script.schedule()  # n1 has room for one of the two: 6000 are kept for the other
     script.app("big", "root.q", gang={"vcore": 8_000})
     script.ask("big", "p", group="g", placeholder=True, vcore=4_000)
     found = explained(script, "big", "p")

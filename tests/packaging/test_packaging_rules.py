@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-#: rules that are not built yet: gangs that do not starve one another
-NOT_YET = {"Q1", "Q2", "Q3", "Q4", "Q5", "Q6", "Q8"}
+#: rules that are not built, or not finished, yet: gangs that do not starve one another
+NOT_YET = {"Q1", "Q4", "Q6", "Q8"}
 
 
 def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
