@@ -1,0 +1,161 @@
+"""Q6: of finite jobs, each of which fits the empty cluster and its quotas, every one ends.
+
+``test_core_starvation_orders`` explores every order of a few jobs.
+"""
+
+from __future__ import annotations
+
+import pytest
+from finite_history import History
+from finite_jobs import Group, Job, Leaf, Setting
+from finite_settings import Style, clusters, tight_gangs
+from hypothesis import HealthCheck, given, settings
+
+
+def live(setting: Setting) -> History:
+    """Run it to the end; every job must end."""
+    history = History(setting)
+    stuck = history.run()
+    assert not stuck, f"{setting}\n{history.picture()}\n{history.story()}"
+    assert history.ended.keys() == {job.name for job in setting.jobs}
+    return history
+
+
+# -- gangs that hold parts and wait for one another ------------------------------------------------
+
+
+def fourteen_jobs(admission: str, order: str = "design") -> Setting:
+    """Four gangs of a core and three whole nodes, and ten jobs of one core, in two queues."""
+    shape = Group(1, cores=1), Group(3, cores=4)
+    gangs = [
+        Job(name=name, queue=queue, groups=shape, gang=True, timeout=0, arrives=at, runs=600)
+        for name, queue, at in (
+            ("red", "root.left", 0),
+            ("blue", "root.right", 0),
+            ("green", "root.left", 60),
+            ("white", "root.right", 60),
+        )
+    ]
+    small = [
+        Job(name=f"small-{n}", queue=("root.right", "root.left")[n % 2], arrives=10 * n, runs=30)
+        for n in range(1, 11)
+    ]
+    return Setting(
+        nodes=((4, 0),) * 4,
+        jobs=(*gangs, *small),
+        queues=(Leaf(name="left"), Leaf(name="right")),
+        properties=(("gang.admission", admission),),
+        message_order=order,
+    )
+
+
+def test_q6_incremental_gangs_hold_parts_and_wait_for_one_another() -> None:
+    """As in YuniKorn: each gang gets some nodes, and after the Soft timeout its members hold on to them
+    in the same way. No gang ever runs."""
+    history = History(fourteen_jobs("incremental"))
+    stuck = {run.job.name: run for run in history.run()}
+    assert stuck.keys() >= {"red", "blue", "green", "white"}
+    holders = [run for run in stuck.values() if run.placed]
+    assert len(holders) >= 2
+    assert all(run.resumed and len(run.placed) < 4 for run in holders)
+
+
+@pytest.mark.parametrize("order", ["design", "k8shim"])
+def test_q6_atomic_gangs_run_one_after_the_other(order: str) -> None:
+    history = live(fourteen_jobs("atomic", order))
+    gangs = sorted(run.started for run in history.ended.values() if run.job.gang)
+    assert gangs == [0, 600, 1200, 1800]
+    # the small jobs do not wait for the gangs: three cores stay free beside each of them
+    waits = [run.started - run.job.arrives for run in history.ended.values() if not run.job.gang]
+    assert waits == [0] * 10
+
+
+# -- the longest wait (Q3) -------------------------------------------------------------------------
+
+#: when a gang may gather, and the longest time that a small job runs (s)
+AFTER, LONGEST = 60, 35
+
+
+def stream(*wide: Job, every: int = 5, until: int = 700) -> Setting:
+    """Three nodes of two cores, and more jobs of one core than they can ever run."""
+    small = [
+        Job(name=f"small-{at}", arrives=at, runs=LONGEST - at % 11) for at in range(0, until, every)
+    ]
+    return Setting(
+        nodes=((2, 0),) * 3,
+        jobs=(*small, *wide),
+        properties=(("gang.admission", "atomic"), ("gang.gather.after", f"{AFTER}s")),
+    )
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        (Group(3, cores=2),),
+        (Group(2, cores=2),),
+        (Group(6, cores=1),),
+        (Group(1, cores=1), Group(2, cores=2)),
+    ],
+    ids=["all nodes", "two nodes", "all cores", "unequal"],
+)
+def test_q3_a_wide_gang_beside_an_endless_stream_starts_in_time(groups: tuple[Group, ...]) -> None:
+    """After ``gang.gather.after`` it keeps nodes, and gets them when what runs there has ended."""
+    wide = Job(name="wide", groups=groups, gang=True, arrives=100)
+    history = live(stream(wide))
+    assert 100 + AFTER <= history.ended["wide"].started <= 100 + AFTER + LONGEST
+
+
+def test_q3_gangs_whose_asks_come_late_start_in_time_too() -> None:
+    wide = Job(name="wide", groups=(Group(3, 2),), gang=True, arrives=100, late=1, late_by=80)
+    history = live(stream(wide))
+    assert history.ended["wide"].started <= 100 + 80 + AFTER + LONGEST
+
+
+def test_q3_wide_gangs_gather_one_after_the_other() -> None:
+    """Each waits for those before it, and then for the jobs that run."""
+    wide = [
+        Job(name=f"wide-{n}", groups=(Group(3, 2),), gang=True, arrives=100 + n, runs=20)
+        for n in range(3)
+    ]
+    history = live(stream(*wide, until=900))
+    first, second, third = (history.ended[job.name].started for job in wide)
+    assert first <= 100 + AFTER + LONGEST
+    assert first + 20 <= second <= first + 20 + LONGEST
+    assert second + 20 <= third <= second + 20 + LONGEST
+
+
+def test_q4_small_jobs_go_on_beside_a_gathering_gang() -> None:
+    """Only the nodes that it keeps are left free: the third one goes on."""
+    wide = Job(name="wide", groups=(Group(2, cores=2),), gang=True, arrives=100, runs=50)
+    history = live(stream(wide))
+    started = history.ended["wide"].started
+    while_it_gathered = [
+        run for run in history.ended.values() if 100 + AFTER < run.started < started
+    ]
+    assert while_it_gathered
+
+
+# -- random clusters -------------------------------------------------------------------------------
+
+_MORE = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard", "elastic"])
+def test_q6_finite_jobs_that_fit_alone_all_end(style: Style) -> None:
+    """A Hard gang has ended as well if its placeholder timeout killed it (``finite_history`` checks that the
+    timeout had passed)."""
+
+    @settings(suppress_health_check=_MORE)
+    @given(clusters(style))
+    def check(setting: Setting) -> None:
+        live(setting)
+
+    check()
+
+
+@settings(suppress_health_check=_MORE)
+@given(tight_gangs())
+def test_q6_a_gang_that_fills_the_empty_cluster_starts(setting: Setting) -> None:
+    """However its members have to be packed."""
+    (run,) = live(setting).ended.values()
+    assert run.started == 0
