@@ -256,7 +256,7 @@ class History:
 
     def _ask_late(self, run: Run) -> None:
         late, run.postponed = run.postponed, 0
-        if run.app_id in self.runs and not run.resumed and late:
+        if run.app_id in self.runs and not run.resumed and not run.asked and late:
             self._ask_placeholders(run, self._by_member(run.job)[-late:])
 
     def _ask_real(self, run: Run) -> None:
@@ -310,6 +310,7 @@ class History:
             self.counts["hard timeouts"] += 1
             assert run.job.style == "Hard", f"{run.app_id} was killed: {message}"
             self._check_timeout(run, message)
+            run.asked = True  # nothing more is asked for
         elif state == "Killed":
             self._end(run, "killed")
         elif state == "Completed":
