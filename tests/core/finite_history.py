@@ -62,6 +62,7 @@ class Run:
     started: int = -1
     ended: int = -1
     outcome: str = ""
+    submitted: int = -1
     first_held: int = -1
     lost: bool = False
 
@@ -197,7 +198,7 @@ class History:
 
     def submit(self, job: Job, attempt: int = 1) -> None:
         app_id = job.name if attempt == 1 else f"{job.name}.{attempt}"
-        self.runs[app_id] = Run(job, attempt, app_id)
+        self.runs[app_id] = Run(job, attempt, app_id, submitted=self.now)
         self.changed = self.now
         gang = None
         if job.gang and job.announced:
@@ -319,13 +320,14 @@ class History:
             self._start_over(run, remove=False)
 
     def _check_timeout(self, run: Run, message: str) -> None:
-        """A gang fails only when its placeholder timeout has passed since its first placeholder
-        (G44, G45)."""
+        """A gang fails only when its placeholder timeout has passed since its first placeholder (G44, G45),
+        or without placeholders if some of its asks have not arrived (G24)."""
         timeout = run.job.timeout or 900
-        waited = self.now - run.first_held
+        waited = self.now - max(run.first_held, run.submitted)
         assert message == "ResourceReservationTimeout", f"{run.app_id}: {message}"
         assert timeout > 0, f"{run.app_id} has no timeout"
-        assert run.first_held >= 0 and waited >= timeout, f"{run.app_id} failed after {waited} s"
+        assert run.first_held >= 0 or run.postponed, f"{run.app_id} has asked for all its members"
+        assert waited >= timeout, f"{run.app_id} failed after {waited} s"
 
     def _ask_if_resumed(self, run: Run) -> None:
         if run.resumed and not run.asked and not run.held and not run.leaving:
