@@ -2,7 +2,8 @@
 
 A plan takes room from the nodes only while it is made: the free amounts of a node are reduced member by
 member, so that the node policy sees what it would see, and are put back at the end. Large members are
-placed before small ones. Nothing else reads the nodes meanwhile.
+placed before small ones; where that fails for lack of room, other nodes are tried (``gang_packing``).
+Nothing else reads the nodes meanwhile.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
+from quadriga.core.scheduling.gang_packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -120,10 +122,28 @@ class _Attempt:
         finally:
             for node, available in self._taken.items():
                 node.available[:] = available
-        if not complete:
+        if not complete and not self._pack(groups):
             return Plan([], lacks)
         self._places.sort(key=lambda place: place[0].seq)
         return Plan(self._places, lacks)
+
+    def _pack(self, groups: list[AskGroup]) -> bool:
+        """Search for other nodes for the members. Members of one shape only need none, and predicates
+        are not asked for every node."""
+        if len(groups) < 2 or self._predicate is not None:
+            return False
+        index = self._partition.node_index
+        nodes = dict.fromkeys(self._own)
+        for group in groups:
+            nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
+        rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
+        asks = [ask for group in groups for ask in group.asks.values() for _ in range(ask.pending)]
+        shapes = [group.shape for group in groups for _ in range(_pending(group))]
+        found = pack(shapes, [list(node.available) for node in rooms], [n.node_id for n in rooms])
+        if found is None:
+            return False
+        self._places = [(ask, rooms[at]) for ask, at in zip(asks, found, strict=True)]
+        return True
 
     @property
     def _predicate(self) -> Any:
