@@ -41,6 +41,7 @@ class Waiting:
         "outgrown",
         "retries",
         "short_ledgers",
+        "short_of_members",
         "short_of_quota",
         "stranded",
         "undecided",
@@ -65,6 +66,9 @@ class Waiting:
         #: gangs that lack nodes or asks (Q2), and the one that keeps nodes (Q3)
         self.gangs: dict[Application, None] = {}
         self.gatherer: Application | None = None
+        #: running gangs that lost placeholders before all members ran; while one of them lacks members,
+        #: no gang keeps nodes
+        self.short_of_members: dict[Application, None] = {}
         #: ledgers that have no room for a shape
         self.short_ledgers: dict[Shape, dict[Ledger, None]] = {}
         #: runs while reservations exist that may be given up

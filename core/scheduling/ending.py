@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.model import accounting, usage
 from quadriga.core.model.ended import EndedApplication, remains_of, shortened
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, replacement, reservation
+from quadriga.core.scheduling import gang, gang_admission, replacement, reservation
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
@@ -99,6 +99,8 @@ def end_allocation(
     allocation.ask.app.released += 1
     if allocation.ask.kind.placeholder:
         gang.placeholder_gone(kernel, allocation, replaced=False)
+        if trigger == allocation_fsm.COMPLETE:
+            gang_admission.placeholder_lost(kernel, allocation.ask.app)
 
 
 # -- the application's next step -------------------------------------------------------------------
@@ -154,7 +156,8 @@ def report_released(
 
 
 def _wait_or_run(kernel: Kernel, app: Application, mattered: bool) -> None:
-    if mattered and not (app.has_asks or app.has_allocations):
+    waits_for_asks = app.state in application_fsm.GATHERS and app.gathers and app.gang.announced
+    if mattered and not (app.has_asks or app.has_allocations or waits_for_asks):
         kernel.fire(APPLICATION, app, application_fsm.WAIT)
     else:
         gang.run_if_complete(kernel, app)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
+from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import reservation
 from quadriga.core.scheduling.allocating import allocate
@@ -44,6 +45,7 @@ __all__ = [
     "gather_due",
     "gave_up",
     "nodes_freed",
+    "placeholder_lost",
     "precedes",
     "retry",
     "serve_gatherer",
@@ -78,8 +80,12 @@ def admit(kernel: Kernel, app: Application) -> bool:
         _wait_for(kernel, app, PREDICATES)
         return False
     _wait_for(kernel, app, NODES)
-    more = 1 if len(members) > 1 else own.missing
-    partition.node_index.await_room(app, plan.lacks[0].shape, more)
+    if plan.crowded:  # more room for any member may help
+        for group in members:
+            partition.node_index.await_room(app, group.shape, 1)
+    else:
+        more = 1 if len(members) > 1 else own.missing
+        partition.node_index.await_room(app, plan.lacks[0].shape, more)
     if own.state in gang_fsm.KEEPS_NODES:
         _keep_nodes(kernel, app, members, plan.lacks)
     else:
@@ -172,6 +178,8 @@ def state_changed(kernel: Kernel, app: Application) -> None:
         return
     _stop_waiting(app)
     app.partition.waiting.gangs.pop(app, None)
+    if app.state not in application_fsm.COUNTED:
+        app.partition.waiting.short_of_members.pop(app, None)
     own.waiting_since = -1
     for timer in own.timers:
         timer.cancel()
@@ -222,11 +230,41 @@ def _gather_if_due(kernel: Kernel, app: Application) -> None:
         _choose_gatherer(kernel, app.partition)
 
 
+def placeholder_lost(kernel: Kernel, app: Application) -> None:
+    """A running gang has lost a placeholder that no member had replaced.
+
+    The gang keeps what it holds until the member has a node. So the gathering gang, which may wait for
+    what this gang holds, gives its nodes back, and no gang gathers before all members run.
+    """
+    if app.gang.admission != "atomic" or app.state not in application_fsm.COUNTED:
+        return
+    waiting = app.partition.waiting
+    waiting.short_of_members[app] = None
+    if waiting.gatherer is not None:
+        kernel.fire(GANG, waiting.gatherer.gang, gang_fsm.REQUEUE)
+
+
+def _is_any_short(partition: Partition) -> bool:
+    """Whether a running gang lacks members whose placeholders it lost."""
+    short = partition.waiting.short_of_members
+    for app in list(short):
+        size = app.gang.size or ()
+        if (
+            not app.has_asks
+            or app.state not in application_fsm.COUNTED
+            or covers(app.allocated, size)
+        ):
+            del short[app]
+    return bool(short)
+
+
 def _choose_gatherer(
     kernel: Kernel, partition: Partition, but_not: Application | None = None
 ) -> None:
     """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
     comes after those that have done so less often."""
+    if _is_any_short(partition):
+        return
     first: Application | None = None
     for app in partition.waiting.gangs:
         if app is but_not or not _is_candidate(kernel, app):

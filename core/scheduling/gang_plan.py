@@ -41,11 +41,13 @@ class Plan(NamedTuple):
     """``places`` are in the order of the asks; empty if the plan failed.
 
     ``lacks`` has the shapes without enough room. If it is empty as well, predicates refused a member or
-    have not answered yet.
+    have not answered yet. ``crowded``: there is room for the members of each shape, but not for all
+    members together.
     """
 
     places: list[Place]
     lacks: list[Lack]
+    crowded: bool = False
 
     @property
     def missing(self) -> int:
@@ -123,7 +125,7 @@ class _Attempt:
             for node, available in self._taken.items():
                 node.available[:] = available
         if not complete and not self._pack(groups):
-            return Plan([], lacks)
+            return Plan([], lacks, crowded=True)
         self._places.sort(key=lambda place: place[0].seq)
         return Plan(self._places, lacks)
 

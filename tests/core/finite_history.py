@@ -369,7 +369,7 @@ class History:
     def _placed(self, run: Run, key: str, uuid: str, node: str) -> None:
         run.placed[key] = node
         if run.on_its_own:
-            self.at(self.now + run.job.runs, self._member_ends, run, uuid)
+            self.at(self.now + run.job.runs, self._member_ends, run, key, uuid)
         elif len(run.placed) == len(run.job.members):
             run.started = self.now
             self.started(run)
@@ -384,9 +384,10 @@ class History:
             self._end(run, "completed")
             self.voice.release(run.app_id)
 
-    def _member_ends(self, run: Run, uuid: str) -> None:
+    def _member_ends(self, run: Run, key: str, uuid: str) -> None:
         if run.app_id in self.runs:
             run.alone += 1
+            del run.placed[key]
             if run.alone == len(run.job.members):
                 self._end(run, "completed")
             self.voice.release(run.app_id, uuid)
