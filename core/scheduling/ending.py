@@ -156,8 +156,7 @@ def report_released(
 
 
 def _wait_or_run(kernel: Kernel, app: Application, mattered: bool) -> None:
-    waits_for_asks = app.state in application_fsm.GATHERS and app.gathers and app.gang.announced
-    if mattered and not (app.has_asks or app.has_allocations or waits_for_asks):
+    if mattered and not (app.has_asks or app.has_allocations):
         kernel.fire(APPLICATION, app, application_fsm.WAIT)
     else:
         gang.run_if_complete(kernel, app)

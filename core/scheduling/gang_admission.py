@@ -299,7 +299,10 @@ def _keep_nodes(
     """Reserve a node for each missing member, as far as there are nodes for them: those that lack the
     least come first."""
     for shape, missing in lacks:
-        number = missing - sum(not shape.fits(each.node.available) for each in app.reservations)
+        number = missing - sum(
+            each.ask.kind.requires == shape.requires and not shape.fits(each.node.available)
+            for each in app.reservations
+        )
         if number <= 0:
             continue
         nodes = iter(_nodes_to_keep(app.partition, shape, number))
