@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from finite_history import History
-from finite_jobs import Group, Job, Leaf, Setting
+from finite_jobs import Group, Job, Leaf, Loss, Setting
 from finite_settings import Style, clusters, tight_gangs
 from hypothesis import HealthCheck, given, settings
 
@@ -124,15 +126,50 @@ def test_q3_wide_gangs_gather_one_after_the_other() -> None:
     assert second + 20 <= third <= second + 20 + LONGEST
 
 
-def test_q4_small_jobs_go_on_beside_a_gathering_gang() -> None:
-    """Only the nodes that it keeps are left free: the third one goes on."""
+def test_q4_singles_and_whole_gangs_go_on_beside_a_gathering_gang() -> None:
+    """It lacks one node, and keeps only that one: the other two take others meanwhile."""
+    first = Job(name="first", groups=(Group(1, cores=1),), runs=300)
+    wide = Job(name="wide", groups=(Group(3, cores=2),), gang=True, arrives=10)
+    later = (
+        Job(name="single", groups=(Group(1, cores=2),), arrives=100, runs=50),
+        Job(name="narrow", groups=(Group(2, cores=1),), gang=True, arrives=100, runs=50),
+        Job(name="small", groups=(Group(1, cores=1),), arrives=120, runs=50),
+    )
+    history = live(replace(stream(wide, until=0), jobs=(first, wide, *later)))
+    started = {name: run.started for name, run in history.ended.items()}
+    assert started == {"first": 0, "single": 100, "narrow": 100, "small": 150, "wide": 300}
+
+
+def test_q4_small_jobs_go_on_in_a_full_cluster() -> None:
     wide = Job(name="wide", groups=(Group(2, cores=2),), gang=True, arrives=100, runs=50)
     history = live(stream(wide))
     started = history.ended["wide"].started
-    while_it_gathered = [
-        run for run in history.ended.values() if 100 + AFTER < run.started < started
-    ]
-    assert while_it_gathered
+    assert any(100 + AFTER < run.started < started for run in history.ended.values())
+
+
+# -- nodes that are lost ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["design", "k8shim"])
+def test_q6_a_running_gang_that_lost_a_placeholder_does_not_wait_for_a_gathering_one(
+    order: str,
+) -> None:
+    """The one holds a node that the other needs, and lacks a node that the other would keep."""
+    running = Job(name="running", groups=(Group(2, cores=4),), gang=True)
+    single = Job(name="single", groups=(Group(1, cores=2),), arrives=16, runs=40, priority=5)
+    gathering = Job(name="gathering", groups=(Group(2, cores=3),), gang=True, arrives=28)
+    setting = Setting(
+        nodes=((1, 0), (4, 0), (4, 0)),
+        jobs=(running, single, gathering),
+        properties=(("gang.admission", "atomic"), ("gang.gather.after", "0s")),
+        losses=(Loss(1, at=3, back=27),),
+        confirms_in=7,  # n1 is lost before the pods have replaced their placeholders
+        message_order=order,
+    )
+    history = live(setting)
+    started = {name: run.started for name, run in history.ended.items()}
+    assert history.counts["started over"] == 0
+    assert started["single"] < started["running"] < started["gathering"]
 
 
 # -- random clusters -------------------------------------------------------------------------------
