@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.account import WILDCARD
+from quadriga.core.model.gang import ASKS, NODES, PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.shapes import Shape
 from quadriga.core.preemption.story import story_of
@@ -173,6 +174,10 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         return
     if ask.kind.placeholder:
         closed = gang.gate(app)
+        if app.gang.admission == "atomic" and app.gang.lacks and ask.group is not None:
+            if closed is None and app.gang.starts_whole(ask.group):
+                yield _of_wait(app)
+                return
         if closed is None:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
         else:
@@ -205,6 +210,37 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
             f"{group.pending} pending, {group.replaced} replaced, {group.timed_out} given up",
             verdict=f"It waits for a placeholder of task group {group.name} to take over.",
         )
+
+
+def _of_wait(app: Application) -> Check:
+    """Return the check of a gang whose members wait to be placed in one step (Q2, Q8)."""
+    own, text = app.gang, app.partition.registry.text
+    holders: tuple[Holder, ...] = ()
+    if own.lacks == ASKS:
+        said = f"the gang waits for its asks: it has announced {text(own.size or ())}"
+        said += f", and asked for {text(app.pending)} so far"
+    elif own.lacks == NODES:
+        ready = own.outstanding - own.missing
+        said = f"{ready} of {own.outstanding} members of the gang could start now"
+        said += ", and they are placed together or not at all"
+        gatherer = app.partition.waiting.gatherer
+        if gatherer is app:
+            said += f"; it keeps {len(app.reservations)} nodes for them"
+        elif gatherer is not None:
+            said += f"; the gang {gatherer.app_id} keeps {len(gatherer.reservations)} nodes"
+            holders = (Holder(gatherer.app_id, amount=len(gatherer.reservations)),)
+    elif own.lacks == PREDICATES:
+        said = "the resource manager's predicates refused a member of the gang on every node"
+    else:
+        said = f"a {own.lacks} has no room for all outstanding members of the gang"
+    return Check(
+        "gang",
+        False,
+        f"{said} (Q2)",
+        verdict=f"{said[:1].upper()}{said[1:]}.",
+        holders=holders,
+        held=len(holders),
+    )
 
 
 def _of_gate(app: Application, queue: Queue, free: Vector, whole: Vector) -> Iterator[Check]:

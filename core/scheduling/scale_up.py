@@ -7,6 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.demand import EVERY_BIT, Level
+from quadriga.core.model.gang import NODES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
@@ -235,10 +236,19 @@ def _tried(app: Application) -> dict[AskGroup, None]:
     """Return the groups of the application that a round tries."""
     if _is_blocked(app) or limits.full(app) is not None:
         return {}
-    waiting = [group for group in app.groups.values() if group.demand & group.shape.bits]
+    waiting = [
+        group
+        for group in app.groups.values()
+        if group.demand & group.shape.bits or _lacks_nodes_as_a_gang(app, group)
+    ]
     if any(group.kind.placeholder for group in waiting) and gang.gate(app) is not None:
         waiting = [group for group in waiting if not group.kind.placeholder]
     return dict.fromkeys(waiting)
+
+
+def _lacks_nodes_as_a_gang(app: Application, group: AskGroup) -> bool:
+    """Whether the group waits until nodes have room for all members of its gang (Q2, G12)."""
+    return app.gang.lacks == NODES and app.gang.starts_whole(group)
 
 
 def _is_blocked(level: Level | None) -> bool:

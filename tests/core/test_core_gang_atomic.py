@@ -182,3 +182,46 @@ def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> N
     assert new(script.schedule()) == []
     script.release("s", "a-0")
     assert len(new(script.schedule())) == 2
+
+
+def told(script: Script, app: str, ask: str) -> str:
+    """The verdict about an ask."""
+    return script.scheduler.explain(app, ask).verdict
+
+
+def test_q2_explain_says_how_many_members_could_start(script: Script) -> None:
+    single(script, "s", 1)
+    gang(script, "g", 4)
+    script.schedule()
+    assert told(script, "g", "g-p0") == (
+        "3 of 4 members of the gang could start now, and they are placed together or not at all."
+    )
+
+
+def test_q2_explain_names_the_gang_that_keeps_nodes(script: Script) -> None:
+    single(script, "s", 3)
+    single(script, "t", 3)
+    for name in ("g", "h"):
+        gang(script, name, 2, vcore=4)
+    script.schedule()
+    script.advance(60)
+    script.schedule()
+    assert told(script, "h", "h-p0").endswith("; the gang g keeps 2 nodes.")
+    assert told(script, "g", "g-p0").endswith("; it keeps 2 nodes for them.")
+
+
+def test_q2_explain_says_that_asks_are_missing(script: Script) -> None:
+    script.app("g", gang={"vcore": 4})
+    script.ask("g", "p0", group="g", placeholder=True, vcore=2)
+    script.schedule()
+    assert told(script, "g", "p0") == (
+        "The gang waits for its asks: it has announced vcore=4, and asked for vcore=2 so far."
+    )
+
+
+def test_g12_a_gang_that_lacks_nodes_asks_for_them(script: Script) -> None:
+    """It holds nothing, and gathers nothing."""
+    gang(script, "g", 3, vcore=4)
+    script.schedule()
+    hints = [line for line in script.advance(1) if "FAILED" in line]
+    assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
