@@ -34,16 +34,17 @@ class Gang:
 
     __slots__ = (
         "announced",
-        "app",
         "entries",
         "given_up",
         "hard",
+        "key",
         "lacks",
         "lost",
         "missing",
         "missing_before",
         "outstanding",
         "over",
+        "partition",
         "size",
         "started",
         "state",
@@ -55,7 +56,10 @@ class Gang:
     )
 
     def __init__(self, app: Application) -> None:
-        self.app = app
+        # identity; there is no reference to the application, so that it is freed when it has ended
+        self.key = app.app_id
+        self.partition = app.partition
+
         # lifecycle
         self.state: gang_fsm.State = gang_fsm.QUEUED
         self.entries = 0
@@ -99,8 +103,9 @@ class Gang:
         self.given_up = 0
 
     @property
-    def key(self) -> str:
-        return self.app.app_id
+    def application(self) -> Application:
+        """Its application, which has not ended."""
+        return self.partition.applications[self.key]
 
     @property
     def gated(self) -> bool:
@@ -116,18 +121,18 @@ class Gang:
 
     @property
     def patience(self) -> int:
-        return self.app.queue.properties.gang_gather_patience
+        return self.application.queue.properties.gang_gather_patience
 
     # -- admission (Q1) --------------------------------------------------------------------------
 
     @property
     def admission(self) -> str:
         """How gangs of its queue start: ``atomic``, ``whole`` or ``incremental`` (Q1)."""
-        return self.app.queue.properties.gang_admission or self.app.partition.gang_admission
+        return self.application.queue.properties.gang_admission or self.partition.gang_admission
 
     @property
     def elastic(self) -> bool:
-        return self.app.tags.get(ELASTIC, "").lower() == "true"
+        return self.application.tags.get(ELASTIC, "").lower() == "true"
 
     def starts_whole(self, group: AskGroup) -> bool:
         """Whether the asks of this group are placed together with all others of the gang, or not at all.
@@ -137,7 +142,7 @@ class Gang:
         """
         if self.state not in gang_fsm.WAITS or self.admission != "atomic":
             return False
-        app = self.app
+        app = self.application
         if self.over:
             if app.state not in application_fsm.GATHERS or self.elastic:
                 return False
@@ -152,7 +157,7 @@ class Gang:
         """The groups of asks that are placed together."""
         return [
             group
-            for group in self.app.groups.values()
+            for group in self.application.groups.values()
             if group.asks
             and group.kind.placeholder is not self.over
             and not (self.over and group.head.terms.originator)
@@ -164,7 +169,7 @@ class Gang:
         arrived (X35)."""
         if not self.announced or self.size is None:
             return True
-        app = self.app
+        app = self.application
         have = list(app.allocated if self.over else app.gathered)
         have.extend([0] * (len(self.size) - len(have)))
         for group in self.members:
