@@ -126,8 +126,7 @@ class Ledger:
             gangs = list(self.gated)
             self.gated.clear()
             for app in gangs:
-                app.gang.lacks = ""
-                self.queue.partition.waiting.refresh(app)
+                app.gang.try_again()
 
     def forget(self, shape: Shape) -> None:
         """Unblock the levels that were blocked because of this shape."""

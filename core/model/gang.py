@@ -107,6 +107,11 @@ class Gang:
         """Its application, which has not ended."""
         return self.partition.applications[self.key]
 
+    def try_again(self) -> None:
+        """What it lacked may have come back: its asks wait to be placed again."""
+        self.lacks = ""
+        self.partition.waiting.refresh(self.application)
+
     @property
     def gated(self) -> bool:
         """Whether a quota has no room for all of it (X16)."""

@@ -284,8 +284,7 @@ class Queue(Level):
             gangs = list(self.gated)
             self.gated.clear()
             for app in gangs:
-                app.gang.lacks = ""
-                self.partition.waiting.refresh(app)
+                app.gang.try_again()
         self.partition.waiting.retry_short_of_quota()
 
     def shrunk(self) -> None:

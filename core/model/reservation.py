@@ -20,7 +20,7 @@ class Reservation:
     """``node`` is kept for one repeat of ``ask`` since ``made`` (ns).
 
     ``kind`` is the kind of ask if the reservation counts towards the bounds (Q7). It is ``None`` if the
-    ask requires the node, or if allocations were evicted from the node for the ask.
+    ask requires the node, if allocations were evicted from the node for the ask, or if a gang gathers (Q3).
     """
 
     __slots__ = ("ask", "kind", "made", "node", "until")

@@ -92,5 +92,4 @@ class RoomWatch:
         else:
             del self._counts[shape]
         for app in ready:
-            app.gang.lacks = ""
-            app.partition.waiting.refresh(app)
+            app.gang.try_again()

@@ -244,7 +244,7 @@ def _preempt(round_: Round, ask: Ask, *, nodes_tried: bool) -> bool:
     evict(kernel, eviction)
     node = eviction.node
     if node is not None and ask.reservations < ask.pending and node.reservation is None:
-        reservation.make(kernel, ask, node, evicted=True)
+        reservation.make(kernel, ask, node, bounded=False)
     return True
 
 

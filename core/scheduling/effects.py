@@ -46,8 +46,6 @@ def start_timer(
     kernel: Kernel, entity: Application | Allocation | Gang, effect: fx.StartTimer
 ) -> None:
     kind = _KINDS[type(entity)]
-    if isinstance(entity, Gang):
-        entity.missing_before = entity.missing
     timer = kernel.timers.start(kernel.now, effect.ns, f"{kind}.{effect.name}", entity)
     entity.timers = (*entity.timers, timer)
 

@@ -126,8 +126,7 @@ def count_pending(ask: Ask, number: int) -> None:
     group.count += number
     group.pending += number
     if app.gang.lacks:
-        app.gang.lacks = ""
-        app.partition.waiting.refresh(app)
+        app.gang.try_again()
     resize(app, ask.kind.vector, number)
 
 

@@ -209,11 +209,11 @@ def _is_candidate(kernel: Kernel, app: Application) -> bool:
         and own.waiting_since >= 0
         and _due(app) <= kernel.now
         and own.admission == "atomic"
-        and fits_empty_cluster(app)
+        and _fits_empty_cluster(app)
     )
 
 
-def fits_empty_cluster(app: Application) -> bool:
+def _fits_empty_cluster(app: Application) -> bool:
     """Whether the open nodes could hold each group of outstanding members if nothing ran there."""
     index = app.partition.node_index
     return all(group.pending <= index.room_when_empty(group.shape) for group in app.gang.members)
@@ -273,6 +273,7 @@ def _choose_gatherer(
             first = app
     if first is not None:
         partition.waiting.gatherer = first
+        first.gang.missing_before = first.gang.missing
         kernel.fire(GANG, first.gang, gang_fsm.GATHER)
         retry(first)
 
@@ -312,7 +313,7 @@ def _keep_nodes(
                 node = next(nodes, None)
                 if node is None:
                     break
-                reservation.make(kernel, ask, node, evicted=True)
+                reservation.make(kernel, ask, node, bounded=False)
 
 
 def _nodes_to_keep(partition: Partition, shape: Shape, number: int) -> list[Node]:
@@ -362,3 +363,4 @@ def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     if own.state in gang_fsm.KEEPS_NODES:
         kernel.fire(GANG, own, gang_fsm.ABANDON)
+        own.missing_before = own.missing  # where it goes on, for the next time

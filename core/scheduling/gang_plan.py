@@ -13,6 +13,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quadriga.core.ordering.room import room_for
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.scheduling.gang_packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
@@ -67,11 +68,11 @@ def make_plan(
     lacks = []
     for group in largest_first:
         shape = group.shape
-        short = _pending(group) - partition.node_index.room(shape)
+        short = group.pending - partition.node_index.room(shape)
         for node in own:
             if short <= 0:
                 break
-            short -= _room_for(shape, node.available)
+            short -= room_for(shape, node.available)
         if short > 0:
             lacks.append(Lack(shape, short))
     if lacks:
@@ -84,15 +85,6 @@ def _size(shape: Shape, capacity: list[int]) -> float:
     shares: Any = [value / capacity[at] for at, value in shape.need if capacity[at]]
     share: float = max(shares, default=0.0)
     return share
-
-
-def _room_for(shape: Shape, available: Any) -> int:
-    room: int = min((available[at] // value for at, value in shape.need), default=0)
-    return max(0, room)
-
-
-def _pending(group: AskGroup) -> int:
-    return sum([ask.pending for ask in group.asks.values()])
 
 
 class _Attempt:
@@ -140,7 +132,7 @@ class _Attempt:
             nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
         rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
         asks = [ask for group in groups for ask in group.asks.values() for _ in range(ask.pending)]
-        shapes = [group.shape for group in groups for _ in range(_pending(group))]
+        shapes = [group.shape for group in groups for _ in range(group.pending)]
         found = pack(shapes, [list(node.available) for node in rooms], [n.node_id for n in rooms])
         if found is None:
             return False

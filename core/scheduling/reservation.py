@@ -9,8 +9,8 @@ one reservation for each of its repeats.
 Reservations are bounded (Q7): a share of the nodes at most, and one node for each group of asks. The
 first asks in the order of decisions get them; within an application these are the asks of the highest
 priority, oldest first. A node whose reservation was given up is not reserved again for as long as it
-was held. Two kinds of reservations are not bounded: of an ask for the node that it requires, and of a
-node where allocations were evicted for the ask.
+was held. Three kinds of reservations are not bounded: of an ask for the node that it requires, of a
+node where allocations were evicted for the ask, and of a gang that gathers (Q3).
 """
 
 from __future__ import annotations
@@ -87,16 +87,16 @@ def _next_candidate(group: AskGroup, delay: int) -> tuple[Ask, int] | None:
 
 
 def reserve(
-    partition: Partition, ask: Ask, node: Node, now: int, *, evicted: bool = False
+    partition: Partition, ask: Ask, node: Node, now: int, *, bounded: bool = True
 ) -> Reservation:
-    """Keep the node for the ask. ``evicted``: allocations on the node were evicted for the ask (Q7).
+    """Keep the node for the ask. Without ``bounded`` it does not count against the bounds (Q7).
 
     An ask that requires this node cancels the reservation of an ask that does not, and waits behind
     earlier asks that require it.
     """
     if node.reservation is not None and not node.reservation.ask.required_node:
         cancel(partition, node.reservation)
-    bounded = ask.group is not None and not ask.required_node and not evicted
+    bounded = bounded and ask.group is not None and not ask.required_node
     kind = ask.group.kind if ask.group is not None and bounded else None
     reservation = Reservation(ask, node, now, kind)
     if node.reservation is None:
@@ -121,10 +121,10 @@ def reserve(
     return reservation
 
 
-def make(kernel: Kernel, ask: Ask, node: Node, *, evicted: bool = False) -> None:
+def make(kernel: Kernel, ask: Ask, node: Node, *, bounded: bool = True) -> None:
     """Reserve the node for the ask, for a limited time (S6)."""
     partition = ask.app.partition
-    made = reserve(partition, ask, node, kernel.now, evicted=evicted)
+    made = reserve(partition, ask, node, kernel.now, bounded=bounded)
     made.until = kernel.now + kernel.options.reservation_give_up
     partition.node_index.gained(node)  # it may be lent to asks that end soon (Q7)
     kernel.tally.reservations += 1
