@@ -33,6 +33,7 @@ from quadriga.core.model.ask import Ask
 from quadriga.core.model.resources import Vector
 from quadriga.core.runtime.dialect import EVENT_DETAIL
 from quadriga.fsm import application as application_fsm
+from quadriga.fsm import gang as gang_fsm
 from quadriga.fsm import node as node_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import EventRecord, TerminationType
@@ -392,25 +393,18 @@ def node_occupied(log: EventLog, node: Node) -> None:
 
 
 def reserved(log: EventLog, node: Node, ask: Ask) -> None:
-    _of_node(
-        log,
-        node,
-        ADD,
-        EventRecord.NODE_RESERVATION,
-        ask.kind.vector,
-        reference=ask.ask_key,
-    )
+    """The text names the gang if the node is reserved for its members together (Q8)."""
+    app = ask.app
+    text: Text = ""
+    if app.is_gang and app.gang.admission == "atomic" and app.gang.state in gang_fsm.WAITS:
+        text = ("reserved for the gang of application '%s'", app.app_id)
+    detail = EventRecord.NODE_RESERVATION
+    _of_node(log, node, ADD, detail, ask.kind.vector, text, reference=ask.ask_key)
 
 
 def unreserved(log: EventLog, node: Node, ask: Ask) -> None:
-    _of_node(
-        log,
-        node,
-        REMOVE,
-        EventRecord.NODE_RESERVATION,
-        ask.kind.vector,
-        reference=ask.ask_key,
-    )
+    detail = EventRecord.NODE_RESERVATION
+    _of_node(log, node, REMOVE, detail, ask.kind.vector, reference=ask.ask_key)
 
 
 def _of_node(
@@ -419,7 +413,7 @@ def _of_node(
     change: int,
     detail: int,
     quantities: Vector,
-    text: str = "",
+    text: Text = "",
     reference: str = "",
 ) -> None:
     now, registry = log.kernel.now, node.partition.registry

@@ -39,6 +39,7 @@ class Gang:
         "hard",
         "key",
         "lacks",
+        "last_event",
         "lost",
         "missing",
         "missing_before",
@@ -101,6 +102,8 @@ class Gang:
         self.waiting_since = -1
         #: number of times that it gave its nodes back
         self.given_up = 0
+        #: what it lacks as its last event record says; empty: there is none since it last waited
+        self.last_event: tuple[object, ...] = ()
 
     @property
     def application(self) -> Application:

@@ -2,7 +2,7 @@
 
 The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
 A new ``Observer`` ignores all calls; ``events.observers`` sets the functions that make event records.
-Transitions of applications and nodes need no call, because the kernel reports them
+Transitions of applications, gangs and nodes need no call, because the kernel reports them
 (``Kernel.on_entering``).
 """
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.model.resources import Vector
+    from quadriga.core.model.shapes import Shape
     from quadriga.si import TerminationType
 
 __all__ = ["Observer"]
@@ -50,6 +51,8 @@ class Observer:
         "ask_served",
         "asks_added",
         "capacity_changed",
+        "gang_placed",
+        "gang_waits",
         "group_emptied",
         "guaranteed_changed",
         "limits_changed",
@@ -107,6 +110,13 @@ class Observer:
         self.application_counted: Callable[[Application], None] = _ignore
         #: the application no longer counts against them
         self.application_uncounted: Callable[[Application], None] = _ignore
+
+        # -- gangs that are placed in one step (Q2)
+        #: the gang was tried and lacks something; the shapes for which nodes have no room, each with the
+        #: number of members
+        self.gang_waits: Callable[[Application, Sequence[tuple[Shape, int]]], None] = _ignore
+        #: all outstanding members of the gang have a node, and are about to be allocated; their number
+        self.gang_placed: Callable[[Application, int], None] = _ignore
 
         # -- asks
         #: the asks are new or were updated

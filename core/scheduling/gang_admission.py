@@ -17,6 +17,7 @@ cannot be planned: it waits for them and holds nothing, and fails when its place
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,6 +56,12 @@ __all__ = [
 #: the timer after which a gang may gather
 _GATHER_TIMER: Final = "application.gather"
 
+# Why a gang gives its nodes back, as its event record says it (Q8).
+_NO_PROGRESS: Final = "none of them had more room for its members in all its patience"
+_MAY_NOT_START: Final = "its application may not start at present"
+_TIMED_OUT: Final = "its placeholders have timed out"
+_OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
+
 
 # -- one attempt -----------------------------------------------------------------------------------
 
@@ -79,7 +86,7 @@ def admit(kernel: Kernel, app: Application) -> bool:
     if not plan.lacks:
         _wait_for(kernel, app, PREDICATES)
         return False
-    _wait_for(kernel, app, NODES)
+    _wait_for(kernel, app, NODES, plan.lacks)
     if plan.crowded:  # more room for any member may help
         for group in members:
             partition.node_index.await_room(app, group.shape, 1)
@@ -107,6 +114,7 @@ def _short_of_quota(app: Application, members: list[AskGroup]) -> bool:
                 app.gang.lacks = QUOTA
                 queue.gated[app] = None
                 app.partition.waiting.refresh(app)
+                app.partition.rm.observer.gang_waits(app, ())
                 return True
     for ledger in app.limiting:
         for at, limit in ledger.resources:
@@ -114,6 +122,7 @@ def _short_of_quota(app: Application, members: list[AskGroup]) -> bool:
                 app.gang.lacks = LIMIT
                 ledger.gated[app] = None
                 app.partition.waiting.refresh(app)
+                app.partition.rm.observer.gang_waits(app, ())
                 return True
     return False
 
@@ -126,6 +135,7 @@ def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
     """Allocate every member to its node, in the order of the asks (G4)."""
     _stop_waiting(app)
     app.partition.waiting.gangs.pop(app, None)
+    app.partition.rm.observer.gang_placed(app, len(plan.places))
     kernel.fire(GANG, app.gang, gang_fsm.PLACE)
     for ask, node in plan.places:
         allocate(kernel, ask, node)
@@ -134,11 +144,15 @@ def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
 # -- waiting ---------------------------------------------------------------------------------------
 
 
-def _wait_for(kernel: Kernel, app: Application, what: str) -> None:
-    """Do not try the gang again before that may have come back."""
+def _wait_for(
+    kernel: Kernel, app: Application, what: str, lacks: Sequence[tuple[Shape, int]] = ()
+) -> None:
+    """Do not try the gang again before that may have come back. ``lacks`` are the members without room
+    on nodes."""
     waiting, own = app.partition.waiting, app.gang
     own.lacks = what
     waiting.refresh(app)
+    app.partition.rm.observer.gang_waits(app, lacks)
     if what == PREDICATES:
         waiting.deferred_gangs[app] = None
         return
@@ -173,7 +187,7 @@ def state_changed(kernel: Kernel, app: Application) -> None:
     wait for them anew (Q5)."""
     own = app.gang
     if app.state in application_fsm.GIVES_BACK:
-        kernel.fire(GANG, own, gang_fsm.REQUEUE)
+        kernel.fire(GANG, own, gang_fsm.REQUEUE, reason=_TIMED_OUT)
     if app.state in application_fsm.BEFORE_RUNNING:
         return
     _stop_waiting(app)
@@ -241,7 +255,8 @@ def placeholder_lost(kernel: Kernel, app: Application) -> None:
     waiting = app.partition.waiting
     waiting.short_of_members[app] = None
     if waiting.gatherer is not None:
-        kernel.fire(GANG, waiting.gatherer.gang, gang_fsm.REQUEUE)
+        why = _OTHERS_ARE_SHORT % app.app_id
+        kernel.fire(GANG, waiting.gatherer.gang, gang_fsm.REQUEUE, reason=why)
 
 
 def _is_any_short(partition: Partition) -> bool:
@@ -337,7 +352,7 @@ def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
     if app.blocked or app.shut_out:  # it may not start now, so it must not hold up others
-        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE)
+        kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
         return False
     if not app.gang.lacks:
         return False  # its turn comes in the queues
@@ -362,5 +377,5 @@ def nodes_freed(kernel: Kernel, app: Application) -> None:
 def gave_up(kernel: Kernel, own: Gang) -> None:
     """The gathering gang has gained nothing in time, or may go on (Q3)."""
     if own.state in gang_fsm.KEEPS_NODES:
-        kernel.fire(GANG, own, gang_fsm.ABANDON)
+        kernel.fire(GANG, own, gang_fsm.ABANDON, reason=_NO_PROGRESS)
         own.missing_before = own.missing  # where it goes on, for the next time

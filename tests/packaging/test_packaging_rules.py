@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 #: rules that are not built, or not finished, yet: gangs that do not starve one another
-NOT_YET = {"Q1", "Q8"}
+NOT_YET = {"Q1"}
 
 
 def test_every_rule_is_named_by_a_test(shared: Path, repository: Path) -> None:
