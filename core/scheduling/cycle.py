@@ -106,11 +106,11 @@ def _serve_next(round_: Round) -> bool:
         shape = group.shape
         if partition.waiting.backs_off and backoff.start_before_group(kernel, app, group):
             continue
-        if app.limiting and limits.held_back(app, shape):
-            continue
         if group.demand & START_GANG:
             if gang_admission.admit(kernel, app):
                 return True
+            continue
+        if app.limiting and limits.held_back(app, shape):
             continue
         short = out_of_quota(app, shape)
         if short is not None and group.demand & feasible & shape.quota:

@@ -25,7 +25,7 @@ from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import reservation
+from quadriga.core.scheduling import limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan
 from quadriga.fsm import GANG
@@ -69,6 +69,8 @@ _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 def admit(kernel: Kernel, app: Application) -> bool:
     """Place all outstanding members of the gang, and return True; or note what it lacks."""
     partition = app.partition
+    if app.limiting and limits.held_out(app):
+        return False
     members = app.gang.members
     if not app.gang.has_all_asks:
         _wait_for(kernel, app, ASKS)

@@ -21,6 +21,7 @@ from quadriga.core.ordering.lanes import LimitLane, full
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
+    from quadriga.core.model.demand import Level
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.shapes import Shape
 
@@ -31,6 +32,7 @@ __all__ = [
     "full",
     "group_of",
     "held_back",
+    "held_out",
     "holding",
     "names",
     "rebind",
@@ -169,22 +171,37 @@ def short(app: Application, shape: Shape) -> Ledger | None:
     return next((ledger for ledger in app.limiting if not ledger.has_room(shape)), None)
 
 
+def held_out(app: Application) -> bool:
+    """Whether a limit admits no further application.
+
+    All applications that share the limit then wait until it does (5.6).
+    """
+    ledger = full(app)
+    if ledger is None:
+        return False
+    ledger.run_full(_level_of(app, ledger))
+    return True
+
+
 def held_back(app: Application, shape: Shape) -> bool:
     """Whether a limit stops the application or the shape.
 
     All applications that share the limit then wait until it has room (5.6).
     """
-    lane = app.above
-    assert isinstance(lane, LimitLane)
-    ledger = full(app)
-    if ledger is not None:
-        ledger.run_full(lane.lanes if ledger.account.is_group else lane)
+    if held_out(app):
         return True
     ledger = short(app, shape)
-    if ledger is not None:
-        ledger.run_short(shape, lane.lanes if ledger.account.is_group else lane)
-        return True
-    return False
+    if ledger is None:
+        return False
+    ledger.run_short(shape, _level_of(app, ledger))
+    return True
+
+
+def _level_of(app: Application, ledger: Ledger) -> Level:
+    """The level of the applications that share the limit."""
+    lane = app.above
+    assert isinstance(lane, LimitLane)
+    return lane.lanes if ledger.account.is_group else lane
 
 
 # -- reading ---------------------------------------------------------------------------------------

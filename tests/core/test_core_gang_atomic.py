@@ -18,6 +18,9 @@ partitions:
           - name: default
           - name: small
             resources: {max: {vcore: 3m}}
+          - name: limited
+            limits:
+              - {limit: each, users: ['*'], maxresources: {vcore: 4m}, maxapplications: 2}
 """
 
 
@@ -113,6 +116,28 @@ def test_q2_a_quota_has_room_for_all_members_or_none_is_placed(script: Script) -
     assert new(script.schedule()) == []
     assert script.scheduler.application("g").gang.gated
     script.release("s", "a-0")
+    assert len(new(script.schedule())) == 2
+
+
+def test_q2_a_limit_without_room_for_any_member_is_waited_for(script: Script) -> None:
+    script.app("s", queue="root.limited")
+    script.ask("s", "a", vcore=3)
+    assert len(new(script.schedule())) == 1
+    gang(script, "g", 2, queue="root.limited")
+    assert new(script.schedule()) == []
+    assert script.scheduler.application("g").gang.lacks == "limit"
+    script.release("s", "a-0")
+    assert len(new(script.schedule())) == 2
+
+
+def test_q2_a_limit_that_admits_no_further_application_is_waited_for(script: Script) -> None:
+    for name in "st":
+        script.app(name, queue="root.limited")
+        script.ask(name, "a", vcore=1)
+    assert len(new(script.schedule())) == 2
+    gang(script, "g", 2, vcore=1, queue="root.limited")
+    assert new(script.schedule()) == []
+    script.release("s", "a-0")  # the application has nothing left to do and no longer counts
     assert len(new(script.schedule())) == 2
 
 
