@@ -29,10 +29,12 @@ __all__ = [
     "add_pending",
     "adopt_growth",
     "charge",
+    "charge_above",
     "charge_application",
     "charge_new",
     "charge_node",
     "charge_placement",
+    "charge_planned",
     "charge_queue",
     "mark_preempted",
     "node_gained",
@@ -176,6 +178,28 @@ def charge_placement(node: Node, shape: Shape, queues: tuple[Queue, ...]) -> Non
             allocated[at] += value
             pending[at] -= value
         queue.rank = None
+
+
+def charge_planned(node: Node, shape: Shape, number: int) -> None:
+    """Charge this number of pending asks of this shape to their node alone; a negative number refunds
+    them. ``charge_above`` follows when the plan is carried out."""
+    allocated, available = node.allocated, node.available
+    for at, value in shape.need:
+        value *= number
+        allocated[at] += value
+        available[at] -= value
+    node.partition.node_index.took(node, shape)
+
+
+def charge_above(group: AskGroup, number: int) -> None:
+    """Charge this number of pending asks of the group, whose nodes are charged already, to everything
+    above them."""
+    app = group.app
+    if not app.counted:
+        start_counting(app)
+    for queue in app.queue.lineage:
+        charge_queue(queue, group.shape, number)
+    charge_application(group, number)
 
 
 def charge_application(group: AskGroup, number: int) -> None:

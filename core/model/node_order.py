@@ -97,6 +97,12 @@ class NodeOrder:
         """At most this number of nodes that have room for the shape, best first."""
         raise NotImplementedError
 
+    @property
+    def packs(self) -> bool:
+        """Whether the first node for a shape stays the first one while asks of the shape go there, until
+        it has no room for another."""
+        raise NotImplementedError
+
     def policy_score(self, node: Node) -> float:
         """The score of the node by the node policy, even if it is reserved."""
         raise NotImplementedError

@@ -295,6 +295,10 @@ class NodeIndex(NodeOrder):
         order = values[positions].argsort(kind="stable")[:number]
         return [self.nodes[position] for position in positions[order]]
 
+    @property
+    def packs(self) -> bool:
+        return not self._policy.fills_evenly
+
     def policy_score(self, node: Node) -> float:
         return self._policy.score(node)
 

@@ -14,31 +14,26 @@ events and accounting are the same with and without batches.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
-from quadriga.core.model.allocation import Allocation, next_uuid
 from quadriga.core.model.queue import Contender, LeafQueue
 from quadriga.core.model.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
+from quadriga.core.scheduling.allocating import Placement, allocate_all
 from quadriga.core.scheduling.batch_progress import GroupProgress
 from quadriga.core.scheduling.batch_replacements import replace_in_batch
 from quadriga.core.scheduling.batch_walk import Forks, next_leaf
 from quadriga.core.scheduling.cycle import decide
 from quadriga.core.scheduling.next_ask import out_of_quota
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK
-from quadriga.fsm import allocation as allocation_fsm
+from quadriga.fsm import APPLICATION
 from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm import queue as queue_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask, AskGroup
-    from quadriga.core.model.node import Node
+    from quadriga.core.model.ask import AskGroup
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
 
@@ -192,7 +187,7 @@ class Batch:
         self.contenders: dict[Queue, list[Contender] | None] = {}
         self.progress: dict[AskGroup, GroupProgress] = {}
         #: what is not carried out yet, and the groups that it is for
-        self.placements: list[tuple[GroupProgress, Ask, Node]] = []
+        self.placements: list[Placement] = []
         self.unsettled: list[GroupProgress] = []
         #: root certainly has room for this many more placements
         self.room = 0
@@ -236,7 +231,7 @@ class Batch:
                     accounting.charge_application(progress.group, 1)
                 if not progress.placed:
                     unsettled.append(progress)
-                placements.append((progress, ask, node))
+                placements.append((progress.task_group, ask, node))
                 progress.placed += 1
                 made += 1
                 self.room -= 1
@@ -352,45 +347,13 @@ class Batch:
         """Turn the placements into allocations, announce them, and settle all totals."""
         if not self.placements:
             return
-        kernel, partition, now = self.kernel, self.partition, self.kernel.now
         placements = tuple(self.placements)
         self.placements.clear()
-        observer = partition.rm.observer
-        allocations: list[Allocation] = []
-        observed = 0
-        for progress, ask, node in placements:
-            if ask.last_quota_event or progress.app.last_quota_event:
-                observer.allocated(allocations[observed:])
-                observed = len(allocations)
-                observer.ask_served(ask)
-            allocation = Allocation(ask, next_uuid(ask), node, now)
-            accounting.register(allocation)
-            if progress.task_group is not None:
-                progress.task_group.landed(allocation)
-            allocations.append(allocation)
-        served: list[Ask] = []
-        asks = kernel.fire_all(ASK, _asks_of(allocations, served), ask_fsm.ALLOCATE)
-        taken = kernel.fire_all(ALLOCATION, allocations, allocation_fsm.ALLOCATE)
-        both = chain.from_iterable(zip(asks, taken, strict=True))
-        kernel.journal.add_all(now, both, kernel.cause)
-        observer.allocated(allocations[observed:])
-        kernel.outbox.allocated(allocations)
-        partition.waiting.allocation_epoch += len(allocations)
+        served = allocate_all(self.kernel, self.partition, placements)
         for progress in self.unsettled:
             progress.settle()
         self.unsettled.clear()
         for ask in served:
             ask.group = None
-            partition.hints.asks.pop(ask, None)
+            self.partition.hints.asks.pop(ask, None)
             del ask.app.asks[ask.ask_key]
-
-
-def _asks_of(allocations: list[Allocation], served: list[Ask]) -> Iterator[Ask]:
-    """The ask of each allocation. When the next one is requested, the ask has one repeat less pending;
-    asks without any are added to ``served``."""
-    for allocation in allocations:
-        ask = allocation.ask
-        yield ask
-        ask.pending -= 1
-        if not ask.pending:
-            served.append(ask)
