@@ -121,7 +121,12 @@ class EmptyNode(Effect):
 
 @dataclass(frozen=True, slots=True)
 class FreeNodes(Effect):
-    """The gang no longer gathers: the nodes that it keeps are free again, and another gang may gather."""
+    """The gang no longer gathers: the nodes that it keeps are free again, and another gang may gather.
+
+    ``reason`` says why it gave them up; it is empty if the gang was placed or has ended.
+    """
+
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ def start_patience(gang: GangFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 def free_nodes(gang: GangFacts, fired: Fired) -> tuple[Effect, ...]:
-    return (FreeNodes(),)
+    return (FreeNodes(fired.info.get("reason") or ""),)
 
 
 # fmt: off

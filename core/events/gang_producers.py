@@ -11,35 +11,31 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.events.records import APP, NONE, PLAIN, Record, Text
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, QUOTA
-from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.events.system import EventLog
     from quadriga.core.model.account import Ledger
     from quadriga.core.model.application import Application
-    from quadriga.core.model.gang import Gang
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
 
-__all__ = ["gang_entered", "gang_placed", "gang_waits"]
+__all__ = ["gang_gathers", "gang_gave_back", "gang_placed", "gang_waits"]
 
 #: at most this number of reserved nodes is named in a record; it counts the others
 _NAMED: Final = 5
 
 
-def gang_entered(log: EventLog, gang: Gang, reason: str) -> None:
-    """The gang begins to keep nodes, or gives back those that it kept; ``reason`` says why."""
-    if gang.state in gang_fsm.KEEPS_NODES:
-        app = gang.application
-        ready = gang.outstanding - gang.missing
-        form = "Gang starts to gather: it keeps nodes until all its members fit, %s of %s fit now"
-        log.enter(_of_gang(log, app, (form, ready, gang.outstanding)))
-    elif gang.state in gang_fsm.WAITS:
-        app = gang.application
-        if app.partition.waiting.gatherer is app:
-            kept = len(app.reservations)
-            form = "Gang stops gathering and gives %s reserved nodes back: %s"
-            log.enter(_of_gang(log, app, (form, kept, reason)))
+def gang_gathers(log: EventLog, app: Application) -> None:
+    """The gang begins to keep nodes."""
+    own = app.gang
+    form = "Gang starts to gather: it keeps nodes until all its members fit, %s of %s fit now"
+    log.enter(_of_gang(log, app, (form, own.outstanding - own.missing, own.outstanding)))
+
+
+def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
+    """The gang gives back the nodes that it kept."""
+    form = "Gang stops gathering and gives its reserved nodes back (%s): %s"
+    log.enter(_of_gang(log, app, (form, len(app.reservations), reason)))
 
 
 def gang_placed(log: EventLog, app: Application, number: int) -> None:

@@ -1,6 +1,6 @@
 """What happens, and the function that makes the event record of it: the table is at the end (2.16).
 
-A transition of an application, a gang or a node is reported by the kernel. Every other change is a function of
+A transition of an application or a node is reported by the kernel. Every other change is a function of
 ``model.observer.Observer``. Only what waits for a quota needs more than a function: ``quota_events``.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.events import gang_producers, producers
 from quadriga.core.events.quota_events import QuotaEvents
 from quadriga.core.model.observer import Observer
-from quadriga.fsm import APPLICATION, GANG, NODE, Lifecycle
+from quadriga.fsm import APPLICATION, NODE, Lifecycle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,6 @@ class Recorder(Listener):
 #: an entity of this lifecycle entered a state
 TRANSITIONS: Final[dict[Lifecycle, Callable[..., None]]] = {
     APPLICATION:             producers.application_entered,
-    GANG:                    gang_producers.gang_entered,
     NODE:                    producers.node_entered,
 }
 #: this function of the observer was called
@@ -109,6 +108,8 @@ CHANGES: Final[dict[str, Callable[..., None]]] = {
     "application_uncounted": producers.group_unlinked,
 
     "gang_waits":            gang_producers.gang_waits,
+    "gang_gathers":          gang_producers.gang_gathers,
+    "gang_gave_back":        gang_producers.gang_gave_back,
     "gang_placed":           gang_producers.gang_placed,
 
     "asks_added":            producers.asks_added,

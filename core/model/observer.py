@@ -2,7 +2,7 @@
 
 The code that changes an entity calls the function of that change: ``rm.observer.reserved(node, ask)``.
 A new ``Observer`` ignores all calls; ``events.observers`` sets the functions that make event records.
-Transitions of applications, gangs and nodes need no call, because the kernel reports them
+Transitions of applications and nodes need no call, because the kernel reports them
 (``Kernel.on_entering``).
 """
 
@@ -51,6 +51,8 @@ class Observer:
         "ask_served",
         "asks_added",
         "capacity_changed",
+        "gang_gathers",
+        "gang_gave_back",
         "gang_placed",
         "gang_waits",
         "group_emptied",
@@ -115,6 +117,10 @@ class Observer:
         #: the gang was tried and lacks something; the shapes for which nodes have no room, each with the
         #: number of members
         self.gang_waits: Callable[[Application, Sequence[tuple[Shape, int]]], None] = _ignore
+        #: the gang begins to keep nodes
+        self.gang_gathers: Callable[[Application], None] = _ignore
+        #: the gang gives back the nodes that it kept, for this reason
+        self.gang_gave_back: Callable[[Application, str], None] = _ignore
         #: all outstanding members of the gang have a node, and are about to be allocated; their number
         self.gang_placed: Callable[[Application, int], None] = _ignore
 

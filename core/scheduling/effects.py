@@ -179,7 +179,7 @@ def queue_entered(kernel: Kernel, queue: Queue | Partition) -> None:
 
 
 def free_nodes(kernel: Kernel, own: Gang, effect: fx.FreeNodes) -> None:
-    gang_admission.nodes_freed(kernel, own.application)
+    gang_admission.nodes_freed(kernel, own.application, effect.reason)
 
 
 # -- allocations, nodes, resource managers -----------------------------------------------------------

@@ -292,6 +292,7 @@ def _choose_gatherer(
         partition.waiting.gatherer = first
         first.gang.missing_before = first.gang.missing
         kernel.fire(GANG, first.gang, gang_fsm.GATHER)
+        partition.rm.observer.gang_gathers(first)
         retry(first)
 
 
@@ -362,9 +363,11 @@ def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
     return admit(kernel, app)
 
 
-def nodes_freed(kernel: Kernel, app: Application) -> None:
+def nodes_freed(kernel: Kernel, app: Application, reason: str) -> None:
     """The gang no longer gathers: cancel its reservations, and let the next gang gather."""
     partition, own = app.partition, app.gang
+    if reason:
+        partition.rm.observer.gang_gave_back(app, reason)
     for timer in own.timers:
         timer.cancel()
     own.timers = ()
