@@ -30,7 +30,7 @@ PLAIN = """
     core/scheduling/explanation core/views
 """.split()  # what is not done for every ask: read, shown, or heard from other threads
 PLAIN += """
-    fsm/allocation fsm/application fsm/ask fsm/node fsm/queue fsm/resource_manager
+    fsm/allocation fsm/application fsm/ask fsm/gang fsm/node fsm/queue fsm/resource_manager
 """.split()  # the tables: pictures show what their guards say of themselves, which mypyc leaves out
 PLAIN += """
     core/model/refusal fsm/effects fsm/errors fsm/explore fsm/machine fsm/pytest_plugin fsm/table

@@ -34,7 +34,7 @@ def gang_gathers(log: EventLog, app: Application) -> None:
 
 def gang_gave_back(log: EventLog, app: Application, reason: str) -> None:
     """The gang gives back the nodes that it kept."""
-    form = "Gang stops gathering and gives its reserved nodes back (%s): %s"
+    form = "Gang gives its reserved nodes back (%s): %s"
     log.enter(_of_gang(log, app, (form, len(app.reservations), reason)))
 
 

@@ -2,7 +2,7 @@
 
 A failed attempt of one ask counts for every ask of its leaf with the same shape. The leaf stops
 announcing that these asks may preempt until a retry makes sense, as ``preemption.failed_preemptions``
-decides.
+decides. A gang that is placed in one step preempts as a whole, and a failed attempt counts for it alone.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.demand import EVERY_BIT
+from quadriga.core.model.gang import NODES, QUOTA
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
     from quadriga.core.model.timer import Timer
 
-__all__ = ["RETRY", "FailedPreemption", "FailedPreemptions"]
+__all__ = ["RETRY", "FailedGangPreemption", "FailedPreemption", "FailedPreemptions"]
 
 #: shortest time between two preemption attempts (ns)
 RETRY: Final = 15 * SECOND
@@ -44,14 +46,62 @@ class FailedPreemption:
         """The earliest instant of a retry (ns)."""
         return self.since + RETRY
 
+    @property
+    def key(self) -> tuple[Queue, Shape | Application]:
+        """What the attempt counts for."""
+        return self.leaf, self.shape
+
+    def hold(self) -> None:
+        """The leaf no longer announces that asks of this shape may preempt."""
+        self.leaf.block(self.shape.preempt)
+
+    def let_go(self) -> None:
+        """The leaf announces it again."""
+        if self.leaf.blocked != EVERY_BIT:
+            self.leaf.unblock(self.shape.preempt)
+
+
+class FailedGangPreemption(FailedPreemption):
+    """An attempt that found no victims for all members of a gang. ``shape`` is that of one of them."""
+
+    __slots__ = ("app",)
+
+    def __init__(self, app: Application, shape: Shape, priority: int, since: int, why: str) -> None:
+        super().__init__(app.queue, shape, priority, since, why)
+        self.app = app
+
+    @property
+    def key(self) -> tuple[Queue, Shape | Application]:
+        return self.leaf, self.app
+
+    def hold(self) -> None:
+        """The gang is not tried again because of this."""
+        self.app.gang.failed_preemption = self
+
+    def let_go(self) -> None:
+        """Try the gang again if it still waits for what victims may free."""
+        self.app.gang.failed_preemption = None
+        if self.app.gang.lacks in (NODES, QUOTA):
+            self.app.gang.try_again()
+
 
 class FailedPreemptions:
     """The failed preemption attempts of a partition."""
 
-    __slots__ = ("_until_change", "_version", "by_shape", "next_retry", "retriable", "timer")
+    __slots__ = (
+        "_until_change",
+        "_version",
+        "by_shape",
+        "gangs_tried",
+        "next_retry",
+        "retriable",
+        "timer",
+        "tried_at",
+    )
 
     def __init__(self) -> None:
-        self.by_shape: dict[tuple[Queue, Shape], FailedPreemption] = {}
+        #: by leaf, and the shape of the asks or the gang that the attempt counts for
+        self.by_shape: dict[tuple[Queue, Shape | Application], FailedPreemption] = {}
         #: attempts that are repeated at ``retry_at``, because their condition has occurred
         self.retriable: dict[FailedPreemption, None] = {}
         #: the earliest ``retry_at`` among these (ns)
@@ -62,6 +112,17 @@ class FailedPreemptions:
         #: when the last of them failed
         self._until_change: dict[FailedPreemption, None] = {}
         self._version = 0
+        #: the number of gangs for which victims were searched, by leaf, at the instant ``tried_at`` (ns)
+        self.gangs_tried: dict[Queue, int] = {}
+        self.tried_at = -1
+
+    def count_gang(self, leaf: Queue, now: int) -> int:
+        """Count a search for victims for a gang of the leaf; return the number of those at this instant."""
+        if self.tried_at != now:
+            self.tried_at = now
+            self.gangs_tried.clear()
+        tries = self.gangs_tried[leaf] = self.gangs_tried.get(leaf, 0) + 1
+        return tries
 
     def add_until_change(self, failed: FailedPreemption, version: int) -> None:
         """Add an attempt to retry after any change in the partition since ``version``."""
@@ -76,11 +137,11 @@ class FailedPreemptions:
 
     def add(self, failed: FailedPreemption) -> None:
         """Add an attempt to retry after a new configuration or a change of the capacity."""
-        before = self.by_shape.get((failed.leaf, failed.shape))
+        before = self.by_shape.get(failed.key)
         if before is not None:
             self.remove(before)
-        self.by_shape[failed.leaf, failed.shape] = failed
-        failed.leaf.block(failed.shape.preempt)
+        self.by_shape[failed.key] = failed
+        failed.hold()
 
     def note_version(self, version: int) -> None:
         """Allow retries of the attempts that wait for a change, if the version is another one."""
@@ -101,15 +162,18 @@ class FailedPreemptions:
             self.allow_retry(failed)
 
     def remove(self, failed: FailedPreemption) -> None:
-        """The leaf announces again that asks of this shape may preempt."""
-        del self.by_shape[failed.leaf, failed.shape]
+        """Those that the attempt counts for may preempt again."""
+        self.forget(failed)
+        failed.let_go()
+
+    def forget(self, failed: FailedPreemption) -> None:
+        """The attempt counts for nothing any more."""
+        del self.by_shape[failed.key]
         self.retriable.pop(failed, None)
         self._until_change.pop(failed, None)
         failed.leaf.above_guarantee.pop(failed, None)
-        if failed.leaf.blocked != EVERY_BIT:
-            failed.leaf.unblock(failed.shape.preempt)
 
     def remove_shape(self, shape: Shape) -> None:
         """Remove the attempts of a shape that no ask has any more."""
-        for failed in [failed for failed in self.by_shape.values() if failed.shape is shape]:
+        for failed in [each for key, each in self.by_shape.items() if key[1] is shape]:
             self.remove(failed)

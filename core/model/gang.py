@@ -9,8 +9,10 @@ from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import AskGroup
+    from quadriga.core.model.failed_preemptions import FailedGangPreemption
     from quadriga.core.model.resources import Vector
     from quadriga.core.model.task_group import TaskGroup
     from quadriga.core.model.timer import Timer
@@ -35,6 +37,7 @@ class Gang:
     __slots__ = (
         "announced",
         "entries",
+        "failed_preemption",
         "given_up",
         "hard",
         "key",
@@ -46,6 +49,7 @@ class Gang:
         "outstanding",
         "over",
         "partition",
+        "preempted",
         "size",
         "started",
         "state",
@@ -53,6 +57,7 @@ class Gang:
         "timeout",
         "timer",
         "timers",
+        "victims",
         "waiting_since",
     )
 
@@ -100,6 +105,12 @@ class Gang:
         self.missing_before = 0
         #: instant (ns) since which it lacks nodes or asks; -1: it does not
         self.waiting_since = -1
+        #: allocations were preempted for its members, which happens once (5.9); those of them on nodes
+        #: that are reserved for it
+        self.preempted = False
+        self.victims: tuple[Allocation, ...] = ()
+        #: the last attempt to preempt for its members, which failed and is not repeated yet
+        self.failed_preemption: FailedGangPreemption | None = None
         #: number of times that it gave its nodes back
         self.given_up = 0
         #: what it lacks as its last event record says; empty: there is none since it last waited

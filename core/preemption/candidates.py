@@ -24,8 +24,8 @@ from quadriga.fsm import application as application_fsm
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
-    from quadriga.core.model.ask import Ask
     from quadriga.core.model.queue import Queue
+    from quadriga.core.model.resources import Vector
 
 __all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "of_application"]
 
@@ -146,12 +146,14 @@ def _replaced_placeholder(app: Application, allocation: Allocation) -> bool:
 # -- for an ask that would be within its guarantee -------------------------------------------------
 
 
-def candidates_for(ask: Ask, snapshots: Snapshots) -> list[Candidate]:
-    """The allocations that may be evicted for the ask, inside the fence around its queue (5.9, steps 1
-    and 2)."""
+def candidates_for(
+    own: Queue, priority: int, vector: Vector, snapshots: Snapshots
+) -> list[Candidate]:
+    """The allocations that may be evicted for an ask of this priority, or for several asks that ask for
+    this vector together, inside the fence around their queue (5.9, steps 1 and 2)."""
     found: list[Candidate] = []
-    fence, path = _fence(ask, snapshots)
-    for queue, priority in _leaves(fence, ask.app.queue, path, path[fence]):
+    fence, path = _fence(own, priority, vector, snapshots)
+    for queue, most in _leaves(fence, own, path, path[fence]):
         if queue.properties.preemption_policy == "disabled":
             continue
         leaf = snapshots.of(queue)
@@ -159,12 +161,14 @@ def candidates_for(ask: Ask, snapshots: Snapshots) -> list[Candidate]:
             continue
         for app in queue.apps.values():
             for candidate in of_application(app, leaf):
-                if priority is None or candidate.allocation.ask.priority <= priority:
+                if most is None or candidate.allocation.ask.priority <= most:
                     found.append(candidate)
     return found
 
 
-def _fence(ask: Ask, snapshots: Snapshots) -> tuple[Queue, dict[Queue, int]]:
+def _fence(
+    own: Queue, priority: int, vector: Vector, snapshots: Snapshots
+) -> tuple[Queue, dict[Queue, int]]:
     """The highest queue in which the ask may look for victims, and the ask's priority as seen from each
     queue on its path: offsets add up, a priority fence replaces it by its offset.
 
@@ -172,8 +176,7 @@ def _fence(ask: Ask, snapshots: Snapshots) -> tuple[Queue, dict[Queue, int]]:
     outside it would not make room inside.
     """
     priorities: dict[Queue, int] = {}
-    priority = ask.priority
-    queue: Queue = ask.app.queue
+    queue = own
     while True:
         properties = queue.properties
         fenced = properties.priority_policy == "fence"
@@ -182,7 +185,7 @@ def _fence(ask: Ask, snapshots: Snapshots) -> tuple[Queue, dict[Queue, int]]:
         priorities[queue] = priority
         if queue.parent is None or properties.preemption_policy == "fence":
             return queue, priorities
-        if snapshots.of(queue).full_for(ask.vector):
+        if snapshots.of(queue).full_for(vector):
             return queue, priorities
         queue = queue.parent
 

@@ -8,6 +8,7 @@ manager confirms; the node is reserved for the ask meanwhile.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.failed_preemptions import FailedPreemption
@@ -25,7 +26,18 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.on_nodes import Offer
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["attempt"]
+__all__ = [
+    "ABOVE",
+    "AT_MAX",
+    "NO_CANDIDATES",
+    "NO_GUARANTEE",
+    "NO_NODE",
+    "NOT_WITHIN",
+    "TOO_LITTLE",
+    "attempt",
+    "further_victims",
+    "remember",
+]
 
 #: why an attempt failed, as ``explain`` says it
 NO_GUARANTEE: Final = "nothing is guaranteed to its queue or any above"
@@ -62,7 +74,7 @@ def attempt(kernel: Kernel, ask: Ask, *, nodes_tried: bool) -> Eviction | None:
 
 def _remember_failure(kernel: Kernel, ask: Ask, why: str) -> None:
     """Asks of the same shape in the leaf would fail as well, until something has changed."""
-    group, leaf, partition = ask.group, ask.app.queue, ask.app.partition
+    group, leaf = ask.group, ask.app.queue
     assert group is not None
     assert isinstance(leaf, LeafQueue)
     if leaf.priority is not None and leaf.priority > group.priority:
@@ -71,10 +83,15 @@ def _remember_failure(kernel: Kernel, ask: Ask, why: str) -> None:
                 if other.shape is group.shape and other.priority > group.priority:
                     preemption_queue.retry_later(kernel, ask)
                     return
-    failed = FailedPreemption(leaf, group.shape, group.priority, kernel.now, why)
-    if why == NO_GUARANTEE:
+    remember(FailedPreemption(leaf, group.shape, group.priority, kernel.now, why))
+
+
+def remember(failed: FailedPreemption) -> None:
+    """Do not repeat the attempt before a change that may make it succeed."""
+    partition = failed.leaf.partition
+    if failed.why == NO_GUARANTEE:
         partition.failed_preemptions.add(failed)
-    elif why in (ABOVE, AT_MAX):
+    elif failed.why in (ABOVE, AT_MAX):
         partition.failed_preemptions.add_until_returned(failed)
     else:
         partition.failed_preemptions.add_until_change(failed, partition.waiting.epoch)
@@ -93,7 +110,7 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
         return AT_MAX
     if any(path[0].excess(ask.vector)):
         return ABOVE
-    found = candidates_for(ask, snapshots)
+    found = candidates_for(ask.app.queue, ask.priority, ask.vector, snapshots)
     if not found:
         return NO_CANDIDATES
     with_all = Shortfall(path, ask.vector)
@@ -103,17 +120,19 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
     offer = best_offer(kernel, ask, Search(ask, group.shape, found, nodes_tried=nodes_tried))
     if offer is None:
         return NO_NODE
-    more = _more(Shortfall(path, ask.vector), offer, found)
+    more = further_victims(Shortfall(path, ask.vector), offer.chosen, found)
     if more is None or not (offer.chosen or more):
         return NOT_WITHIN
     return offer, more
 
 
-def _more(shortfall: Shortfall, offer: Offer, found: list[Candidate]) -> list[Candidate] | None:
-    """The victims needed beside those on the node, until every queue above the ask is within its
-    bound; ``None`` if they do not suffice (5.9, step 6)."""
-    chosen = set(offer.chosen)
-    for candidate in offer.chosen:
+def further_victims(
+    shortfall: Shortfall, victims: Collection[Candidate], found: list[Candidate]
+) -> list[Candidate] | None:
+    """The victims needed beside those on nodes, until every queue above the ask is within its bound;
+    ``None`` if they do not suffice (5.9, step 6)."""
+    chosen = set(victims)
+    for candidate in victims:
         shortfall.evict(candidate)
     more: list[Candidate] = []
     amounts = shortfall.amounts

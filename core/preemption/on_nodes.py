@@ -12,12 +12,13 @@ from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.node import Node
+    from quadriga.core.model.resources import Totals
     from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Offer", "Search", "best_offer"]
+__all__ = ["Evicted", "Offer", "Search", "answer", "best_offer", "offer_on"]
 
 #: number of nodes that the resource manager is asked about before its answers are compared
 _BATCH: Final = 10
@@ -77,7 +78,7 @@ class Search:
 
     def all(self) -> list[Offer]:
         """All offers, the best first."""
-        offered = (_offer(node, self._shape, here) for node, here in self._here)
+        offered = (self._offer(node, here) for node, here in self._here)
         found = [offer for offer in offered if offer is not None]
         found += [Offer(node, -1, ()) for node in self._with_room]
         return sorted(found, key=lambda offer: offer.order)
@@ -94,10 +95,13 @@ class Search:
                 and _lowest_index(node, self._shape, here) >= best.index
             ):
                 continue
-            offer = _offer(node, self._shape, here)
+            offer = self._offer(node, here)
             if offer is not None and (best is None or offer.order < best.order):
                 best = offer
         return best
+
+    def _offer(self, node: Node, here: list[Candidate]) -> Offer | None:
+        return offer_on(node, self._shape, here, node.available, Evicted())
 
 
 def _lowest_index(node: Node, shape: Shape, here: list[Candidate]) -> int:
@@ -119,11 +123,16 @@ def _may_use(node: Node, ask: Ask) -> bool:
     return node.open and (kept is None or kept.ask is ask)
 
 
-def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
+def offer_on(
+    node: Node, shape: Shape, here: list[Candidate], available: Totals, before: Evicted
+) -> Offer | None:
     """Order the candidates in two passes. The first moves candidates to the end that hold nothing of
-    what the node lacks; the second keeps, in this order, those that their queues can spare."""
+    what the node lacks; the second keeps, in this order, those that their queues can spare.
+
+    ``available`` is what the node has free, and ``before`` what is evicted from the queues already.
+    """
     here = sorted(here, key=lambda candidate: candidate.willing_first)
-    free, evicted = list(node.available), _Evicted()
+    free, evicted = list(available), Evicted(before)
     head: list[Candidate] = []
     tail: list[Candidate] = []
     for candidate in here:
@@ -136,7 +145,7 @@ def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
         else:
             evicted.remove(candidate)
             tail.append(candidate)
-    free, evicted = list(node.available), _Evicted()
+    free, evicted = list(available), Evicted(before)
     victims: list[Candidate] = []
     index = -1
     for candidate in head + tail:
@@ -148,24 +157,34 @@ def _offer(node: Node, shape: Shape, here: list[Candidate]) -> Offer | None:
     return Offer(node, index, tuple(victims)) if index >= 0 else None
 
 
-class _Evicted:
-    """The amounts evicted from each leaf queue."""
+class Evicted:
+    """The amounts evicted from each leaf queue, after those that were evicted ``before``."""
 
-    __slots__ = ("_by_leaf",)
+    __slots__ = ("_before", "_by_leaf")
 
-    def __init__(self) -> None:
+    def __init__(self, before: Evicted | None = None) -> None:
         self._by_leaf: dict[QueueSnapshot, list[int]] = {}
+        self._before = before._by_leaf if before is not None else {}
 
     def add(self, candidate: Candidate) -> bool:
         """Add the candidate unless its queue would fall below its guarantee; return whether it was."""
         leaf = candidate.leaf
         assert leaf is not None
-        amounts = self._by_leaf.setdefault(leaf, [0] * len(leaf.bound))
-        add_to(amounts, candidate.allocation.vector)
-        if leaf.keeps_guarantee(amounts):
+        if leaf.keeps_guarantee(self.force(candidate)):
             return True
         self.remove(candidate)
         return False
+
+    def force(self, candidate: Candidate) -> list[int]:
+        """Add the candidate, and return the amounts evicted from its queue."""
+        leaf = candidate.leaf
+        assert leaf is not None
+        amounts = self._by_leaf.get(leaf)
+        if amounts is None:
+            amounts = list(self._before.get(leaf) or [0] * len(leaf.bound))
+            self._by_leaf[leaf] = amounts
+        add_to(amounts, candidate.allocation.vector)
+        return amounts
 
     def remove(self, candidate: Candidate) -> None:
         leaf = candidate.leaf
@@ -190,18 +209,18 @@ def best_offer(kernel: Kernel, ask: Ask, search: Search) -> Offer | None:
     best: Offer | None = None
     lowest = (_FAILED, 0)
     for start in range(0, len(checks), _BATCH):
-        answers = [_answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
+        answers = [answer(kernel, rm_id, ask, each) for each in checks[start : start + _BATCH]]
         if ANSWER_PENDING in answers:  # every question of the batch is on its way now
             raise AnswerPending
-        for answer in answers:
-            if isinstance(answer, Offer) and (_score(answer), answer.gangs) < lowest:
-                best, lowest = answer, (_score(answer), answer.gangs)
+        for said in answers:
+            if isinstance(said, Offer) and (_score(said), said.gangs) < lowest:
+                best, lowest = said, (_score(said), said.gangs)
         if lowest[0] < _GOOD:
             break
     return best
 
 
-def _answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
+def answer(kernel: Kernel, rm_id: str, ask: Ask, offer: Offer) -> Offer | str | None:
     """The offer as the resource manager changes it; ``None`` if the pod would not fit, `ANSWER_PENDING`
     while its answer is missing."""
     if not offer.victims:

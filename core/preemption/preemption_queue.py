@@ -100,6 +100,8 @@ def rebuild(kernel: Kernel, partition: Partition) -> None:
                 group.preempting = False
                 partition.waiting.refresh_group(group)
             _enter_all(kernel, app, group)
+        if app.gang.lacks and app.gang.admission == "atomic":
+            app.gang.try_again()
 
 
 def _enter_all(kernel: Kernel, app: Application, group: AskGroup) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["preempt_on_required_node"]
+__all__ = ["NOT_ENOUGH", "may_evict_for", "preempt_on_required_node"]
 
 NOT_ENOUGH: Final = "those of its priority or less on its node hold too little"
 
@@ -47,7 +47,7 @@ def _victims(ask: Ask, node: Node) -> list[Candidate]:
         candidate
         for app in dict.fromkeys(allocation.ask.app for allocation in node.allocations)
         for candidate in of_application(app)
-        if candidate.allocation.node is node and _may_evict_for(ask, candidate)
+        if candidate.allocation.node is node and may_evict_for(ask, candidate)
     ]
     victims: list[Candidate] = []
     freed = [0] * len(node.available)
@@ -60,7 +60,7 @@ def _victims(ask: Ask, node: Node) -> list[Candidate]:
     return victims if covers(freed, ask.vector) else []
 
 
-def _may_evict_for(ask: Ask, candidate: Candidate) -> bool:
+def may_evict_for(ask: Ask, candidate: Candidate) -> bool:
     """Whether the candidate has no higher priority and holds some of what is asked for."""
     held = candidate.allocation.vector
     return candidate.allocation.ask.priority <= ask.priority and any(

@@ -3,23 +3,29 @@ for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quadriga.core.model.gang import ASKS, LIMIT, PREDICATES
+from quadriga.core.preemption import for_gang
+from quadriga.core.preemption.guaranteed import ABOVE, AT_MAX, NO_GUARANTEE
 from quadriga.core.preemption.queue_snapshot import Snapshots
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
+    from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.failed_preemptions import FailedPreemption
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["story_of"]
+__all__ = ["awaits_victims", "story_of", "waits_with_its_gang"]
 
 
 def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     """Whether preemption does not stand in the ask's way, the reason, and a remedy (or an empty text)."""
-    if ask.preempted:
+    if awaits_victims(ask):
         return True, f"{ask.preempt_outcome}: waits for the confirmations", ""
+    if waits_with_its_gang(ask):
+        return _of_gang(kernel, ask.app)
     if ask.required_node:
         return _on_required_node(ask)
     if not ask.app.partition.config.preemption_enabled:
@@ -42,12 +48,69 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     if due > kernel.now:
         again = f"may preempt in {(due - kernel.now) / SECOND:g} s"
         return True, f"{ask.preempt_outcome}; {again}" if ask.preempt_outcome else again, ""
-    failed = _failure(ask)
+    return _of_next_attempt(kernel, _failure(ask))
+
+
+def awaits_victims(ask: Ask) -> bool:
+    """Whether allocations have been preempted for the ask, which is to get their room."""
+    return ask.preempted and (bool(ask.app.gang.victims) or not waits_with_its_gang(ask))
+
+
+def waits_with_its_gang(ask: Ask) -> bool:
+    """Whether the ask waits to be placed together with all other members of its gang (Q2)."""
+    app = ask.app
+    return app.is_gang and ask.group is not None and app.gang.starts_whole(ask.group)
+
+
+def _of_next_attempt(kernel: Kernel, failed: FailedPreemption | None) -> tuple[bool, str, str]:
+    """What is said when nothing but the last attempt can stand in the way."""
     if failed is not None:
         due = failed.retry_at
         again = f" in {(due - kernel.now) / SECOND:g} s" if due > kernel.now else ""
         return False, f"{failed.why}; tries again{again} if something has changed", ""
     return True, "may preempt in the next round", ""
+
+
+def _of_gang(kernel: Kernel, app: Application) -> tuple[bool, str, str]:
+    """The story of a gang that preempts for all its members together."""
+    own, queue, text = app.gang, app.queue, app.partition.registry.text
+    if own.preempted:
+        return False, "has preempted once for all its members, and they did not fit then", ""
+    if own.lacks in _NOT_HELPED:
+        return True, _NOT_HELPED[own.lacks], ""
+    members = own.members
+    several = for_gang.from_queues(members)
+    if several and not app.partition.config.preemption_enabled:
+        return True, "preemption is disabled in this partition", ""
+    snapshots = Snapshots()
+    why = for_gang.refusal(app, members, snapshots) if several else ""
+    if why == NO_GUARANTEE:
+        return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
+    if why == AT_MAX:
+        why = f"{queue.path} has no room for all members under its max, so nobody outside may be"
+        return False, f"{why} preempted (5.9)", f"more max for {queue.path}, or less in use there"
+    if why == ABOVE:
+        over = text(snapshots.of(queue).excess(for_gang.needs_of(app, members)))
+        why = f"{queue.path} would be {over} above what is guaranteed to it with all members, so"
+        return (
+            False,
+            f"{why} the gang may not preempt (5.9)",
+            f"{over} more guaranteed to {queue.path}",
+        )
+    if why:
+        return True, why, ""
+    due = for_gang.due(app, several)
+    if due > kernel.now:
+        return True, f"may preempt in {(due - kernel.now) / SECOND:g} s", ""
+    return _of_next_attempt(kernel, own.failed_preemption)
+
+
+#: by what the gang lacks, why no preemption helps
+_NOT_HELPED: Final = {
+    ASKS: "the gang may preempt only when all its asks have arrived",
+    LIMIT: "a limit of a user or a group is no reason to preempt",
+    PREDICATES: "nodes have room, so there is no reason to preempt",
+}
 
 
 def _failure(ask: Ask) -> FailedPreemption | None:

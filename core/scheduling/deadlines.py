@@ -96,6 +96,10 @@ def _gang_idle(kernel: Kernel, app: Application) -> None:
     gang.idle_timed_out(kernel, app)
 
 
+def _gang_preempt(kernel: Kernel, app: Application) -> None:
+    gang_admission.retry(app)
+
+
 def _allocation_run_limit(kernel: Kernel, allocation: Allocation) -> None:
     """X17: release an allocation that has reached the time limit of its ask."""
     release(kernel, allocation, allocation_fsm.TIMEOUT, "allocation execution timeout")
@@ -153,6 +157,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.gang_wait":   _gang_wait,
     "application.gang_idle":   _gang_idle,
     "application.gather":      gang_admission.gather_due,
+    "application.gang_preempt": _gang_preempt,
     "gang.patience":           gang_admission.gave_up,
     "allocation.run_limit":    _allocation_run_limit,
     "application.backoff":     backoff.end,

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.account import WILDCARD
-from quadriga.core.model.gang import ASKS, NODES, PREDICATES
+from quadriga.core.model.gang import ASKS, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.shapes import Shape
-from quadriga.core.preemption.story import story_of
+from quadriga.core.preemption.story import awaits_victims, story_of, waits_with_its_gang
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang
 from quadriga.core.scheduling.explain_nodes import of_nodes
@@ -50,6 +50,7 @@ def explain(kernel: Kernel, ask: Ask, *, predicates: bool = True) -> Explanation
     checks.extend(of_nodes(kernel, ask, shape, predicates))
     # an ask that lacks neither quota nor a node needs no preemption
     lacks = any(not each.passed and each.about in _PREEMPTION_HELPS for each in checks)
+    lacks = lacks or (waits_with_its_gang(ask) and ask.app.gang.lacks in (NODES, QUOTA))
     passed, story, remedy = story_of(kernel, ask)
     checks.append(Check("preemption", passed or not lacks, story, remedy))
     # a check that passes needs no remedy
@@ -67,7 +68,7 @@ def _verdict(ask: Ask, checks: tuple[Check, ...]) -> str:
     if not failing:
         return "Nothing is in its way: it gets its place in the next round."
     never = next((each for each in failing if each.about == "node sizes"), None)
-    if never is None and ask.preempted:
+    if never is None and awaits_victims(ask):
         return "Others have been preempted for it: it gets its place when they are gone."
     first = never or failing[0]
     return first.verdict or f"{first.text[:1].upper()}{first.text[1:]}."

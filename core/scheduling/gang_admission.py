@@ -25,7 +25,7 @@ from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
 from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import limits, reservation
+from quadriga.core.scheduling import gang_preemption, limits, reservation
 from quadriga.core.scheduling.allocating import allocate
 from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan
 from quadriga.fsm import GANG
@@ -49,7 +49,7 @@ __all__ = [
     "placeholder_lost",
     "precedes",
     "retry",
-    "serve_gatherer",
+    "serve_reserving",
     "state_changed",
 ]
 
@@ -67,7 +67,16 @@ _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 
 
 def admit(kernel: Kernel, app: Application) -> bool:
-    """Place all outstanding members of the gang, and return True; or note what it lacks."""
+    """Place all outstanding members of the gang, or preempt for them, and return True; or note what the
+    gang lacks."""
+    if _place_all(kernel, app):
+        return True
+    if app.gang.victims:
+        gang_preemption.return_nodes(app)
+    return gang_preemption.preempt(kernel, app)
+
+
+def _place_all(kernel: Kernel, app: Application) -> bool:
     partition = app.partition
     if app.limiting and limits.held_out(app):
         return False
@@ -136,6 +145,7 @@ def _own_headroom(app: Application, at: int) -> int:
 def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
     """Allocate every member to its node, in the order of the asks (G4)."""
     _stop_waiting(app)
+    gang_preemption.forget(app)
     app.partition.waiting.gangs.pop(app, None)
     app.partition.rm.observer.gang_placed(app, len(plan.places))
     kernel.fire(GANG, app.gang, gang_fsm.PLACE)
@@ -190,9 +200,12 @@ def state_changed(kernel: Kernel, app: Application) -> None:
     own = app.gang
     if app.state in application_fsm.GIVES_BACK:
         kernel.fire(GANG, own, gang_fsm.REQUEUE, reason=_TIMED_OUT)
+        gang_preemption.forget(app)
+        own.preempted = False  # its members are other asks from now on
     if app.state in application_fsm.BEFORE_RUNNING:
         return
     _stop_waiting(app)
+    gang_preemption.forget(app)
     app.partition.waiting.gangs.pop(app, None)
     if app.state not in application_fsm.COUNTED:
         app.partition.waiting.short_of_members.pop(app, None)
@@ -348,14 +361,16 @@ def _nodes_to_keep(partition: Partition, shape: Shape, number: int) -> list[Node
     return [node for _, _, node in nsmallest(number, found)]
 
 
-def serve_gatherer(kernel: Kernel, kept: Reservation) -> bool:
-    """A node that the gathering gang keeps has changed: try the gang again."""
+def serve_reserving(kernel: Kernel, kept: Reservation) -> bool:
+    """A node that is reserved for all members of the gang has changed: try the gang again."""
     app = kept.ask.app
     retries = app.partition.waiting.retries
     for each in list(retries.of(app)):  # one attempt is enough for all of them
         retries.discard(each)
     if app.blocked or app.shut_out:  # it may not start now, so it must not hold up others
         kernel.fire(GANG, app.gang, gang_fsm.REQUEUE, reason=_MAY_NOT_START)
+        return False
+    if app.gang.victims and gang_preemption.awaits_room(app):
         return False
     if not app.gang.lacks:
         return False  # its turn comes in the queues

@@ -71,8 +71,8 @@ def _order(each: Reservation) -> tuple[int, int, str]:
 def _serve(kernel: Kernel, partition: Partition, each: Reservation) -> bool:
     ask = each.ask
     app, group = ask.app, ask.group
-    if app.gang.state in gang_fsm.KEEPS_NODES:
-        return gang_admission.serve_gatherer(kernel, each)
+    if app.gang.state in gang_fsm.KEEPS_NODES or app.gang.victims:
+        return gang_admission.serve_reserving(kernel, each)
     if group is None or not group.demand or app.blocked or group.demand & START_GANG:
         return False
     shape = group.shape

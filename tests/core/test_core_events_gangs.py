@@ -145,7 +145,7 @@ def test_q8_records_follow_the_gang_that_gathers(script: Script) -> None:
     script.advance(300)
     script.schedule()
     assert reader.new_lines("APP NONE", "NODE ADD NODE_RES", "NODE REMOVE NODE_RES") == [
-        "APP NONE g (Gang stops gathering and gives its reserved nodes back (1): "
+        "APP NONE g (Gang gives its reserved nodes back (1): "
         "none of them had more room for its members in all its patience)",
         "NODE REMOVE NODE_RESERVATION n1 g-p0 vcore=4",
         "APP NONE h (Gang starts to gather: it keeps nodes until all its members fit, 1 of 2 fit now)",
