@@ -26,7 +26,7 @@ from quadriga.core.model.queue import goes_before
 from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang_preemption, limits, reservation
-from quadriga.core.scheduling.allocating import allocate
+from quadriga.core.scheduling.gang_placing import place_members
 from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan
 from quadriga.fsm import GANG
 from quadriga.fsm import application as application_fsm
@@ -149,8 +149,7 @@ def _carry_out(kernel: Kernel, app: Application, plan: Plan) -> None:
     app.partition.waiting.gangs.pop(app, None)
     app.partition.rm.observer.gang_placed(app, len(plan.places))
     kernel.fire(GANG, app.gang, gang_fsm.PLACE)
-    for ask, node in plan.places:
-        allocate(kernel, ask, node)
+    place_members(kernel, app, plan)
 
 
 # -- waiting ---------------------------------------------------------------------------------------

@@ -1,18 +1,25 @@
 """The plan of a gang: a node for each of its outstanding members, or none for any of them (Q2).
 
-A plan takes room from the nodes only while it is made: the free amounts of a node are reduced member by
-member, so that the node policy sees what it would see, and are put back at the end. Large members are
-placed before small ones; where that fails for lack of room, other nodes are tried (``gang_packing``).
-Nothing else reads the nodes meanwhile.
+A plan charges the nodes member by member, so that the node order is the one that any other allocation
+would see. Large members are placed before small ones. If one of them finds no node, the nodes are
+refunded and nothing has changed; where the order was the reason, other nodes are tried
+(``gang_packing``). Nothing else reads the nodes meanwhile.
+
+What a member costs does not grow with the number of nodes: the room of all nodes is counted in advance
+only for a gang that is large enough to be worth it, and otherwise only if the plan has failed.
+
+Members that may not use every node, and gangs that have nodes of their own, are planned on a list of the
+nodes in question (``_Attempt``), and the nodes are charged when the plan is carried out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice, repeat
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.core.scheduling.gang_packing import MOST_NODES, pack
@@ -30,6 +37,9 @@ __all__ = ["Lack", "Place", "Plan", "make_plan"]
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]
 
+#: the room of all nodes is counted in advance if there are at most this many nodes for each member
+_NODES_COUNTED: Final = 32
+
 
 class Lack(NamedTuple):
     """The members of one shape for which no node has room, and the number of them."""
@@ -39,7 +49,8 @@ class Lack(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """``places`` are in the order of the asks; empty if the plan failed.
+    """``places`` are in the order of the asks; empty if the plan failed. ``charged`` says that their
+    nodes are charged.
 
     ``lacks`` has the shapes without enough room. If it is empty as well, predicates refused a member or
     have not answered yet. ``crowded``: there is room for the members of each shape, but not for all
@@ -49,6 +60,7 @@ class Plan(NamedTuple):
     places: list[Place]
     lacks: list[Lack]
     crowded: bool = False
+    charged: bool = False
 
     @property
     def missing(self) -> int:
@@ -57,27 +69,41 @@ class Plan(NamedTuple):
 
 
 def make_plan(
-    kernel: Kernel, partition: Partition, groups: Iterable[AskGroup], kept: Iterable[Node] = ()
+    kernel: Kernel, partition: Partition, groups: list[AskGroup], kept: Iterable[Node] = ()
 ) -> Plan:
     """Plan all pending asks of these groups. ``kept`` are nodes that only this gang may use."""
-    capacity = partition.capacity
-    largest_first = sorted(
-        groups, key=lambda group: (-_size(group.shape, capacity), group.rank or group.make_rank())
-    )
     own = list(kept)
-    lacks = []
-    for group in largest_first:
-        shape = group.shape
-        short = group.pending - partition.node_index.room(shape)
-        for node in own:
-            if short <= 0:
-                break
-            short -= room_for(shape, node.available)
-        if short > 0:
-            lacks.append(Lack(shape, short))
-    if lacks:
+    if len(groups) > 1:
+        capacity = partition.capacity
+        groups = sorted(
+            groups,
+            key=lambda group: (-_size(group.shape, capacity), group.rank or group.make_rank()),
+        )
+    members = [[ask for ask in group.asks.values() for _ in range(ask.pending)] for group in groups]
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    if own or predicate is not None or not all(_is_plain(g.shape, partition) for g in groups):
+        lacks = _count_lacks(partition, groups, members, own)
+        if lacks:
+            return Plan([], lacks)
+        return _Attempt(kernel, partition, own).run(groups, members)
+    nodes = len(partition.node_index.nodes)
+    counts_first = nodes <= _NODES_COUNTED * sum(map(len, members))
+    if counts_first and (lacks := _count_lacks(partition, groups, members, own)):
         return Plan([], lacks)
-    return _Attempt(kernel, partition, own).run(largest_first)
+    plan = _place(partition, groups, members)
+    if plan.crowded and not counts_first:
+        if lacks := _count_lacks(partition, groups, members, own):
+            return Plan([], lacks)
+    if plan.crowded and (packed := _pack(partition, groups, members, own)):
+        return Plan(packed, plan.lacks)
+    return plan
+
+
+def _is_plain(shape: Shape, partition: Partition) -> bool:
+    """Whether asks of the shape may use every node that has room and is not reserved."""
+    return bool(shape.need) and not (
+        shape.required_node or (shape.runtime and partition.reservations)
+    )
 
 
 def _size(shape: Shape, capacity: list[int]) -> float:
@@ -87,8 +113,84 @@ def _size(shape: Shape, capacity: list[int]) -> float:
     return share
 
 
+def _count_lacks(
+    partition: Partition, groups: list[AskGroup], members: list[list[Ask]], own: list[Node]
+) -> list[Lack]:
+    """Count the members of each shape for which all nodes together have no room."""
+    lacks = []
+    for group, asks in zip(groups, members, strict=True):
+        shape = group.shape
+        short = len(asks) - partition.node_index.room(shape)
+        for node in own:
+            if short <= 0:
+                break
+            short -= room_for(shape, node.available)
+        if short > 0:
+            lacks.append(Lack(shape, short))
+    return lacks
+
+
+def _place(partition: Partition, groups: list[AskGroup], members: list[list[Ask]]) -> Plan:
+    """Place each member on the best node, and charge the nodes; refund them if a member has none."""
+    index = partition.node_index
+    best, charge, packs = index.best, accounting.charge_planned, index.packs
+    feasible = index.feasible
+    places: list[Place] = []
+    lacks: list[Lack] = []
+    charged: list[tuple[Node, Shape, int]] = []
+    for group, asks in zip(groups, members, strict=True):
+        shape, at, end = group.shape, 0, len(asks)
+        while at < end:
+            node = best(shape)
+            if node is None:
+                lacks.append(Lack(shape, end - at))
+                break
+            number = min(end - at, room_for(shape, node.available)) if packs else 1
+            charge(node, shape, number)
+            charged.append((node, shape, number))
+            if number == 1:
+                places.append((asks[at], node))
+            else:
+                places.extend(zip(asks[at : at + number], repeat(node)))
+            at += number
+    if lacks:
+        for node, shape, number in reversed(charged):
+            charge(node, shape, -number)
+        index.feasible = feasible
+        return Plan([], lacks, crowded=True)
+    if len(groups) > 1:
+        places.sort(key=_by_arrival)
+    return Plan(places, lacks, charged=True)
+
+
+def _by_arrival(place: Place) -> int:
+    return place[0].seq
+
+
+def _pack(
+    partition: Partition, groups: list[AskGroup], members: list[list[Ask]], own: list[Node]
+) -> list[Place]:
+    """Search for other nodes for the members; return no places if none were found. Members of one
+    shape only need no search."""
+    if len(groups) < 2:
+        return []
+    index = partition.node_index
+    nodes = dict.fromkeys(own)
+    for group in groups:
+        nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
+    rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
+    asks = [ask for each in members for ask in each]
+    shapes = [group.shape for group, each in zip(groups, members, strict=True) for _ in each]
+    found = pack(shapes, [list(node.available) for node in rooms], [n.node_id for n in rooms])
+    if found is None:
+        return []
+    places = [(ask, rooms[at]) for ask, at in zip(asks, found, strict=True)]
+    return sorted(places, key=_by_arrival)
+
+
 class _Attempt:
-    """One plan in the making."""
+    """One plan in the making that charges nothing: the free amounts of a node are reduced member by
+    member, and are put back at the end."""
 
     __slots__ = ("_kernel", "_own", "_partition", "_places", "_taken")
 
@@ -100,15 +202,14 @@ class _Attempt:
         #: what each node that the plan uses had free at the beginning
         self._taken: dict[Node, list[int]] = {}
 
-    def run(self, groups: list[AskGroup]) -> Plan:
+    def run(self, groups: list[AskGroup], members: list[list[Ask]]) -> Plan:
         """Place the groups one after the other."""
         complete = True
         lacks: list[Lack] = []
         for group in groups:  # scores that the index keeps must not see amounts that the plan takes
             self._partition.node_index.first(group.shape, 1)
         try:
-            for group in groups:
-                asks = [ask for ask in group.asks.values() for _ in range(ask.pending)]
+            for group, asks in zip(groups, members, strict=True):
                 left = self._place(group.shape, asks)
                 complete = complete and not left
                 if left and self._predicate is None:
@@ -116,28 +217,14 @@ class _Attempt:
         finally:
             for node, available in self._taken.items():
                 node.available[:] = available
-        if not complete and not self._pack(groups):
-            return Plan([], lacks, crowded=True)
-        self._places.sort(key=lambda place: place[0].seq)
-        return Plan(self._places, lacks)
-
-    def _pack(self, groups: list[AskGroup]) -> bool:
-        """Search for other nodes for the members. Members of one shape only need none, and predicates
-        are not asked for every node."""
-        if len(groups) < 2 or self._predicate is not None:
-            return False
-        index = self._partition.node_index
-        nodes = dict.fromkeys(self._own)
-        for group in groups:
-            nodes.update(dict.fromkeys(index.first(group.shape, MOST_NODES)))
-        rooms = sorted(nodes, key=lambda node: node.position)[:MOST_NODES]
-        asks = [ask for group in groups for ask in group.asks.values() for _ in range(ask.pending)]
-        shapes = [group.shape for group in groups for _ in range(group.pending)]
-        found = pack(shapes, [list(node.available) for node in rooms], [n.node_id for n in rooms])
-        if found is None:
-            return False
-        self._places = [(ask, rooms[at]) for ask, at in zip(asks, found, strict=True)]
-        return True
+        if not complete:  # a search for other nodes would ask predicates about too many of them
+            packed = (
+                _pack(self._partition, groups, members, self._own)
+                if self._predicate is None
+                else []
+            )
+            return Plan(packed, lacks, crowded=not packed)
+        return Plan(sorted(self._places, key=_by_arrival), lacks)
 
     @property
     def _predicate(self) -> Any:
