@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
-    from quadriga.core.model.resources import Registry
+    from quadriga.core.model.resources import Registry, Totals
     from quadriga.core.model.shapes import Shape, Shapes
 
 __all__ = ["NodeOrder"]
@@ -83,6 +83,19 @@ class NodeOrder:
 
     def best(self, shape: Shape) -> Node | None:
         """The first node in order that has room for the shape; ``None`` clears its bit."""
+        raise NotImplementedError
+
+    def full(self) -> int:
+        """Bits of shapes that certainly have room on no node now (``Shape.allocate``); not all of them."""
+        raise NotImplementedError
+
+    def lacks(self, shape: Shape) -> None:
+        """No node has room for the shape: clear its bit."""
+        raise NotImplementedError
+
+    def within(self, amounts: Totals) -> int:
+        """Bits of shapes that fit in these amounts, which have one for each resource type
+        (``Shape.allocate``); not all of them."""
         raise NotImplementedError
 
     def score(self, node: Node) -> float:

@@ -17,8 +17,9 @@ from quadriga.core.model.resources import Vector
 __all__ = [
     "ELSEWHERE",
     "REPLACE",
-    "START_GANG",
+    "RESERVE",
     "RETRY_RESERVATION",
+    "START_GANG",
     "Need",
     "Requirements",
     "Shape",
@@ -34,10 +35,11 @@ REPLACE: Final = 1
 RETRY_RESERVATION: Final = 2
 #: the demand of asks that are placed together with all others of their gang (Q1)
 START_GANG: Final = 4
-#: a shape has this many bits; the bit for a node other than the reserved one is this far from the bit
-#: for a node now
+#: a shape has this many bits; the bits for a node other than the reserved one, and for a reservation, are
+#: this far from the bit for a node now
 BITS_PER_SHAPE: Final = 4
 ELSEWHERE: Final = 1
+RESERVE: Final = 2
 
 
 class Requirements(NamedTuple):
@@ -82,7 +84,7 @@ class Shape:
         self.allocate = 1 << (BITS_PER_SHAPE * number + 3)
         #: an ask that has reserved a node takes any other node that has room (5.8)
         self.elsewhere = self.allocate << ELSEWHERE
-        self.reserve = self.allocate << 2
+        self.reserve = self.allocate << RESERVE
         self.preempt = self.allocate << 3
         #: the demand that a quota without room blocks; preemption may make room (5.6)
         self.quota = self.allocate | self.elsewhere | self.reserve

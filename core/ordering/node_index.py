@@ -14,17 +14,23 @@ node gains room for it.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from quadriga.core.model.node_order import NodeOrder
-from quadriga.core.model.resources import MAX_QUANTITY, Registry, Totals, Vector
-from quadriga.core.model.shapes import Shape, Shapes
+from quadriga.core.model.resources import Registry, Totals, Vector
+from quadriga.core.model.shapes import RESERVE, Shape, Shapes
 from quadriga.core.ordering.best_nodes import BestNodes
+from quadriga.core.ordering.free import FreeAmounts, Matrix
+from quadriga.core.ordering.known_room import KnownRoom
 from quadriga.core.ordering.lending import lends
 from quadriga.core.ordering.policies import NODE_POLICIES
+from quadriga.core.ordering.reservable import (
+    ReservableNodes,
+    could_reserve,
+    reservable_amounts,
+)
 from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores
 
@@ -35,35 +41,30 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeIndex"]
 
-Matrix = npt.NDArray[np.int64]
-
-_NO_MATRIX: Final = np.zeros((0, 0), dtype=np.int64)
-
 
 class Columns:
-    """What the index keeps for one shape. ``synced`` and ``reserve_synced`` are lengths of the log."""
+    """What the index keeps for one shape. ``synced`` is the length of the log when its scores were brought
+    up to date."""
 
-    __slots__ = ("first", "reserve_scores", "reserve_synced", "scores", "synced")
+    __slots__ = ("first", "scores", "synced", "to_reserve")
 
     def __init__(self) -> None:
         self.scores: Scores | None = None
         self.synced = 0
         #: the node of the lowest score, where that is known
         self.first: Node | None = None
-        #: FitInScores of the nodes that may be reserved
-        self.reserve_scores: Column | None = None
-        self.reserve_synced = 0
+        self.to_reserve = ReservableNodes()
 
 
 class NodeIndex(NodeOrder):
     """The nodes of a partition and, for each shape, their scores."""
 
     __slots__ = (
-        "_available",
-        "_available_synced",
         "_best_nodes",
         "_columns",
+        "_free",
         "_kept",
+        "_known",
         "_log",
         "_log_limit",
         "_most",
@@ -98,9 +99,8 @@ class NodeIndex(NodeOrder):
         self._stale = False
         #: by shape
         self._columns: dict[Shape, Columns] = {}
-        #: what is free on every node, one row a node
-        self._available: Matrix = _NO_MATRIX
-        self._available_synced = 0
+        self._free = FreeAmounts()
+        self._known = KnownRoom()
         self._room_watch = RoomWatch()
 
     # -- changes -----------------------------------------------------------------------------
@@ -125,6 +125,7 @@ class NodeIndex(NodeOrder):
         self.nodes.remove(node)
         self._unreserved.pop(node, None)
         self._kept.pop(node, None)
+        self._known.node_removed(node)
         self._stale = True
 
     def resized(self, node: Node) -> None:
@@ -150,6 +151,7 @@ class NodeIndex(NodeOrder):
 
     def took(self, node: Node, shape: Shape | None = None) -> None:
         """The column that was searched last is likely to be searched again, and is kept up to date."""
+        self._known.refilled_now = -1
         if self._stale:
             return
         score, log, position = self._score(node), self._log, node.position
@@ -173,8 +175,14 @@ class NodeIndex(NodeOrder):
 
     def gained(self, node: Node) -> None:
         self.changed(node)
-        feasible = self.feasible
-        for shape in self.shapes.by_number.values():
+        known, feasible = self._known, self.feasible
+        known.node_gained(node, feasible)
+        if node.free:
+            if known.missing(feasible):
+                feasible |= known.within(node.available)
+            if self._reservable and not node.barred and known.missing(feasible >> RESERVE):
+                feasible |= known.within(reservable_amounts(node)) << RESERVE
+        for shape in known.others:
             if not shape.asks:  # idle: it is watched anew when an ask has it
                 continue
             if not feasible & shape.allocate and self._takes(node, shape):
@@ -182,7 +190,7 @@ class NodeIndex(NodeOrder):
             if (
                 not feasible & shape.reserve
                 and (self._reservable or shape.required_node)
-                and self._could_reserve(node, shape)
+                and could_reserve(node, shape)
             ):
                 feasible |= shape.reserve
         self.feasible = feasible
@@ -190,6 +198,7 @@ class NodeIndex(NodeOrder):
             self._room_watch.gained(node)
 
     def watch(self, shape: Shape) -> None:
+        self._known.add(shape)
         self.feasible |= shape.allocate | shape.preempt
         if (self._unreserved and self._reservable) or shape.required_node:
             self.feasible |= shape.reserve
@@ -212,6 +221,7 @@ class NodeIndex(NodeOrder):
 
     def forget(self, shape: Shape) -> None:
         self.feasible &= ~shape.bits
+        self._known.forget(shape)
         self._columns.pop(shape, None)
 
     def _takes(self, node: Node, shape: Shape) -> bool:
@@ -223,22 +233,22 @@ class NodeIndex(NodeOrder):
             return shape.fits(node.available)
         return shape.runtime > 0 and lends(node, shape, self.now)
 
-    def _could_reserve(self, node: Node, shape: Shape) -> bool:
-        if shape.required_node:
-            return node.node_id == shape.required_node
-        if not node.free or node.barred:
-            return False
-        if node.partition.reservation_bounds.share is None:  # as in YuniKorn
-            return shape.fits(node.total)
-        total, occupied = node.total, node.occupied
-        for at, value in shape.need:  # as if everything that runs there had ended (Q7)
-            if total[at] - occupied[at] < value:
-                return False
-        return True
-
     # -- choices -----------------------------------------------------------------------------
 
+    def full(self) -> int:
+        return self._known.without_room()
+
+    def lacks(self, shape: Shape) -> None:
+        self.feasible &= ~shape.allocate
+
+    def within(self, amounts: Totals) -> int:
+        return self._known.within(amounts)
+
     def best(self, shape: Shape) -> Node | None:
+        known = self._known
+        if known.searched & shape.allocate and known.without_room() & shape.allocate:
+            self.lacks(shape)
+            return None
         if self._stale:
             self._layout()
         if self._policy.fills_evenly and not shape.required_node:
@@ -254,7 +264,8 @@ class NodeIndex(NodeOrder):
             if position < 0:
                 lent = self._lent(shape)
                 if not lent:
-                    self.feasible &= ~shape.allocate
+                    self.lacks(shape)
+                    known.nothing_found(shape)
                     return None
                 return lent[0]
             columns.first = self.nodes[position]
@@ -305,29 +316,12 @@ class NodeIndex(NodeOrder):
     def best_to_reserve(self, shape: Shape) -> Node | None:
         """Lowest FitInScore of what is free now, among nodes that are large enough when they are
         empty; among equals the first in node order (5.7)."""
-        scores = self._reserve_scores(shape)
-        low = scores.min(initial=inf)
-        if low == inf:
+        if self._stale:
+            self._layout()
+        node = self._of(shape).to_reserve.best(shape, self.nodes, self._log, self._values)
+        if node is None:
             self.feasible &= ~shape.reserve
-            return None
-        tied = np.flatnonzero(scores == low)
-        # in a full cluster many nodes are equal
-        first = self._values[tied].argmin() if len(tied) > 1 else 0
-        node: Node = self.nodes[tied[first]]
         return node
-
-    def fit_in_score(self, node: Node, shape: Shape) -> float:
-        """FitInScore (5) of the shape on the node: low is a tight fit."""
-        vector, score = shape.vector, 0.0
-        free: Any  # see ``policies.used_share``
-        for at, free in enumerate(node.available):
-            if free > 0:
-                asked = vector[at] if at < len(vector) else 0
-                if asked <= 0:
-                    score += 1.0
-                elif free > asked:
-                    score += (free - asked) / free
-        return score
 
     def score(self, node: Node) -> float:
         if self._stale:
@@ -363,17 +357,11 @@ class NodeIndex(NodeOrder):
         """The number of asks of this shape that each node has room for, in node order."""
         if self._stale:
             self._layout()
-        free = self._free()
-        room: Any = None
-        for at, value in shape.need:
-            of_type = free[:, at] // value
-            room = of_type if room is None else np.minimum(room, of_type)
-        if room is None:
-            return np.zeros(len(self.nodes), dtype=np.int64)
+        room = self._free.room(shape, self.nodes, self._log)
         takes = self._values < inf
         if shape.required_node:
             takes &= np.array([node.node_id == shape.required_node for node in self.nodes])
-        return np.where(takes, np.maximum(room, 0), 0)
+        return np.where(takes, room, 0)
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
@@ -385,7 +373,8 @@ class NodeIndex(NodeOrder):
 
     def await_room(self, app: Application, shape: Shape, more: int) -> None:
         room = self._room_of_nodes(shape)
-        of_node = {self.nodes[at]: int(room[at]) for at in np.flatnonzero(room)}
+        pairs = zip(self.nodes, room.tolist(), strict=True)
+        of_node = {node: number for node, number in pairs if number}
         self._room_watch.wait(app, shape, int(room.sum()) + more, of_node)
 
     def forget_wait(self, app: Application) -> None:
@@ -412,7 +401,7 @@ class NodeIndex(NodeOrder):
         self._values = np.array([node.score for node in self.nodes], dtype=np.float64)
         self._best_nodes.clear()
         self._log.clear()
-        self._available = _NO_MATRIX
+        self._free.clear()
         self._columns.clear()
 
     def _trim(self) -> None:
@@ -421,12 +410,12 @@ class NodeIndex(NodeOrder):
         for columns in self._columns.values():
             if columns.synced < behind:
                 columns.scores = None
-            if columns.reserve_synced < behind:
-                columns.reserve_scores = None
-            columns.synced = columns.reserve_synced = 0
-        if self._available_synced < behind:
-            self._available = _NO_MATRIX
-        self._available_synced = 0
+            if columns.to_reserve.synced < behind:
+                columns.to_reserve.clear()
+            columns.synced = columns.to_reserve.synced = 0
+        if self._free.synced < behind:
+            self._free.clear()
+        self._free.synced = 0
         self._log.clear()
 
     def _of(self, shape: Shape) -> Columns:
@@ -461,24 +450,6 @@ class NodeIndex(NodeOrder):
         columns.synced = len(log)
         return columns
 
-    def _reserve_scores(self, shape: Shape) -> Column:
-        """FitInScores of the nodes that may be reserved, infinite for the others."""
-        if self._stale:
-            self._layout()
-        columns, nodes, log = self._of(shape), self.nodes, self._log
-        scores = columns.reserve_scores
-        if scores is None:
-            scores = np.array([self._reserve_score(node, shape) for node in nodes], np.float64)
-            columns.reserve_scores = scores
-        else:
-            for position in dict.fromkeys(log[columns.reserve_synced :]):
-                scores[position] = self._reserve_score(nodes[position], shape)
-        columns.reserve_synced = len(log)
-        return scores
-
-    def _reserve_score(self, node: Node, shape: Shape) -> float:
-        return self.fit_in_score(node, shape) if self._could_reserve(node, shape) else inf
-
     def _required_score(self, node: Node, shape: Shape) -> float:
         return 0.0 if self._takes(node, shape) else inf
 
@@ -486,33 +457,8 @@ class NodeIndex(NodeOrder):
         if shape.required_node:
             scores = [self._required_score(node, shape) for node in self.nodes]
             return np.array(scores, dtype=np.float64)
-        free = self._free()
+        free = self._free.of(self.nodes, self._log)
         column = self._values.copy()
         for at, value in shape.need:
             column[free[:, at] < value] = inf
         return column
-
-    def _free(self) -> Matrix:
-        """What is free on every node; brought up to date when it is needed."""
-        nodes, log = self.nodes, self._log
-        width = max((len(node.available) for node in nodes), default=0)
-        if self._available.shape != (len(nodes), width):
-            rows = [node.available for node in nodes]
-            self._available = _matrix(rows).reshape(len(nodes), width)
-        else:
-            late = list(dict.fromkeys(log[self._available_synced :]))
-            if late:
-                self._available[late] = _matrix([nodes[at].available for at in late])
-        self._available_synced = len(log)
-        return self._available
-
-
-def _matrix(rows: list[Totals]) -> Matrix:
-    try:
-        return np.array(rows, dtype=np.int64)
-    except OverflowError:  # far more of a node is in use than the node has
-        return np.array([[_clip(value) for value in row] for row in rows], dtype=np.int64)
-
-
-def _clip(value: int) -> int:
-    return max(-MAX_QUANTITY, min(MAX_QUANTITY, value))

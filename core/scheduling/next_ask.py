@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.core.model.demand import bits_of
 from quadriga.core.model.queue import LeafQueue
+from quadriga.core.model.resources import MAX_QUANTITY
+from quadriga.core.model.shapes import START_GANG
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.demand import Key
     from quadriga.core.model.node import Node
+    from quadriga.core.model.node_order import NodeOrder
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.shapes import Shape
@@ -48,28 +51,46 @@ class NextInLane:
 
     In a long backlog many asks in a row fit no node any more. Each of them only makes its own demand
     infeasible, so the applications of the lane are put in order once instead of being compared for each.
+    Asks that are known to fit no node, and that nothing else stops, are passed over.
     """
 
-    __slots__ = ("_at", "_entries", "_passed")
+    __slots__ = ("_at", "_entries", "_node_index", "_passed", "_without_room")
 
-    def __init__(self, entries: list[tuple[Key, int, Application]], passed: int) -> None:
+    def __init__(
+        self,
+        node_index: NodeOrder,
+        entries: list[tuple[Key, int, Application]],
+        passed: int,
+        without_room: int,
+    ) -> None:
+        self._node_index = node_index
         #: for each bit of demand the first application, in order: rank, bit, application
         self._entries = entries
         self._at = 0
         #: the demand that no queue above the lane blocks
         self._passed = passed
+        #: demand for nodes that quotas have room for and no node
+        self._without_room = without_room
 
     def next(self, feasible: int) -> tuple[Application, AskGroup, int] | None:
         """The application and group whose ask is next, as in ``descend``; ``None`` after the last one."""
         feasible &= self._passed
-        entries, at = self._entries, self._at
-        while at < len(entries) and not entries[at][1] & feasible:
-            at += 1
+        entries, at, without_room = self._entries, self._at, self._without_room
+        while at < len(entries):
+            if not entries[at][1] & feasible:
+                at += 1
+                continue
+            app = entries[at][2]
+            group: AskGroup = app.best(feasible)
+            wanted = group.demand & feasible
+            searched = wanted & group.shape.allocate & without_room
+            if not searched or wanted & START_GANG or app.limiting or group.kind.placeholder:
+                self._at = at
+                return app, group, feasible
+            self._node_index.lacks(group.shape)
+            feasible &= ~searched
         self._at = at
-        if at == len(entries):
-            return None
-        app = entries[at][2]
-        return app, app.best(feasible), feasible
+        return None
 
 
 def rest_of_lane(partition: Partition, app: Application, feasible: int) -> NextInLane | None:
@@ -77,7 +98,7 @@ def rest_of_lane(partition: Partition, app: Application, feasible: int) -> NextI
 
     ``None`` where they are few, or where a smaller demand might lead to another leaf or lane first.
     """
-    lane, leaf = app.above, app.queue
+    lane, leaf, node_index = app.above, app.queue, partition.node_index
     if lane is None or lane.few is not None or not isinstance(leaf, LeafQueue) or leaf.limited:
         return None
     passed = partition.root.demand
@@ -93,7 +114,19 @@ def rest_of_lane(partition: Partition, app: Application, feasible: int) -> NextI
         first: Application = lane.waiting[bit].first()
         entries.append((first.rank or first.make_rank(), bit, first))
     entries.sort()
-    return NextInLane(entries, passed)
+    without_room = node_index.full()
+    for queue in leaf.lineage:
+        if queue.limits:
+            without_room &= node_index.within(_room_in(queue))
+    return NextInLane(node_index, entries, passed, without_room)
+
+
+def _room_in(queue: Queue) -> list[int]:
+    """What the quota of the queue leaves, by type."""
+    room = [MAX_QUANTITY] * len(queue.allocated)
+    for at, limit in queue.limits:
+        room[at] = limit - queue.allocated[at]
+    return room
 
 
 def _is_first(queue: Queue, feasible: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadriga.core import Options
+from quadriga.core.ordering.reservable import fit_in_score
 from quadriga.si import NodeInfo, RequestError
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
@@ -101,7 +102,7 @@ def test_5_13_fit_in_score() -> None:
     partition = script.scheduler.partition()
     script.schedule()
     shape = next(iter(partition.shapes.by_number.values()))
-    scores = [partition.node_index.fit_in_score(node, shape) for node in partition.node_index.nodes]
+    scores = [fit_in_score(node, shape) for node in partition.node_index.nodes]
     assert scores == [0.5, 1.5]
 
 

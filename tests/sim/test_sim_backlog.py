@@ -1,4 +1,4 @@
-"""A long backlog of asks of many sizes: the shortened walk decides as the whole walk does."""
+"""A long backlog of asks of many sizes: shortened walks and searches decide as the whole ones do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from quadriga.core.model.shapes import Shape
+from quadriga.core.ordering.fitting import Fitting
+from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.scheduling import cycle, next_ask
 from quadriga.sim import Simulation, SimulationOptions
 from quadriga.sim.workload.model import GIB, MEMORY, VCORE, Job, Member, NodeSpec, QueueSpec
@@ -64,3 +67,28 @@ def test_the_rest_of_a_lane_is_what_a_walk_from_root_finds(
     assert steps > 50
     monkeypatch.setattr(cycle, "rest_of_lane", lambda *_: None)
     assert outcome(work, options) == short
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.parametrize("admission", ["atomic", "whole"])
+def test_decisions_do_not_depend_on_what_is_known_of_room(
+    monkeypatch: pytest.MonkeyPatch, admission: str, seed: int
+) -> None:
+    work = backlog(seed)
+    options = SimulationOptions(gang_admission=admission, journal=True)
+    passed_over = 0
+    lacks = NodeIndex.lacks
+
+    def counted(node_index: NodeIndex, shape: Shape) -> None:
+        nonlocal passed_over
+        passed_over += bool(node_index.full() & shape.allocate)
+        lacks(node_index, shape)
+
+    monkeypatch.setattr(NodeIndex, "lacks", counted)
+    known = outcome(work, options)
+    assert passed_over > 50
+    monkeypatch.setattr(Fitting, "add", lambda *_: False)
+    passed_over = 0
+    assert outcome(work, options) == known
+    assert not passed_over

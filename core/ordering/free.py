@@ -1,0 +1,66 @@
+"""What is free on every node, as a matrix: one row a node, one column a resource type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from quadriga.core.model.resources import MAX_QUANTITY, Totals
+
+if TYPE_CHECKING:
+    from quadriga.core.model.node import Node
+    from quadriga.core.model.shapes import Shape
+
+__all__ = ["FreeAmounts", "Matrix"]
+
+Matrix = npt.NDArray[np.int64]
+
+
+class FreeAmounts:
+    """The rows are in node order, and are brought up to date when they are read. ``synced`` is the length
+    of the log of changed positions at that time."""
+
+    __slots__ = ("_rows", "synced")
+
+    def __init__(self) -> None:
+        self._rows: Matrix | None = None
+        self.synced = 0
+
+    def clear(self) -> None:
+        """Nodes came or went, or a resource type is new."""
+        self._rows = None
+
+    def room(self, shape: Shape, nodes: list[Node], log: list[int]) -> Matrix:
+        """The number of asks of this shape that each node has room for, in node order; what else matters to
+        the shape is not looked at."""
+        rows = self.of(nodes, log)
+        room: Any = None
+        for at, value in shape.need:
+            of_type = rows[:, at] // value
+            room = of_type if room is None else np.minimum(room, of_type)
+        return np.zeros(len(nodes), dtype=np.int64) if room is None else np.maximum(room, 0)
+
+    def of(self, nodes: list[Node], log: list[int]) -> Matrix:
+        """The matrix of these nodes; ``log`` has the positions of those that have changed."""
+        rows = self._rows
+        if rows is None:
+            width = len(nodes[0].available) if nodes else 0
+            rows = _matrix([node.available for node in nodes]).reshape(len(nodes), width)
+            self._rows = rows
+        elif late := list(dict.fromkeys(log[self.synced :])):
+            rows[late] = _matrix([nodes[at].available for at in late])
+        self.synced = len(log)
+        return rows
+
+
+def _matrix(rows: list[Totals]) -> Matrix:
+    try:
+        return np.array(rows, dtype=np.int64)
+    except OverflowError:  # far more of a node is in use than the node has
+        return np.array([[_clip(value) for value in row] for row in rows], dtype=np.int64)
+
+
+def _clip(value: int) -> int:
+    return max(-MAX_QUANTITY, min(MAX_QUANTITY, value))
