@@ -77,6 +77,11 @@ class KnownRoom:
                     self.refilled_now |= self._table.within(node.available)
         return searched & ~self.refilled_now
 
+    @property
+    def table(self) -> int:
+        """The shapes of the table."""
+        return self._table.every
+
     def missing(self, feasible: int) -> int:
         """Shapes of the table without these."""
         return self._table.every & ~feasible

@@ -70,6 +70,7 @@ class NodeIndex(NodeOrder):
         "_most",
         "_policy",
         "_reservable",
+        "_room",
         "_room_watch",
         "_stale",
         "_unreserved",
@@ -102,6 +103,8 @@ class NodeIndex(NodeOrder):
         self._free = FreeAmounts()
         self._known = KnownRoom()
         self._room_watch = RoomWatch()
+        #: the room for one shape on each node, when the log had this length
+        self._room: tuple[tuple[Shape, int], Matrix] | None = None
 
     # -- changes -----------------------------------------------------------------------------
 
@@ -210,12 +213,14 @@ class NodeIndex(NodeOrder):
         if not allowed:
             self._nothing_to_reserve()
         elif self._unreserved:  # assume that any of them may be reserved until a search finds none
-            for shape in self.shapes.by_number.values():
+            self.feasible |= self._known.table << RESERVE
+            for shape in self._known.others:
                 if shape.asks:
                     self.feasible |= shape.reserve
 
     def _nothing_to_reserve(self) -> None:
-        for shape in self.shapes.by_number.values():
+        self.feasible &= ~(self._known.table << RESERVE)
+        for shape in self._known.others:
             if not shape.required_node:
                 self.feasible &= ~shape.reserve
 
@@ -354,14 +359,18 @@ class NodeIndex(NodeOrder):
         return int(self._room_of_nodes(shape).sum())
 
     def _room_of_nodes(self, shape: Shape) -> Matrix:
-        """The number of asks of this shape that each node has room for, in node order."""
+        """The number of asks of this shape that each node has room for, in node order. It is kept, as a gang
+        that does not fit asks for it again."""
         if self._stale:
             self._layout()
-        room = self._free.room(shape, self.nodes, self._log)
-        takes = self._values < inf
-        if shape.required_node:
-            takes &= np.array([node.node_id == shape.required_node for node in self.nodes])
-        return np.where(takes, room, 0)
+        state = (shape, len(self._log))
+        if self._room is None or self._room[0] != state:
+            room = self._free.room(shape, self.nodes, self._log)
+            takes = self._values < inf
+            if shape.required_node:
+                takes &= np.array([node.node_id == shape.required_node for node in self.nodes])
+            self._room = state, np.where(takes, room, 0)
+        return self._room[1]
 
     def room_when_empty(self, shape: Shape) -> int:
         room = 0
@@ -402,6 +411,7 @@ class NodeIndex(NodeOrder):
         self._best_nodes.clear()
         self._log.clear()
         self._free.clear()
+        self._room = None
         self._columns.clear()
 
     def _trim(self) -> None:
@@ -416,6 +426,7 @@ class NodeIndex(NodeOrder):
         if self._free.synced < behind:
             self._free.clear()
         self._free.synced = 0
+        self._room = None
         self._log.clear()
 
     def _of(self, shape: Shape) -> Columns:

@@ -20,7 +20,14 @@ __all__ = ["RoomWatch", "room_for"]
 
 def room_for(shape: Shape, available: Any) -> int:
     """The number of asks of this shape that fit in these free quantities; 0 for a shape of nothing."""
-    return max(0, min((available[at] // value for at, value in shape.need), default=0))
+    room = 0
+    for at, value in shape.need:  # a plain loop, and mostly there is none
+        of_type = available[at] // value
+        if of_type <= 0:
+            return 0
+        if not room or of_type < room:
+            room = of_type
+    return room
 
 
 class _Count:
