@@ -167,7 +167,7 @@ def _add_scheduler(parser: ArgumentParser) -> None:
     group.add_argument(
         "--gang-admission",
         choices=("atomic", "whole", "incremental"),
-        help="how gangs get their placeholders (default: whole)",
+        help="how gangs get their placeholders (default: atomic)",
     )
     group.add_argument(
         "--reservations",
@@ -286,7 +286,7 @@ def _options(arguments: Namespace) -> SimulationOptions:
             user_map=tuple(_pair("--user-map", text) for text in arguments.user_map),
             policy=arguments.policy or "fifo",
             node_sort=arguments.node_sort or "bestfit",
-            gang_admission=arguments.gang_admission or "whole",
+            gang_admission=arguments.gang_admission or "atomic",
             seed=arguments.seed,
             start_s=arguments.latency_start,
             release_s=arguments.latency_release,

@@ -52,7 +52,7 @@ class SimulationOptions:
     user_map: tuple[tuple[str, str], ...] = ()
     policy: str = "fifo"
     node_sort: str = "bestfit"
-    gang_admission: str = "whole"
+    gang_admission: str = "atomic"
     seed: int = 1
     start_s: float = 1.0
     release_s: float = 1.0

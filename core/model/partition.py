@@ -120,7 +120,7 @@ class Partition:
         self.groups: dict[str, Account] = {}
 
         #: ``gang.admission`` of queues that set none (Q1)
-        self.gang_admission = "whole"
+        self.gang_admission = "atomic"
 
         # waiting
         self.reservations: dict[Reservation, None] = {}

@@ -61,7 +61,7 @@ class Options:
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     #: ``gang.admission`` of queues whose configuration sets none: atomic, whole or incremental (Q1)
-    gang_admission: str = "whole"
+    gang_admission: str = "atomic"
     lasts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: bounds of the ended and the rejected applications that are kept for each resource manager until
     #: they expire, in number and in bytes; beyond a bound the oldest expire early. ``None``: no bound

@@ -173,12 +173,12 @@ def _of_gang(ask: Ask) -> Iterator[Check]:
         return
     if app.gang.size is None and ask.kind.placeholder:
         return
+    closed = gang.gate(app) if ask.kind.placeholder else None
+    if closed is None and app.gang.lacks and ask.group is not None:
+        if app.gang.starts_whole(ask.group):
+            yield _of_wait(app)
+            return
     if ask.kind.placeholder:
-        closed = gang.gate(app)
-        if app.gang.admission == "atomic" and app.gang.lacks and ask.group is not None:
-            if closed is None and app.gang.starts_whole(ask.group):
-                yield _of_wait(app)
-                return
         if closed is None:
             yield Check("gang", True, "the whole gang fits the quotas, or has started")
         else:

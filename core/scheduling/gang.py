@@ -267,8 +267,9 @@ def idle_timed_out(kernel: Kernel, app: Application) -> None:
     """Handle the idle timer of a gang in Accepted.
 
     A gang without placeholders or placeholder asks fails, and so does one that waits for its asks. A
-    gang that has nothing left after a Soft timeout starts to wait, and completes unless it asks again.
-    Any other gang is checked again later.
+    gang that has nothing left after a Soft timeout starts to wait, and completes unless it asks again;
+    one that still waits for some of its asks goes on with those that have arrived (Q5). Any other gang
+    is checked again later.
     """
     if app.state not in application_fsm.GATHERS:
         return
@@ -276,6 +277,9 @@ def idle_timed_out(kernel: Kernel, app: Application) -> None:
         if not app.asks and not app.allocations and not app.placeholders:
             kernel.fire(APPLICATION, app, application_fsm.WAIT)
             return
+        if app.gang.lacks == ASKS and app.asks:
+            app.gang.announced = False  # its size is that of its asks from now on (X35)
+            app.gang.try_again()
     elif (
         not app.placeholders and not any(g.pending for g in app.gang.task_groups.values())
     ) or app.gang.lacks == ASKS:

@@ -76,6 +76,7 @@ class Life(Watched):
                 batch=rng.choice((1, 1, 5)),
                 reservation_give_up=rng.choice((60, 3600)) * 1_000_000_000,
                 audit_every=20,
+                gang_admission=rng.choice(("atomic", "atomic", "whole", "incremental")),
             )
         )
         self.voices = [

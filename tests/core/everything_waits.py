@@ -6,7 +6,7 @@ scheduler itself decides who has to wait, are not looked at.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from quadriga.core.model.account import Account, Limit
 from quadriga.core.model.application import Application
@@ -28,8 +28,17 @@ def waits_for_nothing(partition: Partition, now: int, refuses: Refuses) -> Itera
         return
     for app in partition.applications.values():
         if _is_served(app, now):
+            together = [
+                ask
+                for ask in app.asks.values()
+                for _ in range(ask.pending if _starts_whole(app, ask) else 0)
+            ]
+            if together and _fits_whole(app, together, refuses):
+                yield f"{partition.key}: the gang {app.app_id} of {app.queue.path} fits"
             for ask in app.asks.values():
-                if ask.state == "Pending" and _has_its_turn(app, ask) and _within_all(app, ask):
+                if ask in together:
+                    continue
+                if ask.state == "Pending" and _has_its_turn(app, ask) and _within_all(app, [ask]):
                     for node in partition.nodes.values():
                         if _takes(node, ask) and not refuses(ask.ask_key, node.node_id):
                             yield f"{partition.key}: {ask.key} of {app.queue.path} fits {node.node_id}"
@@ -92,9 +101,35 @@ def _has_its_turn(app: Application, ask: Ask) -> bool:
     return group is None or group.count <= group.replaced + group.timed_out
 
 
-def _within_all(app: Application, ask: Ask) -> bool:
+def _starts_whole(app: Application, ask: Ask) -> bool:
+    """Whether it is placed with all others of its gang, or not at all (Q1)."""
+    return ask.state == "Pending" and ask.group is not None and app.gang.starts_whole(ask.group)
+
+
+def _fits_whole(app: Application, asks: list[Ask], refuses: Refuses) -> bool:
+    """Whether all asks have arrived (G24), and large ones first find a place for each. Where they differ
+    and predicates decide, the scheduler may overlook a place."""
+    if not app.gang.has_all_asks or not _within_all(app, asks):
+        return False
+    nodes = list(app.partition.nodes.values())
+    differ = len({(ask.vector, ask.required_node) for ask in asks}) > 1
+    if differ and any(refuses(ask.ask_key, node.node_id) for ask in asks for node in nodes):
+        return False
+    taken: dict[Node, list[Ask]] = {}
+    for ask in sorted(asks, key=lambda ask: ask.vector, reverse=True):
+        for node in nodes:
+            there = taken.setdefault(node, [])
+            if not refuses(ask.ask_key, node.node_id) and _takes(node, ask, there):
+                there.append(ask)
+                break
+        else:
+            return False
+    return True
+
+
+def _within_all(app: Application, asks: list[Ask]) -> bool:
     """Quotas of queues, and limits of its user and group (5.6, steps 3 and 5)."""
-    need = {place: value for place, value in enumerate(ask.vector) if value}
+    need = _sum(asks)
     for queue in app.queue.lineage:
         held = _held(queue, lambda each: True)
         if any(held.get(at, 0) + need[at] > most for at, most in queue.limits if at in need):
@@ -106,13 +141,28 @@ def _within_all(app: Application, ask: Ask) -> bool:
     return True
 
 
-def _takes(node: Node, ask: Ask) -> bool:
+def _sum(asks: Iterable[Ask]) -> dict[int, int]:
+    total: dict[int, int] = {}
+    for ask in asks:
+        for at, value in enumerate(ask.vector):
+            if value:
+                total[at] = total.get(at, 0) + value
+    return total
+
+
+def _takes(node: Node, ask: Ask, others: Iterable[Ask] | None = None) -> bool:
+    """Whether the node takes it, as a member of a gang beside these others."""
     kept = node.reservation
+    taken = _sum(others or ())
     return (
         (node.state == "Schedulable" or (node.state == "Draining" and bool(ask.required_node)))
         and ask.required_node in ("", node.node_id)
-        and (kept is None or kept.ask is ask)
-        and all(value <= max(0, node.available[at]) for at, value in enumerate(ask.vector) if value)
+        and (kept is None or kept.ask is ask or (others is not None and kept.ask.app is ask.app))
+        and all(
+            value <= max(0, node.available[at] - taken.get(at, 0))
+            for at, value in enumerate(ask.vector)
+            if value
+        )
     )
 
 

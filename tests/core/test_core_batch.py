@@ -101,7 +101,12 @@ class World:
 
     def __init__(self, seed: int, batch: int, policy: str = "fair") -> None:
         self.random = Random(seed)
-        options = Options(batch=batch, journal_size=None, node_sort_policy=policy)
+        options = Options(
+            batch=batch,
+            journal_size=None,
+            node_sort_policy=policy,
+            gang_admission="whole" if seed % 3 else "atomic",
+        )
         self.scheduler = Scheduler(options)
         self.said: list[tuple[str, bytes]] = []
         self.now = 0

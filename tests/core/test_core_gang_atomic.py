@@ -209,6 +209,19 @@ def test_q5_after_a_soft_timeout_the_members_start_together(script: Script) -> N
     assert len(new(script.schedule())) == 2
 
 
+def test_q5_after_a_soft_timeout_asks_that_never_come_are_not_waited_for(script: Script) -> None:
+    """Another placeholder timeout later the gang goes on with the members that have asked."""
+    script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
+    script.ask("g", "p0", group="g", placeholder=True, vcore=4)
+    script.schedule()
+    script.advance(10)
+    script.ask("g", "r0", group="g", vcore=4)
+    assert new(script.schedule()) == []
+    assert told(script, "g", "r0").startswith("The gang waits for its asks: ")
+    script.advance(10)
+    assert new(script.schedule()) == ["new g/r0-0 on n1"]
+
+
 def told(script: Script, app: str, ask: str) -> str:
     """The verdict about an ask."""
     return script.scheduler.explain(app, ask).verdict

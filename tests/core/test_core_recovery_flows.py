@@ -103,7 +103,7 @@ class Memory(Script):
 
     def _restart(self) -> None:
         if self.fresh:
-            self.scheduler = Scheduler(Options(journal_size=None))
+            self.scheduler = Scheduler(Options(journal_size=None, gang_admission="whole"))
         send = super().send
         send(
             RegisterResourceManagerRequest(

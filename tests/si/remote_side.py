@@ -64,7 +64,9 @@ class Serving:
     ) -> None:
         if service is None:
             manual: dict[str, Any] = {"manual": True, "clock": lambda: 0} if steps else {}
-            service = SchedulerService(options or Options(journal_size=None), **manual)
+            service = SchedulerService(
+                options or Options(journal_size=None, gang_admission="whole"), **manual
+            )
         self.service = service
         self._loop = Loop()
         self._make: Callable[[], Server] = lambda: Server(

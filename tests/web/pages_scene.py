@@ -100,7 +100,7 @@ class Scene:
         self.now = 1_767_261_600 * 10**9
         self.service = SchedulerService(
             # equal asks reserve several nodes, so that there are some to show
-            Options(reservation_delay=2 * 10**9, bound_reservations=False),
+            Options(reservation_delay=2 * 10**9, bound_reservations=False, gang_admission="whole"),
             clock=lambda: self.now,
         )
         self.views = Views(self.service.scheduler, start_time=self.now)
