@@ -54,6 +54,42 @@ def states(script: Script, name: str) -> list[str]:
     return [record.target for record in script.scheduler.story(f"gang/{name}")]
 
 
+QUEUES = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: %s
+        queues:
+          - name: default
+          - name: other
+            properties: {gang.admission: whole}
+"""
+
+
+@pytest.mark.parametrize(
+    ("root", "options", "queue", "held"),
+    [
+        ("{}", {}, "default", 0),
+        ("{}", {}, "other", 0),
+        ("{}", {"gang_admission": "incremental"}, "default", 2),
+        ("{gang.admission: incremental}", {}, "default", 2),
+        ("{gang.admission: atomic}", {"gang_admission": "incremental"}, "default", 0),
+    ],
+)
+def test_q1_gangs_are_placed_whole_unless_the_queue_or_the_scheduler_says_otherwise(
+    root: str, options: dict[str, str], queue: str, held: int
+) -> None:
+    """Two of four members fit. The property is inherited; X16 counts the cluster's room."""
+    script = Script(QUEUES % root, options=Options(journal_size=None, **options))  # type: ignore[arg-type]
+    script.node("n1", vcore=4)
+    script.node("n2", vcore=4)
+    single(script, "s", 4)
+    gang(script, "g", 4, queue=queue)
+    assert len(new(script.schedule())) == held
+
+
 def test_q2_all_members_are_placed_in_one_decision(script: Script) -> None:
     gang(script, "g", 4)
     assert len(new(script.schedule(1))) == 4

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.conftest import PACKAGES
-from tests.packaging.test_packaging_rules import NOT_YET
 
 #: a rule: its letter and its number
 CODE = re.compile(r"(?<![\w.\-])[GRIMXQSV]\d{1,2}(?!\w|\.\d)")
@@ -73,14 +72,6 @@ def test_every_rule_is_one_plain_line(page: str, codes: list[str]) -> None:
         said = line.split(" | ", 1)[1].removesuffix(" |")
         assert said[0].isupper() or said[0] == "`", line
         assert said.endswith(".") and len(said) < 400, line
-
-
-def test_rules_that_are_not_built_say_so(page: str) -> None:
-    chapter = page.split('<a id="section-1-8">', 1)[1].split("\n## ", 1)[0]
-    built, said, missing = chapter.partition("**Q1 is not finished yet.**")
-    assert said
-    assert set(re.findall(r"</a>(Q\d+) \|", missing)) == NOT_YET
-    assert not NOT_YET & set(re.findall(r"</a>(Q\d+) \|", built))
 
 
 def test_the_page_has_the_rules_of_the_acceptance_table(
