@@ -108,10 +108,11 @@ def _starts_whole(app: Application, ask: Ask) -> bool:
 
 def _fits_whole(app: Application, asks: list[Ask], refuses: Refuses) -> bool:
     """Whether all asks have arrived (G24), and large ones first find a place for each. Where they differ
-    and predicates decide, the scheduler may overlook a place."""
+    and predicates decide, the scheduler may overlook a place, and it places no member on a node that
+    drains, not even one that requires the node."""
     if not app.gang.has_all_asks or not _within_all(app, asks):
         return False
-    nodes = list(app.partition.nodes.values())
+    nodes = [node for node in app.partition.nodes.values() if node.state == "Schedulable"]
     differ = len({(ask.vector, ask.required_node) for ask in asks}) > 1
     if differ and any(refuses(ask.ask_key, node.node_id) for ask in asks for node in nodes):
         return False
