@@ -378,7 +378,7 @@ class _Search:
         """Whether every quota and limit has room for all members without the victims. What others have
         preempted is theirs."""
         app, total = self._app, needs_of(self._app, self._members)
-        freed = {queue: [0] * len(total) for queue in app.queue.lineage[:-1]}
+        freed = {queue: [0] * len(total) for queue in app.queue.lineage}
         for victim in victims:
             for queue in victim.allocation.ask.app.queue.lineage:
                 if queue in freed:
@@ -386,6 +386,8 @@ class _Search:
         for queue, back in freed.items():
             for at, limit in queue.limits:
                 kept = queue.reserved_headroom[at] - app.reserved_headroom[at]
+                if queue.parent is None:  # root's quota is what the nodes have
+                    kept = 0
                 if total[at] > max(0, limit - queue.allocated[at] + back[at] - kept):
                     return False
         return not any(

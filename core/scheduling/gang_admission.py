@@ -27,7 +27,7 @@ from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang_preemption, limits, reservation
 from quadriga.core.scheduling.gang_placing import place_members
-from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan
+from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan, refund
 from quadriga.fsm import GANG
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.gang import Gang
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
+    from quadriga.core.model.queue import Queue
     from quadriga.core.model.reservation import Reservation
     from quadriga.core.model.shapes import Shape
 
@@ -84,11 +85,18 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     if not app.gang.has_all_asks:
         _wait_for(kernel, app, ASKS)
         return False
-    if _short_of_quota(app, members):
+    demand = _demand_of(members)
+    if _short_of_quota(app, demand):
         return False
     kept = [each.node for each in app.reservations if each.node.reservation is each]
     plan = make_plan(kernel, partition, members, [node for node in kept if node.open])
     if plan.places:
+        if _exceeds(
+            app, partition.root, demand, kept=False
+        ):  # other nodes hold more than they have
+            refund(plan)
+            _wait_for_quota(app, partition.root)
+            return False
         _carry_out(kernel, app, plan)
         return True
     own = app.gang
@@ -111,22 +119,25 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     return False
 
 
-def _short_of_quota(app: Application, members: list[AskGroup]) -> bool:
-    """Whether a quota or a limit has no room for all members. The gang then waits for it there."""
+def _demand_of(members: list[AskGroup]) -> dict[int, int]:
+    """What all members together ask for, by type."""
     demand: dict[int, int] = {}
     for group in members:
         pending = group.pending
         for at, value in group.shape.need:
             demand[at] = demand.get(at, 0) + value * pending
+    return demand
+
+
+def _short_of_quota(app: Application, demand: dict[int, int]) -> bool:
+    """Whether a quota or a limit has no room for all members. The gang then waits for it there.
+
+    Root's quota is what the nodes have: a gang that exceeds it lacks nodes (G12).
+    """
     for queue in app.queue.lineage[:-1]:
-        for at, limit in queue.limits:
-            kept = queue.reserved_headroom[at] - _own_headroom(app, at)
-            if demand.get(at, 0) > max(0, limit - queue.allocated[at] - kept):
-                app.gang.lacks = QUOTA
-                queue.gated[app] = None
-                app.partition.waiting.refresh(app)
-                app.partition.rm.observer.gang_waits(app, ())
-                return True
+        if _exceeds(app, queue, demand, kept=True):
+            _wait_for_quota(app, queue)
+            return True
     for ledger in app.limiting:
         for at, limit in ledger.resources:
             if demand.get(at, 0) > max(0, limit - ledger.usage[at]):
@@ -136,6 +147,24 @@ def _short_of_quota(app: Application, members: list[AskGroup]) -> bool:
                 app.partition.rm.observer.gang_waits(app, ())
                 return True
     return False
+
+
+def _exceeds(app: Application, queue: Queue, demand: dict[int, int], *, kept: bool) -> bool:
+    """Whether the queue would exceed its quota; ``kept``: headroom reserved for gangs is not free."""
+    for at, limit in queue.limits:
+        left = limit - queue.allocated[at]
+        if kept:
+            left -= queue.reserved_headroom[at] - _own_headroom(app, at)
+        if demand.get(at, 0) > max(0, left):
+            return True
+    return False
+
+
+def _wait_for_quota(app: Application, queue: Queue) -> None:
+    app.gang.lacks = QUOTA
+    queue.gated[app] = None
+    app.partition.waiting.refresh(app)
+    app.partition.rm.observer.gang_waits(app, ())
 
 
 def _own_headroom(app: Application, at: int) -> int:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Lack", "Place", "Plan", "make_plan"]
+__all__ = ["Lack", "Place", "Plan", "make_plan", "refund"]
 
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]
@@ -66,6 +66,14 @@ class Plan(NamedTuple):
     def missing(self) -> int:
         """The number of members without a place."""
         return sum(lack.number for lack in self.lacks)
+
+
+def refund(plan: Plan) -> None:
+    """The plan is not carried out: refund the nodes."""
+    if plan.charged:
+        for ask, node in plan.places:
+            assert ask.group is not None
+            accounting.charge_planned(node, ask.group.shape, -1)
 
 
 def make_plan(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadriga.core import Options
+from quadriga.si import NodeInfo
 from quadriga.sim.script import Script
 
 ATOMIC = """\
@@ -299,3 +300,27 @@ def test_g12_a_gang_that_lacks_nodes_asks_for_them(script: Script) -> None:
     script.schedule()
     hints = [line for line in script.advance(1) if "FAILED" in line]
     assert [line.split()[1] for line in hints] == ["g/g-p0", "g/g-p1", "g/g-p2"]
+
+
+def test_q5_explain_says_that_members_wait_for_one_another_after_a_soft_timeout(
+    script: Script,
+) -> None:
+    script.app("g", gang={"vcore": 8}, timeout_ms=10_000)
+    script.ask("g", "p0", group="g", placeholder=True, vcore=4)
+    script.schedule()
+    script.advance(10)
+    script.ask("g", "r0", group="g", vcore=4)
+    script.schedule()
+    assert told(script, "g", "r0").startswith("The gang waits for its asks")
+
+
+def test_q2_a_gang_does_not_exceed_what_all_nodes_have(script: Script) -> None:
+    """One node holds more than it has, so others have room that no quota leaves."""
+    single(script, "s", 4)
+    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    gang(script, "g", 4, vcore=1)
+    assert new(script.schedule()) == []
+    assert script.scheduler.application("g").gang.lacks == "quota"
+    assert script.scheduler.partition().nodes["n2"].available[-1] == 4
+    script.node("n1", NodeInfo.UPDATE, vcore=4)
+    assert len(new(script.schedule())) == 4
