@@ -284,7 +284,7 @@ def gather_due(kernel: Kernel, app: Application) -> None:
 
 def _gather_if_due(kernel: Kernel, app: Application) -> None:
     if app.partition.waiting.gatherer is None and _is_candidate(kernel, app):
-        _choose_gatherer(kernel, app.partition)
+        _choose_gatherer(kernel, app.partition, candidate=app)
 
 
 def placeholder_lost(kernel: Kernel, app: Application) -> None:
@@ -317,17 +317,21 @@ def _is_any_short(partition: Partition) -> bool:
 
 
 def _choose_gatherer(
-    kernel: Kernel, partition: Partition, but_not: Application | None = None
+    kernel: Kernel,
+    partition: Partition,
+    *,
+    candidate: Application | None = None,
+    but_not: Application | None = None,
 ) -> None:
     """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
-    comes after those that have done so less often."""
+    comes after those that have done so less often. ``candidate`` is known to have waited so."""
     if _is_any_short(partition):
         return
     first: Application | None = None
     for app in partition.waiting.gangs:
-        if app is but_not or not _is_candidate(kernel, app):
+        if app is but_not or (first is not None and not _gathers_before(app, first)):
             continue
-        if first is None or _gathers_before(app, first):
+        if app is candidate or _is_candidate(kernel, app):
             first = app
     if first is not None:
         partition.waiting.gatherer = first
