@@ -7,7 +7,8 @@ application and which group of asks are next in a leaf, which quotas and limits 
 many placements root certainly has room. Each placement updates at once only what the next decision
 reads; the rest is done for many placements together when they are carried out.
 
-A batch ends at the first decision that is not simple, which ``cycle`` makes. So decisions, messages,
+A gang that is placed in one step is one decision among them. A batch ends at the first decision that is
+not simple, which ``cycle`` makes. So decisions, messages,
 events and accounting are the same with and without batches.
 """
 
@@ -20,7 +21,7 @@ from quadriga.core.model import accounting
 from quadriga.core.model.queue import Contender, LeafQueue
 from quadriga.core.model.shapes import REPLACE, START_GANG
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang, limits
+from quadriga.core.scheduling import gang, gang_admission, limits
 from quadriga.core.scheduling.allocating import Placement, allocate_all
 from quadriga.core.scheduling.batch_progress import GroupProgress
 from quadriga.core.scheduling.batch_replacements import replace_in_batch
@@ -103,13 +104,13 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
     - The partition is not halted and has nodes.
     - No failed preemption and no reservation waits to be tried again: these precede every decision.
     - The resource manager has no predicates, which must be asked about every decision.
-    - No gang is to be placed in one step.
 
     If gang members wait for a placeholder, only they are served, and one more precondition holds:
 
     - No node is reserved.
 
-    Otherwise the demand for nodes that some node has room for is served, and two more hold:
+    Otherwise the demand for nodes that some node has room for is served, and that of gangs that are
+    placed in one step, and two more hold:
 
     - No queue backs off from applications whose asks fit no node.
     - No ask that has reserved a node is looking for another one.
@@ -123,7 +124,6 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
         or not partition.nodes
         or partition.failed_preemptions.by_shape
         or waiting.retries
-        or demand & START_GANG
         or partition.rm.rm_id in kernel.predicates
     ):
         return 0
@@ -131,7 +131,7 @@ def batch_demand(kernel: Kernel, partition: Partition) -> int:
         return 0 if partition.reservations else REPLACE
     if waiting.backs_off or demand & partition.shapes.elsewhere:
         return 0
-    return partition.node_index.feasible & demand
+    return (partition.node_index.feasible | START_GANG) & demand
 
 
 def is_simple(group: AskGroup) -> bool:
@@ -164,6 +164,7 @@ class Batch:
         "contenders",
         "feasible",
         "forks",
+        "gang",
         "kernel",
         "next_groups",
         "partition",
@@ -189,6 +190,8 @@ class Batch:
         #: what is not carried out yet, and the groups that it is for
         self.placements: list[Placement] = []
         self.unsettled: list[GroupProgress] = []
+        #: the gang that is next, where ``next_group`` found one
+        self.gang: Application | None = None
         #: root certainly has room for this many more placements
         self.room = 0
         #: root has little room: every placement charges root and checks its quota
@@ -208,7 +211,10 @@ class Batch:
                 if progress is None or (progress.next_rank is not None and progress.is_overtaken):
                     progress = self.next_group(leaf, demand)
                     if progress is None:
-                        break
+                        if self.gang is None or not self.start_gang(self.gang):
+                            break
+                        made += 1
+                        continue
                 if not self.room:
                     self.look_up_room()
                     continue
@@ -255,14 +261,17 @@ class Batch:
     # -- what is next ----------------------------------------------------------------------------
 
     def next_group(self, leaf: Queue, demand: int) -> GroupProgress | None:
-        """The group of asks that is next in the leaf; ``None`` if its placement is not simple."""
+        """The group of asks that is next in the leaf; ``None`` if its placement is not simple, or if a
+        whole gang is next."""
         app, demand = self.next_application(leaf, demand & ~leaf.blocked)
         group, next_rank = app.first_two(demand)
         if not group.demand & demand & group.shape.allocate:
+            self.gang = app if group.demand & START_GANG else None
             return None
         progress = self.progress.get(group)
         if progress is None:
             if not is_simple(group):
+                self.gang = None
                 return None
             if group.kind.placeholder:
                 # what the gang lacks depends on the placeholders of all its groups
@@ -295,6 +304,19 @@ class Batch:
             del contenders[0]
         first: Application = leaf.best(demand)
         return first, demand & first.passed_on
+
+    def start_gang(self, app: Application) -> bool:
+        """Place a whole gang; if that fails, decide what a round would decide after it. Return whether
+        there was a decision."""
+        kernel, partition = self.kernel, self.partition
+        self.carry_out()
+        decided = gang_admission.admit(kernel, app) or decide(kernel, partition, begun=True)
+        self.gang = None
+        self.contenders.clear()  # its members, or another gang, may wait for something new
+        self.progress.clear()
+        self.room = 0
+        self.refresh()
+        return decided
 
     # -- quotas ----------------------------------------------------------------------------------
 

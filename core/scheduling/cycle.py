@@ -44,8 +44,11 @@ if TYPE_CHECKING:
 __all__ = ["decide"]
 
 
-def decide(kernel: Kernel, partition: Partition) -> bool:
+def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool:
     """Make one decision: an allocation, a replacement, a reservation, or a preemption.
+
+    ``begun``: a batch has begun the round, with a gang that could not be placed, so asks without a
+    reservation are next.
 
     Return True if the round made a decision or used up its preemption attempts. The Go core reports
     nothing of a round that only reserves or preempts (5.2).
@@ -53,7 +56,7 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     if partition.state in queue_fsm.HALTED or not partition.nodes:
         return False
     waiting = partition.waiting
-    if partition.failed_preemptions.by_shape:
+    if partition.failed_preemptions.by_shape and not begun:
         failed_preemptions.retry_due(partition, kernel.now)
     if not (
         partition.root.demand & (partition.node_index.feasible | REPLACE | START_GANG)
@@ -68,10 +71,12 @@ def decide(kernel: Kernel, partition: Partition) -> bool:
     too_many_pending = False
     try:
         spent = (
-            ((waiting.retries or partition.reservations) and serve_reserved(round_))
-            or (partition.root.demand & REPLACE and _serve_replacement(kernel, partition))
-            or _serve_next(round_)
-        )
+            not begun
+            and (
+                ((waiting.retries or partition.reservations) and serve_reserved(round_))
+                or (partition.root.demand & REPLACE and _serve_replacement(kernel, partition))
+            )
+        ) or _serve_next(round_)
     except TooManyPending:
         spent, too_many_pending = False, True
     round_.end()
