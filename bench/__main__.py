@@ -32,11 +32,17 @@ def main() -> None:
         "--full", action="store_true", help="all sizes (up to an hour) instead of the small ones"
     )
     parser.add_argument("--trace", type=Path, help="a trace for `simulate`, beside the workload")
+    parser.add_argument(
+        "--admission",
+        choices=("atomic", "whole", "incremental"),
+        help="how gangs start (`gang.admission`), if not by default",
+    )
     options = parser.parse_args()
     if unknown := set(options.name) - set(names):
         parser.error(f"no measurement is named {min(unknown)!r}")
     _sizes.FULL = options.full
     _sizes.TRACE = options.trace
+    _sizes.ADMISSION = options.admission
     figures: dict[str, list[Figure]] = {}
     for name in options.name or names:
         figures[name] = importlib.import_module(f"bench.{name}").measure()

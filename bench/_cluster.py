@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from bench import _sizes
 from quadriga import si
 from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
@@ -29,7 +31,10 @@ def registered(
     config: str = TWO_QUEUES.format(sort="fair"), options: Options | None = None
 ) -> Scheduler:
     """A scheduler with one registered resource manager and this configuration."""
-    scheduler = Scheduler(options or Options())
+    options = options or Options()
+    if _sizes.ADMISSION is not None:
+        options = replace(options, gang_admission=_sizes.ADMISSION)
+    scheduler = Scheduler(options)
     scheduler.apply(si.RegisterResourceManagerRequest(rmID=RM, config=config), 0)
     return scheduler
 

@@ -67,6 +67,11 @@ class NodeOrder:
         """The free amounts of the node grew: shapes without a node may have one now."""
         raise NotImplementedError
 
+    def plan_undone(self, feasible: int) -> None:
+        """All that was taken since ``feasible`` had this value was given back: forget what searches have
+        found in the meantime."""
+        raise NotImplementedError
+
     def allow_reservations(self, allowed: bool) -> None:
         """Whether nodes may be reserved at all, by asks that do not require them (Q7)."""
         raise NotImplementedError

@@ -200,6 +200,10 @@ class NodeIndex(NodeOrder):
         if self._room_watch and node.free:
             self._room_watch.gained(node)
 
+    def plan_undone(self, feasible: int) -> None:
+        self._known.searched &= ~feasible
+        self.feasible = feasible
+
     def watch(self, shape: Shape) -> None:
         self._known.add(shape)
         self.feasible |= shape.allocate | shape.preempt

@@ -38,7 +38,7 @@ __all__ = ["Lack", "Place", "Plan", "make_plan", "refund"]
 Place = tuple["Ask", "Node"]
 
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
-_NODES_COUNTED: Final = 32
+_NODES_COUNTED: Final = 4
 
 
 class Lack(NamedTuple):
@@ -164,7 +164,7 @@ def _place(partition: Partition, groups: list[AskGroup], members: list[list[Ask]
     if lacks:
         for node, shape, number in reversed(charged):
             charge(node, shape, -number)
-        index.feasible = feasible
+        index.plan_undone(feasible)
         return Plan([], lacks, crowded=True)
     if len(groups) > 1:
         places.sort(key=_by_arrival)

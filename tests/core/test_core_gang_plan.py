@@ -1,0 +1,155 @@
+"""The plan of a gang and its carrying out: the same choices and messages as one by one (Q2, G4)."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from quadriga.core import Options
+from quadriga.core.scheduling import batch
+from quadriga.sim.script import Script
+
+CONFIG = """\
+partitions:
+  - name: default
+    nodesortpolicy: {{type: {sort}}}
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: default
+          - name: other
+            properties: {{application.sort.policy: fair}}
+"""
+
+
+def cluster(admission: str, sort: str, vcores: list[int]) -> Script:
+    options = Options(journal_size=None, gang_admission=admission)
+    script = Script(CONFIG.format(sort=sort), options=options)
+    for at, vcore in enumerate(vcores):
+        script.node(f"n{at:03}", vcore=vcore, memory=vcore)
+    return script
+
+
+def gang(script: Script, name: str, groups: list[tuple[str, int, int]], **more: str) -> None:
+    """A gang of these task groups: name, number of members, vcores of each."""
+    script.app(name, gang={"vcore": sum(number * vcore for _, number, vcore in groups)}, **more)
+    for group, number, vcore in groups:
+        keys = [f"{name}-{group}-{at}" for at in range(number)]
+        script.ask(name, *keys, group=group, placeholder=True, vcore=vcore)
+
+
+def new(lines: list[str]) -> list[str]:
+    return [line.split(" placeholder")[0] for line in lines if line.startswith("new ")]
+
+
+def story(script: Script) -> list[str]:
+    """What happened to everything but the lifecycles of gangs."""
+    records = (record for record in script.scheduler.journal if not record.key.startswith("gang/"))
+    return [f"{r.key} {r.trigger} {r.target}" for r in records]
+
+
+@pytest.mark.parametrize("sort", ["fair", "binpacking", "bestfit"])
+@pytest.mark.parametrize("seed", range(4))
+def test_q2_members_get_the_nodes_and_messages_that_they_get_one_by_one(
+    sort: str, seed: int
+) -> None:
+    """Gangs of one task group that all have room: there is nothing to plan ahead for."""
+    random = Random(seed)
+    vcores = [random.choice((4, 6, 9, 16)) for _ in range(random.choice((3, 8, 40)))]
+    scripts = [cluster(admission, sort, vcores) for admission in ("atomic", "whole")]
+    left, sizes = sum(vcores) // 2, []
+    while left > 0:
+        sizes.append((random.choice((1, 2, 5, 12)), random.choice((1, 1, 2))))
+        left -= sizes[-1][0] * sizes[-1][1]
+    for script in scripts:
+        script.app("plain")
+        script.ask("plain", "a", "b", "c", vcore=1)
+        script.schedule()
+        for at, (number, vcore) in enumerate(sizes):
+            gang(script, f"g{at}", [("t", number, vcore)])
+        script.schedule()
+        for at, (number, vcore) in enumerate(sizes):
+            keys = [f"member-{each}" for each in range(number)]
+            script.ask(f"g{at}", *keys, group="t", vcore=vcore)
+        script.schedule()
+        script.confirm()
+    atomic, whole = scripts
+    assert len(new(atomic.log)) == 3 + 2 * sum(number for number, _ in sizes)
+    assert atomic.log == whole.log
+    assert story(atomic) == story(whole)
+
+
+def test_g4_the_messages_of_a_gang_are_in_the_order_of_its_asks() -> None:
+    script = cluster("atomic", "fair", [8, 8])
+    script.app("g", gang={"vcore": 7})
+    script.ask("g", "small-0", "small-1", group="small", placeholder=True, vcore=1)
+    script.ask("g", "large", group="large", placeholder=True, vcore=4)
+    script.ask("g", "small-2", group="small", placeholder=True, vcore=1)
+    said = script.schedule()
+    keys = [line.split()[1] for line in new(said)]
+    assert keys == ["g/small-0-0", "g/small-1-0", "g/large-0", "g/small-2-0"]
+    running = next(at for at, line in enumerate(said) if "Running" in line)
+    assert running == len(said) - 2  # the last placeholder is announced to a running application
+
+
+def test_g21_a_gang_runs_when_the_announced_size_is_there_and_more_placeholders_follow() -> None:
+    script = cluster("atomic", "fair", [8, 8])
+    script.app("g", gang={"vcore": 3})
+    script.ask("g", *[f"p{at}" for at in range(6)], group="t", placeholder=True, vcore=1)
+    said = script.schedule()
+    assert len(new(said)) == 6
+    running = next(at for at, line in enumerate(said) if "Running" in line)
+    assert len(new(said[:running])) == 2
+
+
+@pytest.mark.parametrize("sort", ["fair", "bestfit"])
+def test_q2_a_plan_that_fails_on_many_nodes_refunds_them(sort: str) -> None:
+    """With many nodes for each member the room is not counted in advance."""
+    script = cluster("atomic", sort, [1] * 30 + [2, 2])
+    gang(script, "g", [("t", 3, 2)])
+    assert new(script.schedule()) == []
+    own = script.scheduler.application("g").gang
+    assert (own.lacks, own.outstanding, own.missing) == ("nodes", 3, 1)
+    nodes = script.scheduler.partition().nodes.values()
+    assert not any(any(node.allocated) for node in nodes)
+    script.app("s")
+    script.ask("s", "a", "b", vcore=2)  # the shape of the gang still has nodes
+    assert new(script.schedule()) == ["new s/a-0 on n030", "new s/b-0 on n031"]
+    script.node("n100", vcore=4)
+    script.node("n101", vcore=2)
+    assert len(new(script.schedule())) == 3
+
+
+def test_q2_large_members_that_leave_no_room_for_small_ones_are_refunded() -> None:
+    script = cluster("atomic", "bestfit", [1] * 30 + [4])
+    gang(script, "g", [("small", 32, 1), ("large", 1, 3)])
+    assert new(script.schedule()) == []
+    own = script.scheduler.application("g").gang
+    assert (own.outstanding, own.missing) == (33, 1)
+    assert not any(any(node.allocated) for node in script.scheduler.partition().nodes.values())
+    script.node("n100", vcore=1)
+    assert len(new(script.schedule())) == 33
+
+
+def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = cluster("atomic", "fair", [100] * 4)
+    script.check = False
+    for at in range(10):
+        script.app(f"s{at}", queue="root.other")
+        script.ask(f"s{at}", "first", vcore=1)
+        gang(script, f"g{at}", [("t", 10, 1)])
+    script.schedule()
+    decide, singly = batch.decide, []
+
+    def counted(*arguments: object, **more: object) -> bool:
+        singly.append(1)
+        return decide(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch, "decide", counted)
+    for at in range(10):
+        script.ask(f"s{at}", *[f"k{each}" for each in range(10)], vcore=1)
+        gang(script, f"h{at}", [("t", 10, 1)])
+    assert len(new(script.schedule())) == 200
+    assert len(singly) < 10
