@@ -20,6 +20,7 @@ class Tally:
         "asks_rejected",
         "ended",
         "forgotten",
+        "gang_attempts",
         "nodes_removed",
         "rejected",
         "reservations",
@@ -37,6 +38,9 @@ class Tally:
         self.ended: dict[tuple[str, str], Counter[str]] = {}
         #: ended and rejected applications that expired early because there were too many
         self.forgotten: Counter[str] = Counter()
+        #: attempts to place all members of a gang in one step, by result: placed, preempted, or what the
+        #: gang lacked
+        self.gang_attempts: Counter[str] = Counter()
         self.nodes_removed = 0
         #: rejections on arrival, by kind of entity and kind of reason (``refusal.Refused``)
         self.rejected: Counter[tuple[str, str]] = Counter()

@@ -70,11 +70,18 @@ _OTHERS_ARE_SHORT: Final = "the running gang %s has lost placeholders"
 def admit(kernel: Kernel, app: Application) -> bool:
     """Place all outstanding members of the gang, or preempt for them, and return True; or note what the
     gang lacks."""
+    attempts = kernel.tally.gang_attempts
     if _place_all(kernel, app):
+        attempts["placed"] += 1
         return True
     if app.gang.victims:
         gang_preemption.return_nodes(app)
-    return gang_preemption.preempt(kernel, app)
+    if gang_preemption.preempt(kernel, app):
+        attempts["preempted"] += 1
+        return True
+    if app.gang.lacks:
+        attempts[app.gang.lacks] += 1
+    return False
 
 
 def _place_all(kernel: Kernel, app: Application) -> bool:

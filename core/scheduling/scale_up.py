@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.demand import EVERY_BIT, Level
-from quadriga.core.model.gang import NODES
+from quadriga.core.model.gang import NODES, PREDICATES
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
@@ -247,8 +247,8 @@ def _tried(app: Application) -> dict[AskGroup, None]:
 
 
 def _lacks_nodes_as_a_gang(app: Application, group: AskGroup) -> bool:
-    """Whether the group waits until nodes have room for all members of its gang (Q2, G12)."""
-    return app.gang.lacks == NODES and app.gang.starts_whole(group)
+    """Whether the group waits until nodes have room for all members of its gang, or take them (Q2, G12)."""
+    return app.gang.lacks in (NODES, PREDICATES) and app.gang.starts_whole(group)
 
 
 def _is_blocked(level: Level | None) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.model.gang import ASKS
 from quadriga.core.model.queue import LeafQueue
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, limits
@@ -116,6 +117,8 @@ def _of_application(app: Application) -> Cause | None:
 
 
 def _of_group(app: Application, group: AskGroup) -> Cause | None:
+    if app.gang.lacks and app.gang.starts_whole(group):
+        return _of_whole_gang(app)
     if group.kind.placeholder:
         closed = gang.gate(app)
         if closed is not None:
@@ -131,6 +134,19 @@ def _of_group(app: Application, group: AskGroup) -> Cause | None:
     for queue in app.queue.lineage[:-1]:  # root's quota is what the nodes have
         if queue.is_short(shape):
             return "quota", f"the quota of queue {queue.path} has no room for it"
+    return None
+
+
+def _of_whole_gang(app: Application) -> Cause | None:
+    """The gang was tried and waits for something other than nodes (Q2)."""
+    for queue in app.queue.lineage[:-1]:
+        if app in queue.gated:
+            return "gate", f"queue {queue.path} has no room for the whole gang"
+    for ledger in app.limiting:
+        if app in ledger.gated:
+            return "limit", f"the limit of {_whose(ledger)} has no room for the whole gang"
+    if app.gang.lacks == ASKS:
+        return "hold", "its gang waits for asks that have not arrived"
     return None
 
 

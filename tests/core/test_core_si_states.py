@@ -270,3 +270,93 @@ def test_x43_a_manager_that_is_away_is_told_when_it_is_back() -> None:
     script.scheduler.reconnect("rm", script.now)
     waits(script)
     assert [key for _, key, _ in states(script)] == ["a/k2"]
+
+
+# -- gangs that are placed in one step ---------------------------------------------------------------
+
+ATOMIC = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        properties: {gang.admission: atomic}
+        queues:
+          - name: default
+          - name: small
+            resources: {max: {vcore: 3}}
+          - name: limited
+            limits: [{limit: "", users: ["*"], maxresources: {vcore: 3}}]
+"""
+
+
+def whole_gang(queue: str, members: int, *, announced: int = 0, room: int = 10) -> Script:
+    """A gang of so many members of one vcore, and what it was told about its members after a while."""
+    script = Script(ATOMIC, extra=ALL)
+    script.node("n1", vcore=room * 1_000)
+    script.app("s", f"root.{queue}", user="user")
+    script.ask("s", "k", vcore=1_000)
+    script.schedule()
+    script.app("g", f"root.{queue}", gang={"vcore": announced * 1_000} if announced else None)
+    keys = [f"p{number}" for number in range(members)]
+    script.ask("g", *keys, group="g", placeholder=True, vcore=1_000)
+    waits(script)
+    return script
+
+
+def test_x43_members_of_a_gang_without_quota_for_all_are_skipped() -> None:
+    reason = "queue root.small has no room for the whole gang"
+    for announced in (0, 3):  # the gate counts what was announced, a plan what has arrived
+        script = whole_gang("small", 3, announced=announced)
+        assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(3)]
+
+
+def test_x43_members_of_a_gang_without_a_limit_for_all_are_skipped() -> None:
+    reason = "the limit of user user in root.limited has no room for the whole gang"
+    script = whole_gang("limited", 3)
+    assert states(script) == [("SKIPPED", f"g/p{number}", reason) for number in range(3)]
+
+
+def test_x43_members_of_a_gang_whose_asks_have_not_arrived_are_skipped() -> None:
+    script = whole_gang("default", 2, announced=4)
+    reason = "its gang waits for asks that have not arrived"
+    assert states(script) == [("SKIPPED", "g/p0", reason), ("SKIPPED", "g/p1", reason)]
+
+
+def test_x43_members_of_a_gang_that_lacks_nodes_only_have_failed() -> None:
+    script = whole_gang("default", 3, room=3)
+    assert [(state, key) for state, key, _ in states(script)] == [
+        ("FAILED", f"g/p{number}") for number in range(3)
+    ]
+
+
+def test_x43_members_of_a_gang_that_predicates_refuse_have_failed() -> None:
+    script = Script(ATOMIC, extra=ALL)
+    script.scheduler.set_predicate(script.rm_id, lambda ask, node, allocate: "no")
+    script.node("n1", vcore=10_000)
+    script.app("g", gang={"vcore": 2_000})
+    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1_000)
+    waits(script)
+    waits(script)
+    assert [(state, key) for state, key, _ in states(script)] == [
+        ("FAILED", "g/p0"),
+        ("FAILED", "g/p1"),
+    ]
+
+
+def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:
+    queues = ATOMIC.replace("max: {vcore: 3}", "guaranteed: {vcore: 3}")
+    queues = queues.replace("name: default\n          -", f"{DEFAULT}\n          -")
+    script = Script(queues, extra=ALL)
+    script.node("n1", vcore=4_000)
+    script.app("s")
+    script.ask("s", "a", "b", "c", "d", vcore=1_000, preempt=(True, True))
+    script.schedule()
+    script.app("g", "root.small", gang={"vcore": 2_000})
+    script.ask("g", "p0", "p1", group="g", placeholder=True, vcore=1_000, preempt=(True, True))
+    waits(script, 30)
+    script.schedule()
+    assert ("RESERVED", "g/p0", "node n1 is reserved for it") in states(script)
+
+
+DEFAULT = "{name: default, resources: {guaranteed: {vcore: 1}}}"

@@ -382,3 +382,41 @@ def test_a_duration_that_equals_a_bound_is_below_it() -> None:
 )
 def test_openmetrics_is_for_those_who_prefer_it(accept: str, openmetrics: bool) -> None:
     assert exposition.accepts_openmetrics(accept) is openmetrics
+
+
+def test_gangs_that_are_placed_in_one_step_are_counted_by_what_they_wait_for() -> None:
+    service = service_of()
+    script = Script(
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', properties:"
+        " {gang.admission: atomic, gang.gather.after: 1m}, queues: [{name: default},"
+        " {name: small, resources: {max: {vcore: 2}}}]}]}]",
+        scheduler=service.scheduler,
+    )
+    metrics = metrics_of(service)
+    script.node("n", vcore=4_000)
+    for name, queue, members in (("runs", "default", 1), ("g", "default", 4), ("h", "small", 2)):
+        script.app(name, f"root.{queue}", gang={"vcore": members * 1_000})
+        keys = [f"{name}{number}" for number in range(members)]
+        script.ask(name, *keys, group="g", placeholder=True, vcore=1_000)
+        script.schedule()
+    script.app("gated", "root.small", gang={"vcore": 1_000})
+    script.ask("gated", "k", group="g", placeholder=True, vcore=1_000)
+    script.schedule()
+
+    def counted(name: str, label: str) -> dict[str, float]:
+        found = samples(scrape(metrics, service))
+        return {
+            dict(labels)[label]: value
+            for (each, labels), value in found.items()
+            if each == name and value
+        }
+
+    assert counted("quadriga_gangs", "phase") == {"started": 2, "waiting": 1, "gated": 1}
+    assert counted("quadriga_gang_attempts_total", "result") == {
+        "placed": 2,
+        "nodes": 1,
+        "quota": 1,
+    }
+    script.advance(60)
+    script.schedule()
+    assert counted("quadriga_gangs", "phase") == {"started": 2, "gathering": 1, "gated": 1}

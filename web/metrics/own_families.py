@@ -104,6 +104,12 @@ def gang_families(seen: Snapshot) -> Iterator[Family]:
         reserved.add(partition.reservations, **home)
     yield from (gangs, held, asks, reserved)
 
+    attempts = Family(
+        "quadriga_gang_attempts_total", "counter", "Attempts to place a whole gang, by result."
+    )
+    attempts.add_all("result", seen.gang_attempts)
+    yield attempts
+
     yield one(
         "quadriga_reservations_made_total",
         "counter",

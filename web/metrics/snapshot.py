@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.views.counters import (
     QueueCounters,
     SchedulerCounters,
@@ -15,20 +16,27 @@ from quadriga.core.views.counters import (
     scheduler_counters,
 )
 from quadriga.fsm import application as application_fsm
+from quadriga.fsm import gang as gang_fsm
 
 if TYPE_CHECKING:
     from quadriga.core.driver.service import SchedulerService
+    from quadriga.core.model.application import Application
     from quadriga.core.model.partition import Partition
     from quadriga.core.runtime.tally import Tally
     from quadriga.core.scheduler import Scheduler
     from quadriga.web.metrics.families import Distribution
     from quadriga.web.metrics.meter import Measurer
 
-__all__ = ["GANG_PHASES", "Latencies", "PartitionNumbers", "Snapshot", "take"]
+__all__ = ["GANG_PHASES", "GANG_RESULTS", "Latencies", "PartitionNumbers", "Snapshot", "take"]
 
 #: phases of a gang that has not ended: its quota has no room for the whole gang; it waits for its
-#: first placeholder; it waits for the others; it has had all of them
+#: first placeholder, or for a place for every member; it waits for the other placeholders, or keeps nodes
+#: until all members fit; it has had all of them
 GANG_PHASES = ("gated", "waiting", "gathering", "started")
+
+#: results of an attempt to place all members of a gang in one step: they were placed; allocations were
+#: preempted for them; or what the gang lacked
+GANG_RESULTS = ("placed", "preempted", NODES, PREDICATES, QUOTA, LIMIT, ASKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class Snapshot:
     forgotten: dict[str, int]
     watchdog: dict[tuple[str, str], int]
     reservations: int
+    gang_attempts: dict[str, int]
     rounds: int
     messages: int
     failures: int
@@ -112,6 +121,7 @@ def take(scheduler: Scheduler, service: SchedulerService, meter: Measurer) -> Sn
         forgotten={kind: tally.forgotten[kind] for kind in ("ended", "rejected")},
         watchdog=dict(sorted(tally.watchdog.items())),
         reservations=tally.reservations,
+        gang_attempts={result: tally.gang_attempts[result] for result in GANG_RESULTS},
         rounds=tally.rounds,
         messages=meter.messages,
         failures=service.failures,
@@ -126,15 +136,13 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
     pending = placed = asks = 0
     for app in partition.applications.values():
         asks += len(app.asks)
-        if app.gang.over or (app.gang.size is None and not app.gang.task_groups):
+        if app.gang.size is None and not app.gang.task_groups:
             continue
-        if app.state in application_fsm.BEFORE_RUNNING:
-            if app.gang.gated:
-                gangs["gated"] += 1
-            else:
-                gangs["gathering" if app.gang.started else "waiting"] += 1
-        elif app.state in application_fsm.COUNTED:
-            gangs["started"] += 1
+        phase = _phase(app)
+        if phase:
+            gangs[phase] += 1
+        if app.gang.over:
+            continue
         pending += sum(group.pending for group in app.gang.task_groups.values())
         placed += len(app.placeholders)
     waits = {
@@ -153,6 +161,21 @@ def _partition(partition: Partition, meter: Measurer, tally: Tally) -> Partition
         waits=dict(sorted(waits.items())),
         oldest=_oldest(partition),
     )
+
+
+def _phase(app: Application) -> str:
+    """The phase of the gang; empty if it has ended, or its members are placed one by one after its
+    placeholders timed out."""
+    own = app.gang
+    if app.state not in application_fsm.BEFORE_RUNNING:
+        return "started" if app.state in application_fsm.COUNTED and not own.over else ""
+    if own.gated:
+        return "gated"
+    if own.state in gang_fsm.KEEPS_NODES:
+        return "gathering"
+    if own.over:
+        return "waiting" if own.lacks else ""
+    return "gathering" if own.started else "waiting"
 
 
 def _oldest(partition: Partition) -> dict[str, int]:
