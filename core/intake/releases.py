@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.intake import foreign
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
-from quadriga.core.scheduling import replacement
+from quadriga.core.scheduling.confirmations import confirm_replacements
 from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask, report_released
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
@@ -93,10 +93,8 @@ def release_allocations(
                 end_allocation(kernel, allocation, allocation_fsm.CONFIRM, release.terminationType)
             removed.add_allocation(allocation)
     report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
-    for placeholder in replaced:
-        if placeholder.state in allocation_fsm.ASKED_BACK:
-            replacement.confirm_replacement(kernel, placeholder)
-            removed.add_allocation(placeholder)
+    for placeholder in confirm_replacements(kernel, replaced):
+        removed.add_allocation(placeholder)
     removed.update_applications(kernel)
 
 

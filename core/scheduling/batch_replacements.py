@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.model.shapes import REPLACE
 from quadriga.core.scheduling.batch_walk import Forks, next_leaf
-from quadriga.core.scheduling.replacement import replace
+from quadriga.core.scheduling.replacement import Replacement, carry_out, replace
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
@@ -27,20 +27,24 @@ def replace_in_batch(kernel: Kernel, partition: Partition, most: int) -> int:
     root = partition.root
     forks: Forks = {}
     groups: dict[Queue, AskGroup] = {}
+    planned: list[Replacement] = []
     made = 0
-    while made < most and root.demand & REPLACE:
-        leaf, demand = next_leaf(forks, root, REPLACE)
-        group = groups.get(leaf)
-        if group is None:
-            app: Application = leaf.best(demand)
-            group = app.best(REPLACE)
-            if any(g.demand & REPLACE for g in app.groups.values() if g is not group):
+    try:
+        while made < most and root.demand & REPLACE:
+            leaf, demand = next_leaf(forks, root, REPLACE)
+            group = groups.get(leaf)
+            if group is None:
+                app: Application = leaf.best(demand)
+                group = app.best(REPLACE)
+                if any(g.demand & REPLACE for g in app.groups.values() if g is not group):
+                    break
+                groups[leaf] = group
+            if not replace(kernel, group.head, planned):
                 break
-            groups[leaf] = group
-        if not replace(kernel, group.head):
-            break
-        made += 1
-        if not group.demand & REPLACE:  # the order may have changed in every queue above
-            forks.clear()
-            del groups[leaf]
+            made += 1
+            if not group.demand & REPLACE:  # the order may have changed in every queue above
+                forks.clear()
+                del groups[leaf]
+    finally:
+        carry_out(kernel, planned)
     return made

@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.eviction import Eviction
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["evict", "release"]
+__all__ = ["evict", "mark_released", "release"]
 
 
 def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> None:
     """Request the release of one allocation, unless it was requested before (R5)."""
     if allocation.state not in allocation_fsm.RELEASABLE:
         return
+    mark_released(allocation, reason, text)
+    kernel.fire(ALLOCATION, allocation, allocation_fsm.RELEASE)
+
+
+def mark_released(allocation: Allocation, reason: str, text: str) -> None:
+    """Note why the release is requested, before it is; members can no longer replace a placeholder."""
     allocation.reason = reason
     allocation.message = text
     if allocation.ask.kind.placeholder:
@@ -31,7 +37,6 @@ def release(kernel: Kernel, allocation: Allocation, reason: str, text: str) -> N
         group.take(allocation)
         if not group.available:
             app.partition.waiting.offer_replacements(app)
-    kernel.fire(ALLOCATION, allocation, allocation_fsm.RELEASE)
 
 
 def evict(kernel: Kernel, eviction: Eviction) -> None:

@@ -13,7 +13,7 @@ is gone, the ask stays parked and keeps its quota until a node has room (X39).
 
 from __future__ import annotations
 
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +25,7 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.scheduling import reservation
 from quadriga.core.scheduling.gang import placeholder_gone
-from quadriga.core.scheduling.releasing import release
+from quadriga.core.scheduling.releasing import mark_released, release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from quadriga.core.model.task_group import TaskGroup
 
 __all__ = [
+    "Replacement",
+    "carry_out",
     "confirm_replacement",
     "discard",
     "fits_after",
@@ -48,6 +50,9 @@ __all__ = [
     "retry_outgrown",
 ]
 
+#: a gang member, and the placeholder that it replaces
+Replacement = tuple["Ask", "Allocation"]
+
 #: read once, because attributes of the enumeration are slow
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
@@ -55,11 +60,12 @@ _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 # -- the plan --------------------------------------------------------------------------------------
 
 
-def replace(kernel: Kernel, ask: Ask) -> bool:
+def replace(kernel: Kernel, ask: Ask, planned: list[Replacement] | None = None) -> bool:
     """Find a placeholder that the ask can replace, and request its release (G27, G28, X18).
 
     Return False if there is none; the ask is then deferred or scheduled like other asks until
-    something changes.
+    something changes. With ``planned``, a replacement from which nothing else follows is added to it,
+    and the caller carries it out later with ``carry_out``.
     """
     app = ask.app
     group = app.gang.task_groups[ask.kind.task_group]
@@ -76,10 +82,12 @@ def replace(kernel: Kernel, ask: Ask) -> bool:
             continue
         said = predicate and predicate(ask.ask_key, node.node_id, False)
         if said is None:
-            _plan(kernel, ask, placeholder, node)
+            _plan(kernel, ask, placeholder, node, planned)
             return True
         if said is ANSWER_PENDING:
             return _wait_for_answers(kernel, ask, group)
+    if planned is not None:  # what follows here comes after the replacements before it
+        carry_out(kernel, planned)
     if first is None:
         return _replace_smaller(kernel, ask, group)
     other, _ = _free_node(kernel, ask)
@@ -198,7 +206,13 @@ def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node |
     return None, bool(nodes)
 
 
-def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None:
+def _plan(
+    kernel: Kernel,
+    ask: Ask,
+    placeholder: Allocation,
+    node: Node,
+    planned: list[Replacement] | None = None,
+) -> None:
     """Park the ask, link its planned allocation to the placeholder, and request the release of that."""
     app = ask.app
     observer = app.partition.rm.observer
@@ -208,6 +222,13 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
     accounting.remove_pending(ask, 1)
     reservation.cancel_all_of(app.partition, ask)
     app.partition.waiting.remove(ask)
+    text = f"replacing allocation with UUID: {real.uuid}"
+    if planned is not None:
+        if node is placeholder.node and real.vector == placeholder.vector:
+            mark_released(placeholder, allocation_fsm.REPLACEMENT, text)
+            planned.append((ask, placeholder))
+            return
+        carry_out(kernel, planned)
     kernel.fire(ASK, ask, ask_fsm.PARK)
     if real.vector != placeholder.vector and any(more := _excess(placeholder.vector, real.vector)):
         accounting.reserve_growth(real, more)
@@ -217,8 +238,19 @@ def _plan(kernel: Kernel, ask: Ask, placeholder: Allocation, node: Node) -> None
         observer.node_charged(real)
     elif real.growth:
         accounting.reserve_growth_on_node(real)
-    text = f"replacing allocation with UUID: {real.uuid}"
     release(kernel, placeholder, allocation_fsm.REPLACEMENT, text)
+
+
+def carry_out(kernel: Kernel, planned: list[Replacement]) -> None:
+    """Park the asks and request the releases of the placeholders, in this order, and empty the list."""
+    if not planned:
+        return
+    parked = kernel.fire_all(ASK, [ask for ask, _ in planned], ask_fsm.PARK)
+    placeholders = [placeholder for _, placeholder in planned]
+    planned.clear()
+    asked_back = kernel.fire_all(ALLOCATION, placeholders, allocation_fsm.RELEASE)
+    changes = chain.from_iterable(zip(parked, asked_back, strict=True))
+    kernel.journal.add_all(kernel.now, changes, kernel.cause)
 
 
 def retry_outgrown(partition: Partition) -> None:
