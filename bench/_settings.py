@@ -56,14 +56,13 @@ SETTINGS: Final[dict[str, Setting]] = {
     "no reservations":            Setting(_NO_RESERVATIONS),
     "spreading":                  Setting({"node_sort": "fair"}),
     "packing":                    Setting({"node_sort": "binpacking"}),
-    "best fit":                   Setting({"node_sort": "bestfit"}),
     "spreading, no reservations": Setting({"node_sort": "fair", **_NO_RESERVATIONS}),
     "packing, no reservations":   Setting({"node_sort": "binpacking", **_NO_RESERVATIONS}),
-    "best fit, no reservations":  Setting({"node_sort": "bestfit", **_NO_RESERVATIONS}),
     "incremental":                Setting({}, {"gang.admission": "incremental"}),
     "whole":                      Setting({}, {"gang.admission": "whole"}),
-    "atomic":                     Setting({}, {"gang.admission": "atomic"}),
+    "no gathering":               Setting({}, {"gang.gather.after": "100000h"}),
     "gathering at once":          Setting({}, {"gang.gather.after": "0s"}),
-    "gathering after 6 hours":    Setting({}, {"gang.gather.after": "6h"}),
+    "gathering after 24 hours":   Setting({}, {"gang.gather.after": "24h"}),
+    "10% reserved":               Setting({}, {"reservation.max.share": "10%"}),
 }
 # fmt: on

@@ -11,8 +11,10 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from bench._references import REFERENCES, run
@@ -39,6 +41,10 @@ _COLUMNS = {
     "fragmentation": "fragments",
 }
 _SHARES = ("utilisation", "fairness", "fragmentation")
+
+#: what a jitter keeps of the jobs, and how far it moves a submission
+_KEPT = 0.985
+_JITTER_S = 900
 
 #: seconds between two lines of progress
 _TELL_EVERY_S = 10.0
@@ -82,6 +88,14 @@ def _parser() -> argparse.ArgumentParser:
     add("--limit", type=int, metavar="N", help="only the first N jobs of each workload")
     add("--seed", type=int, default=1, help="seed of the embedded workload (default: 1)")
     add(
+        "--jitter",
+        type=int,
+        action="append",
+        metavar="SEED",
+        help="instead of each workload, one without 1.5 %% of its jobs and with each submission up to "
+        "15 minutes earlier or later; repeatable",
+    )
+    add(
         "--policy",
         action="append",
         metavar="PATTERN",
@@ -109,6 +123,27 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _workloads(options: argparse.Namespace) -> Iterator[Workload]:
+    for workload in _whole_workloads(options):
+        if options.jitter:
+            yield from (_jittered(workload, seed) for seed in options.jitter)
+        else:
+            yield workload
+
+
+def _jittered(workload: Workload, seed: int) -> Workload:
+    """The workload with small differences, which show how much of a figure is chance."""
+    random = Random(seed)
+    jobs = []
+    for job in workload.jobs:
+        if random.random() <= _KEPT:
+            earlier_or_later = int(random.uniform(-_JITTER_S, _JITTER_S))
+            submit = min(max(0, job.submit_s + earlier_or_later), workload.horizon_s - 1)
+            jobs.append(replace(job, submit_s=submit))
+    jobs.sort(key=lambda job: job.submit_s)
+    return replace(workload, name=f"{workload.name}, jitter {seed}", jobs=tuple(jobs))
+
+
+def _whole_workloads(options: argparse.Namespace) -> Iterator[Workload]:
     if not options.no_model:
         yield first(embedded(options.days or 90, options.seed), None, options.limit)
     for path in options.trace:

@@ -49,13 +49,13 @@ class Properties:
     """``atomic``: all members of a gang are placed in one step, and one gang at a time keeps nodes (Q1).
     ``whole``: a gang starts when all of it fits the quotas; ``incremental``: at once (X16). Empty: the
     scheduler's default."""
-    gang_gather_after: int = 3 * 86_400 * _SECOND
+    gang_gather_after: int = 2 * 86_400 * _SECOND
     """A gang that has waited this many ns for nodes may keep nodes (Q3)."""
     gang_gather_patience: int = 0
     """A gang that keeps nodes and gains nothing for this many ns gives them back; 0 means never (Q3)."""
     gang_wait_limit: int | None = None
     """A gang may wait this many ns for its first placeholder; None means no limit (2.10)."""
-    reservation_max_share: int | None = 100_000
+    reservation_max_share: int | None = 20_000
     """On root: at most this many millionths of the nodes are reserved, but at least one node; None
     means no bound (Q7). It has no effect on other queues."""
 

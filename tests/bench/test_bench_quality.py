@@ -54,6 +54,19 @@ def test_json_has_the_figures_of_the_simulation(capsys: pytest.CaptureFixture[st
     assert given["completed"] == packing["total"]
 
 
+def test_a_jitter_changes_the_workload_a_little(capsys: pytest.CaptureFixture[str]) -> None:
+    """And the same jitter is the same workload."""
+    main(["--days", "1", "--policy", "b", "--jitter", "1", "--jitter", "2", "--jitter", "1"])
+    tables = [table.splitlines() for table in capsys.readouterr().out.strip().split("\n\n")]
+    assert [lines[0].split(":")[0] for lines in tables] == [
+        "embedded, jitter 1", "embedded, jitter 2", "embedded, jitter 1",
+    ]  # fmt: skip
+    assert tables[0] == tables[2] != tables[1]
+    whole = len(embedded(1).jobs)
+    for lines in tables:
+        assert 0.9 * whole < int(lines[0].split(": ")[1].split(" ")[0].replace(",", "")) < whole
+
+
 def test_properties_are_those_of_root() -> None:
     report = Setting({}, {"gang.admission": "incremental"}).simulate(embedded(1))
     assert report.data["options"]["config"] == "given"

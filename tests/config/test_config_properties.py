@@ -55,7 +55,7 @@ def test_defaults() -> None:
             backoff_delay=30 * SECOND,
             gang_hold=True,
             gang_admission="",
-            gang_gather_after=3 * 86_400 * SECOND,
+            gang_gather_after=2 * 86_400 * SECOND,
             gang_gather_patience=0,
             gang_wait_limit=None,
         ),
