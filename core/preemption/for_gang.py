@@ -45,7 +45,16 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["NOT_YET", "GangEviction", "due", "from_queues", "needs_of", "refusal", "search"]
+__all__ = [
+    "NOT_YET",
+    "GangEviction",
+    "due",
+    "from_queues",
+    "needs_of",
+    "refusal",
+    "room_without",
+    "search",
+]
 
 #: why an attempt failed, beside the reasons of single asks
 NOT_WILLING: Final = "the preemption policy of a member does not let it preempt others"
@@ -123,6 +132,17 @@ def search(
         return _Search(kernel, app, members).run(short_of_quota)
 
 
+def room_without(
+    kernel: Kernel, app: Application, members: list[AskGroup], victims: list[Candidate]
+) -> GangEviction | str:
+    """The eviction of all these victims, if these members of a running gang all have room then; or why
+    they have not."""
+    try:
+        return _Search(kernel, app, members).run_without(victims)
+    except AnswerPending:
+        return NO_NODE
+
+
 class _Search:
     """One attempt: the places and the victims found so far. Nothing is changed by it."""
 
@@ -131,6 +151,7 @@ class _Search:
         "_by_node",
         "_chosen",
         "_evicted",
+        "_fixed",
         "_found",
         "_free",
         "_kernel",
@@ -157,6 +178,8 @@ class _Search:
         self._chosen: dict[Candidate, Ask] = {}
         self._victims: set[Allocation] = set()
         self._evicted = Evicted()
+        #: the victims are given, and no others are searched
+        self._fixed = False
         #: the candidates for the guarantee of the queue, once they are needed
         self._found: list[Candidate] | None = None
         self._by_node: dict[Node, list[Candidate]] = {}
@@ -179,6 +202,13 @@ class _Search:
         if not self._fits_quotas([*self._chosen, *more]):
             return NO_QUOTA
         return GangEviction(self._evictions(more), self._nodes)
+
+    def run_without(self, victims: list[Candidate]) -> GangEviction | str:
+        """As ``run``, with these victims and no others."""
+        self._fixed = True
+        for victim in victims:
+            self._choose(victim, self._members[0].head, self._free_of(victim.allocation.node))
+        return self.run(False)
 
     @property
     def _path(self) -> list[QueueSnapshot]:
@@ -225,6 +255,8 @@ class _Search:
         offers: list[_Entry] | None = None
         for ask in asks:
             node = self._next_ready(ready, ask, shape)
+            if node is None and self._fixed:
+                return NO_NODE
             if node is None and shape.required_node:
                 node = self._evict_on_required_node(ask, shape)
                 if node is None:

@@ -158,6 +158,7 @@ _NAMED: dict[str, Callable[[Kernel, Any], None]] = {
     "application.gang_idle":   _gang_idle,
     "application.gather":      gang_admission.gather_due,
     "application.gang_preempt": _gang_preempt,
+    "application.short_of_members": gang_admission.short_for_long,
     "gang.patience":           gang_admission.gave_up,
     "allocation.run_limit":    _allocation_run_limit,
     "application.backoff":     backoff.end,

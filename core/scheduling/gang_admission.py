@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quadriga.core.model.gang import ASKS, LIMIT, NODES, PREDICATES, QUOTA
 from quadriga.core.model.queue import goes_before
-from quadriga.core.model.resources import covers
 from quadriga.core.runtime.kernel import Kernel
-from quadriga.core.scheduling import gang_preemption, limits, reservation
+from quadriga.core.scheduling import gang_preemption, limits, reservation, short_gangs
 from quadriga.core.scheduling.gang_placing import place_members
 from quadriga.core.scheduling.gang_plan import Lack, Plan, make_plan, refund
 from quadriga.fsm import GANG
@@ -46,11 +45,12 @@ __all__ = [
     "admit",
     "gather_due",
     "gave_up",
-    "nodes_freed",
     "placeholder_lost",
+    "nodes_freed",
     "precedes",
     "retry",
     "serve_reserving",
+    "short_for_long",
     "state_changed",
 ]
 
@@ -302,25 +302,16 @@ def placeholder_lost(kernel: Kernel, app: Application) -> None:
     """
     if app.gang.admission != "atomic" or app.state not in application_fsm.COUNTED:
         return
-    waiting = app.partition.waiting
-    waiting.short_of_members[app] = None
-    if waiting.gatherer is not None:
+    short_gangs.note(kernel, app)
+    gatherer = app.partition.waiting.gatherer
+    if gatherer is not None:
         why = _OTHERS_ARE_SHORT % app.app_id
-        kernel.fire(GANG, waiting.gatherer.gang, gang_fsm.REQUEUE, reason=why)
+        kernel.fire(GANG, gatherer.gang, gang_fsm.REQUEUE, reason=why)
 
 
-def _is_any_short(partition: Partition) -> bool:
-    """Whether a running gang lacks members whose placeholders it lost."""
-    short = partition.waiting.short_of_members
-    for app in list(short):
-        size = app.gang.size or ()
-        if (
-            not app.has_asks
-            or app.state not in application_fsm.COUNTED
-            or covers(app.allocated, size)
-        ):
-            del short[app]
-    return bool(short)
+def short_for_long(kernel: Kernel, app: Application) -> None:
+    """A running gang has lacked members for long (Q6)."""
+    short_gangs.help_first(kernel, app, precedes)
 
 
 def _choose_gatherer(
@@ -332,7 +323,7 @@ def _choose_gatherer(
 ) -> None:
     """Let the first gang gather that has waited long enough (Q3). A gang that has given its nodes back
     comes after those that have done so less often. ``candidate`` is known to have waited so."""
-    if _is_any_short(partition):
+    if short_gangs.is_any_short(partition):
         return
     first: Application | None = None
     for app in partition.waiting.gangs:

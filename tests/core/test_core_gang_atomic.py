@@ -324,3 +324,73 @@ def test_q2_a_gang_does_not_exceed_what_all_nodes_have(script: Script) -> None:
     assert script.scheduler.partition().nodes["n2"].available[-1] == 4
     script.node("n1", NodeInfo.UPDATE, vcore=4)
     assert len(new(script.schedule())) == 4
+
+
+# -- running gangs that lost placeholders ------------------------------------------------------------
+
+
+def two_short_gangs(script: Script, *, priority: int = 0, elastic: bool = False) -> None:
+    """Gangs a and b hold one of two nodes each, and lack one member each: neither can go on, though each
+    would fit the two nodes that are left."""
+    for name, own in (("a", ("n1", "n3")), ("b", ("n2", "n4"))):
+        for node in own:
+            script.node(node, vcore=4)
+        tags = {"gang.elastic": "true"} if elastic else {}
+        script.app(name, gang={"vcore": 8}, timeout_ms=-1, tags=tags)
+        keys = [f"{name}-p0", f"{name}-p1"]
+        script.ask(name, *keys, group="g", placeholder=True, vcore=4)
+        assert len(new(script.schedule())) == 2
+    for name in ("a", "b"):
+        prior = priority if name == "b" else 0
+        script.ask(name, f"{name}-r0", group="g", vcore=4, priority=prior)
+        script.schedule()
+    script.confirm()
+    script.schedule()
+    for node in ("n3", "n4"):
+        script.node(node, NodeInfo.DECOMISSION)
+    for name in ("a", "b"):
+        script.ask(name, f"{name}-r1", group="g", vcore=4, priority=priority if name == "b" else 0)
+    assert new(script.schedule()) == []
+
+
+def released(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.endswith("PREEMPTED_BY_SCHEDULER")]
+
+
+def test_q6_of_running_gangs_that_wait_for_each_other_the_last_is_preempted() -> None:
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    two_short_gangs(script)
+    assert released(script.advance(59)) == []
+    assert released(script.advance(1)) == ["released b/b-r0-0 PREEMPTED_BY_SCHEDULER"]
+    script.confirm()
+    script.ask("b", "b-again", group="g", vcore=4)  # the resource manager starts its pod again
+    assert new(script.schedule()) == ["new a/a-r1-0 on n2"]
+
+
+def test_q6_the_gang_of_higher_priority_goes_first() -> None:
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    two_short_gangs(script, priority=1)
+    assert released(script.advance(60)) == ["released a/a-r0-0 PREEMPTED_BY_SCHEDULER"]
+
+
+def test_q6_a_gang_that_can_use_fewer_members_is_not_preempted_for_that() -> None:
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    two_short_gangs(script, elastic=True)
+    assert released(script.advance(600)) == []
+
+
+def test_q6_no_gang_is_preempted_if_that_does_not_help() -> None:
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    two_short_gangs(script)
+    script.node("n2", NodeInfo.DRAIN_NODE)
+    assert released(script.advance(600)) == []
+    script.node("n2", NodeInfo.DRAIN_TO_SCHEDULABLE)
+    assert len(released(script.advance(60))) == 1
+
+
+def test_q6_gangs_that_got_their_members_are_left_alone() -> None:
+    script = Script(ATOMIC, options=Options(journal_size=None))
+    two_short_gangs(script)
+    script.node("n5", vcore=4)
+    assert len(new(script.schedule())) == 1
+    assert released(script.advance(600)) == []
