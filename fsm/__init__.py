@@ -10,6 +10,7 @@ from quadriga.fsm.application import APPLICATION
 from quadriga.fsm.ask import ASK
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.explore import path_to, reachable, tour
+from quadriga.fsm.fast_machine import FastMachine
 from quadriga.fsm.gang import GANG
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.node import NODE
@@ -48,6 +49,7 @@ __all__ = [
     "DefinitionError",
     "Effect",
     "Entity",
+    "FastMachine",
     "Fired",
     "InvalidTransition",
     "Lifecycle",

@@ -1,0 +1,46 @@
+"""``python tests/fsm/library/run.py``: the library's own tests, with ``FastMachine`` for ``Machine``.
+
+The tests are those of the source distribution of the version that is installed; pip fetches it. Nothing
+in them is changed. Left out is what looks at the style of the library's sources.
+"""
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+def main(arguments: list[str]) -> int:
+    wanted = f"transitions=={version('transitions')}"
+    with tempfile.TemporaryDirectory() as folder:
+        fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+        fetch += ["--no-binary", "transitions", "--dest", folder, wanted]
+        subprocess.run(fetch, check=True)
+        (archive,) = Path(folder).glob("transitions-*.tar.gz")
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+        sources = archive.with_name(archive.name.removesuffix(".tar.gz"))
+        (sources / "transitions").rename(sources / "unused")  # or it would hide what is installed
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "substitute",
+            "-p",
+            "no:cacheprovider",
+        ]
+        command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm"]
+        command += ["--ignore", "tests/test_codestyle.py", *arguments, "tests"]
+        environment = {**os.environ, "PYTHONPATH": str(HERE)}
+        return subprocess.run(command, cwd=sources, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,227 @@
+"""Models of a fast machine share their methods, and notice nothing of it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import tracemalloc
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from transitions import MachineError
+
+from quadriga.fsm import FastMachine
+
+TRANSITIONS = [["go", "A", "B"], ["go", "B", "A"]]
+
+
+class Plain:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.entered = 0
+
+    def on_enter_B(self) -> None:
+        self.entered += 1
+
+
+class Slotted:
+    __slots__ = ("state",)
+
+
+@dataclass
+class Data:
+    name: str
+
+
+@dataclass(slots=True)
+class SlottedData:
+    name: str
+    state: str = ""
+
+
+class Abstract(ABC):
+    @abstractmethod
+    def name(self) -> str: ...
+
+
+class Concrete(Abstract):
+    def name(self) -> str:
+        return "concrete"
+
+
+class Sensitive:
+    """Its subclasses are counted."""
+
+    subclasses = 0
+
+    def __init_subclass__(cls) -> None:
+        Sensitive.subclasses += 1
+
+
+class Watching:
+    """Its attributes are written down."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "names", [])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self.names.append(name)  # type: ignore[attr-defined]
+        object.__setattr__(self, name, value)
+
+
+class Named:
+    """It has a method of the name of a trigger."""
+
+    def go(self) -> str:
+        return "its own"
+
+
+def machine(**options: Any) -> FastMachine:
+    return FastMachine(None, states=["A", "B"], initial="A", transitions=TRANSITIONS, **options)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [Plain, Slotted, lambda: Data("x"), lambda: SlottedData("x"), Concrete, Sensitive, Watching],
+)
+def test_models_of_every_kind_of_class(make: Any) -> None:
+    owner = machine()
+    models = [make() for _ in range(3)]
+    before = [type(model) for model in models]
+    for model in models:
+        owner.add_model(model)
+    if make.__class__ is not type(lambda: 0) or owner.models != [
+        models[0]
+    ]:  # equal data are one model
+        assert owner.models == models
+    assert models[0].go() is True
+    assert models[0].state == "B"
+    assert models[0].is_B()
+    assert models[0].may_go()
+    assert models[0].trigger("go") is True
+    assert models[0].to_B() is True
+    assert [isinstance(model, cls) for model, cls in zip(models, before, strict=True)] == [True] * 3
+    assert [model.__class__ for model in models] == before
+    stranger = make()
+    assert not hasattr(stranger, "go")
+    assert not hasattr(before[0], "go")
+    assert Sensitive.subclasses == 0
+
+
+def test_a_registered_model_equals_one_that_is_not() -> None:
+    one, other = SlottedData("x", "A"), SlottedData("x", "A")
+    machine().add_model([one])
+    assert one == other
+
+
+def test_attributes_of_a_model_hide_methods_and_go_again() -> None:
+    owner, models = machine(), [Plain("a"), Plain("b"), Plain("c")]
+    models[2].go = lambda: "mine"  # type: ignore[attr-defined]
+    owner.add_model(models)
+    first, second, third = models
+    first.go = lambda: "mine"  # type: ignore[attr-defined]
+    assert first.go() == third.go() == "mine"  # type: ignore[attr-defined]
+    del first.go  # type: ignore[attr-defined]
+    assert not hasattr(first, "go")
+    assert second.go() is True  # type: ignore[attr-defined]
+    del second.may_go  # type: ignore[attr-defined]
+    assert not hasattr(second, "may_go")
+    assert hasattr(first, "may_go")
+    with pytest.raises(AttributeError):
+        del second.nothing  # type: ignore[attr-defined]
+
+
+def test_methods_of_a_class_are_left_alone() -> None:
+    owner, models = machine(), [Named(), Named()]
+    owner.add_model(models)
+    assert [model.go() for model in models] == ["its own"] * 2
+    assert owner.events["go"].trigger(models[0]) is True
+    assert models[0].state == "B"  # type: ignore[attr-defined]
+
+
+def test_methods_come_and_go_with_triggers_and_states() -> None:
+    owner, models = machine(), [Plain("a"), Plain("b")]
+    owner.add_model(models)
+    owner.add_state("C")
+    owner.add_transition("turn", "*", "C")
+    assert models[1].turn() and models[1].is_C()  # type: ignore[attr-defined]
+    owner.remove_model(models[0])
+    owner.add_transition("later", "*", "A")
+    assert hasattr(models[1], "later")
+    assert not hasattr(models[0], "later")
+    owner.remove_transition("turn")
+    assert not hasattr(models[1], "turn")
+    assert hasattr(models[1], "may_turn")  # as in the library
+    assert hasattr(models[0], "turn")
+    newer = [Plain("c"), Plain("d")]
+    owner.add_model(newer)
+    assert not hasattr(newer[0], "may_turn")
+    assert hasattr(newer[0], "later")
+
+
+def test_a_model_of_two_machines() -> None:
+    first, second = machine(), machine(model_attribute="mood")
+    second.add_transition("cheer", "A", "B")
+    models = [Plain("a"), Plain("b")]
+    first.add_model(models)
+    second.add_model(models)
+    assert models[0].go() and models[0].cheer()  # type: ignore[attr-defined]
+    assert (models[0].state, models[0].mood) == ("B", "B")  # type: ignore[attr-defined]
+    assert (models[1].state, models[1].mood) == ("A", "A")  # type: ignore[attr-defined]
+    assert models[0].is_mood_B()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("make", [Plain, Slotted, lambda: SlottedData("x")])
+@pytest.mark.parametrize(
+    "again", [lambda it: pickle.loads(pickle.dumps(it)), copy.deepcopy], ids=["pickle", "deepcopy"]
+)
+def test_copies_have_methods_and_a_machine_of_their_own(make: Any, again: Any) -> None:
+    owner, models = machine(), [make(), make()]
+    owner.add_model(models)
+    copied = again(owner)
+    copied.models[0].go()
+    assert [model.state for model in (copied.models[0], models[0])] == ["B", "A"]
+    copied.add_transition("only", "B", "A")
+    assert copied.models[0].only()
+    assert not hasattr(models[0], "only")
+    alone = again(models[1]) if models[1:] and len(owner.models) > 1 else again(models[0])
+    assert alone.go() is True
+    assert (alone.state, models[-1].state) == ("B", "A" if len(owner.models) > 1 else "")
+
+
+def test_what_is_wrong_is_an_error_as_in_the_library() -> None:
+    owner, models = machine(auto_transitions=False), [Plain("a"), Plain("b")]
+    owner.add_model(models)
+    owner.remove_transition("go", "B")
+    models[0].go()  # type: ignore[attr-defined]
+    with pytest.raises(MachineError, match="Can't trigger event go from state B!"):
+        models[0].go()  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="Do not know event named 'nothing'"):
+        models[0].trigger("nothing")  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match="not a registered state"):
+        owner.add_model([Plain("c"), Plain("d")], initial="nowhere")
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    gc.collect()
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(("make", "most"), [(Plain, 100), (Slotted, 8)])
+def test_a_model_costs_few_bytes(make: Any, most: int) -> None:
+    """Beside the object itself, at most a dictionary for its attributes and a pointer."""
+    owner, number = machine(), 20_000
+    models = [make() for _ in range(number)]
+    owner.add_model([make(), make()])
+    before = tracemalloc.get_traced_memory()[0]
+    owner.add_model(models)
+    spent = tracemalloc.get_traced_memory()[0] - before
+    assert spent / number < most + 1
