@@ -1,4 +1,5 @@
-"""The cost of a trigger: our engine, the machine of the library, and a bare dictionary.
+"""The cost of a trigger: our engine, the machine of the library, and a bare dictionary; then ``FastMachine``
+beside the library's.
 
 Each case is a few triggers that lead back to the first state. The contenders take turns, and the best
 of several rounds counts, so that other programs on the machine disturb none of them.
@@ -12,7 +13,7 @@ from itertools import groupby
 from time import perf_counter_ns
 from typing import Any
 
-from bench import Figure
+from bench import Figure, _machines
 from quadriga.fsm import APPLICATION, ASK, NODE, QUEUE, Lifecycle
 
 ROUNDS = 9
@@ -74,7 +75,7 @@ def measure() -> list[Figure]:
         Figure("entity: its own state", _entity_bytes(), "bytes"),
         Figure("model of the library", _model_bytes(), "bytes"),
     )
-    return figures
+    return figures + _machines.measure()
 
 
 def _again(lifecycle: Lifecycle, *, stock: bool = False) -> Lifecycle:

@@ -10,27 +10,22 @@ The library's own code runs where a subclass replaces a step of it, and where it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import Enum
 from functools import partial
 from itertools import chain
+from types import MethodType
 from typing import Any, Final
 
-from transitions import EventData, State
-from transitions.core import Condition, Event, Transition
+from transitions import EventData
+from transitions.core import Event
 
+from quadriga.fsm.fast_plans import Plan, after, make_plan
 from quadriga.fsm.fast_steps import (
     CALLED_BEFORE,
-    CALLING,
     CAUGHT,
-    CONDITION,
     EVENT,
     HAS_FINAL,
     INFO,
     LEFT,
-    SETTERS,
-    STATE,
-    TRANSITION,
     call,
     constantly,
     enter,
@@ -47,12 +42,9 @@ from quadriga.fsm.fast_steps import (
     try_each,
 )
 from quadriga.fsm.fast_tracking import (
-    Callbacks,
     Reporting,
-    States,
     Transitions,
     clock,
-    is_silent,
     with_library_init,
 )
 
@@ -60,15 +52,6 @@ __all__ = ["FastEvent"]
 
 _set: Final = object.__setattr__
 _blank: Final = EventData.__new__
-
-
-#: A transition of a plan, its conditions, its two states if it has a destination, and whether these states
-#: do nothing but to call their lists, and would report if they did.
-Choice = tuple[Any, Any, Any, Any, bool]
-#: What a trigger does in a state: the state of all machines for which it was made; the class of the names of
-#: states, for an enumeration may have members that equal strings; what to do, or nothing but to set the next
-#: name; the state, the list of the transitions, and the choices.
-Plan = tuple[object, type, Any, Any, Any, Any, tuple[Choice, ...]]
 
 
 class FastEvent(Reporting, Event):
@@ -103,26 +86,31 @@ class FastEvent(Reporting, Event):
         machine = self.machine
         try:
             attribute = self._owns["model_attribute"]
-            value = getattr(model, attribute)
+            value = model.state if attribute == "state" else getattr(model, attribute)
             plan = self._plans[value]
         except (AttributeError, KeyError, TypeError):
             return self._trigger_unplanned(model, args, kwargs)
-        now, kind, step, new, _, _, _ = plan
-        if now is not clock.now or value.__class__ is not kind or level(INFO) is not False:
+        now, kind, step, new, rest = plan
+        if now is not clock.now or type(value) is not kind or level(INFO) is not False:
             return self._trigger_unplanned(model, args, kwargs)
         if step is None:
             try:
                 if new is not None:
                     if model is machine:  # its __setattr__ looks at names that this is none of
                         _set(model, attribute, new)
+                        reached = getattr(model, attribute)
+                    elif attribute == "state":
+                        model.state = new
+                        reached = model.state
                     else:
                         setattr(model, attribute, new)
-                    if getattr(model, attribute) is not new:
-                        machine.get_state(getattr(model, attribute))
+                        reached = getattr(model, attribute)
+                    if reached is not new:
+                        machine.get_state(reached)
                 return True
             except BaseException as error:
-                return self._fail_silently(model, args, kwargs, plan, error)
-        return step(self, machine, model, args, kwargs, plan)  # type: ignore[no-any-return]
+                return self._fail_silently(model, args, kwargs, rest, error)
+        return step(self, machine, model, args, kwargs, rest)  # type: ignore[no-any-return]
 
     def method(self) -> Any:
         """``trigger`` as a method of models."""
@@ -132,23 +120,28 @@ class FastEvent(Reporting, Event):
         def trigger(model: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 attribute = owns["model_attribute"]
-                value = getattr(model, attribute)
+                value = model.state if attribute == "state" else getattr(model, attribute)
                 plan = plans[value]
             except (AttributeError, KeyError, TypeError):
                 return unplanned(model, args, kwargs)
-            now, kind, step, new, _, _, _ = plan
-            if now is not clock.now or value.__class__ is not kind or level(INFO) is not False:
+            now, kind, step, new, rest = plan
+            if now is not clock.now or type(value) is not kind or level(INFO) is not False:
                 return unplanned(model, args, kwargs)
             if step is None:
                 try:
                     if new is not None:
-                        setattr(model, attribute, new)
-                        if getattr(model, attribute) is not new:
-                            machine.get_state(getattr(model, attribute))
+                        if attribute == "state":
+                            model.state = new
+                            reached = model.state
+                        else:
+                            setattr(model, attribute, new)
+                            reached = getattr(model, attribute)
+                        if reached is not new:
+                            machine.get_state(reached)
                     return True
                 except BaseException as error:
-                    return event._fail_silently(model, args, kwargs, plan, error)
-            return step(event, machine, model, args, kwargs, plan)
+                    return event._fail_silently(model, args, kwargs, rest, error)
+            return step(event, machine, model, args, kwargs, rest)
 
         return trigger
 
@@ -163,7 +156,7 @@ class FastEvent(Reporting, Event):
         self._plan_for(machine, getattr(model, machine.model_attribute), self._plans)
         return self._go_through(machine, model, args, kwargs, None)
 
-    def _enqueue(self, machine: Any, model: Any, args: Any, kwargs: Any, plan: Plan) -> bool:
+    def _enqueue(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
         """``Machine._process`` where it has a queue"""
         owns = self._owns
         data = event_data(None, self, machine, model, args, kwargs)
@@ -185,11 +178,11 @@ class FastEvent(Reporting, Event):
         try:
             value = getattr(data.model, self._owns["model_attribute"])
             plan = self._queued_plans[value]
-            good = plan[0] is clock.now and plan[1] is value.__class__ and level(INFO) is False
+            good = plan[0] is clock.now and plan[1] is type(value) and level(INFO) is False
         except (AttributeError, KeyError, TypeError):
             good = False
         if good:
-            return plan[2](self, machine, None, None, None, plan, data)  # type: ignore[no-any-return]
+            return plan[2](self, machine, None, None, None, plan[4], data)  # type: ignore[no-any-return]
         if noisy() or not (is_plain(machine) and self._is_plain()):
             return super()._trigger(data)
         self._plan_for(machine, getattr(data.model, machine.model_attribute), self._queued_plans)
@@ -205,58 +198,33 @@ class FastEvent(Reporting, Event):
             plan = plans.get(value)
         except TypeError:  # no state is unhashable; the library says so
             return None
-        if plan is None or plan[0] is not clock.now or plan[1] is not value.__class__:
+        if plan is None or plan[0] is not clock.now or plan[1] is not type(value):
             if plans is self._plans and machine._queued:
-                plan = (clock.now, value.__class__, FastEvent._enqueue, None, None, None, ())
+                plan = (clock.now, type(value), FastEvent._enqueue, None, None)
             else:
-                plan = self._make_plan(machine, value, plans is self._plans)
+                plan = make_plan(self, machine, value, plans is self._plans)
             plans[value] = plan
         return plan
 
-    def _make_plan(self, machine: Any, value: Any, direct: bool) -> Plan:
-        now, kind = clock.now, value.__class__
-        unknown = (now, kind, FastEvent._go_through, None, None, None, ())
-        name = value if kind is str else value.name if isinstance(value, Enum) else None
-        source, states = machine.states.get(name), machine.states
-        if source is None or states.__class__ is not States or not _has_plain_name(source):
-            return unknown
-        found = self.transitions.get(source.name)
-        if self.transitions.__class__ is not Transitions or found.__class__ is not Callbacks:
-            return unknown
-        choices: list[Choice] = []
-        for each in found:
-            choice = _choice(machine, each)
-            if choice is None:
-                return unknown
-            choices.append(choice)
-        step: Any = FastEvent._follow
-        new = None
-        if direct and choices and all(_is_silent(machine, each) for each in choices):
-            step = FastEvent._ask
-            first = choices[0]
-            if not first[1] and (first[3] is None or first[3].value is not None):
-                step, new = None, first[3] and first[3].value
-        return now, kind, step, new, source, found, tuple(choices)
-
     # -- the steps of a trigger ---------------------------------------------------------------
 
-    def _ask(self, machine: Any, model: Any, args: Any, kwargs: Any, plan: Plan) -> bool:
+    def _ask(self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any) -> bool:
         """A plan with conditions and nothing else to be called."""
         owns = self._owns
-        now, _, _, _, source, found, choices = plan
+        now, source, found, choices = rest
         data: Any = None
         transition: Any = None
         try:
-            for transition, conditions, _, dest, _ in choices:
+            for transition, conditions, dest in choices:
                 if data is not None:
                     data.transition = transition
                 agrees = True
                 for condition in conditions:
                     func = condition.func
-                    if func.__class__ is str or isinstance(func, str):
+                    if type(func) is str or isinstance(func, str):
                         try:
                             func = named = getattr(model if data is None else data.model, func)
-                            if not callable(named):
+                            if type(named) is not MethodType and not callable(named):
                                 func = constantly(named)
                         except AttributeError:
                             func = imported(func)
@@ -272,13 +240,15 @@ class FastEvent(Reporting, Event):
                             data.transition = transition
                             data.error = None
                             data.result = False
-                        agrees = func(data) == condition.target
+                        answer = func(data)
                     elif data is None:
-                        agrees = func(*args, **kwargs) == condition.target
+                        answer = func(*args, **kwargs)
                     else:
-                        agrees = func(*data.args, **data.kwargs) == condition.target
-                    if not agrees:
-                        break
+                        answer = func(*data.args, **data.kwargs)
+                    if answer is condition.target or answer == condition.target:
+                        continue
+                    agrees = False
+                    break
                 if clock.now is not now:  # a condition has changed something
                     if data is None:
                         data = event_data(source, self, machine, model, args, kwargs, transition)
@@ -286,15 +256,20 @@ class FastEvent(Reporting, Event):
                         perform(machine, transition, data)
                         data.result = True
                     else:
-                        try_each(machine, _after(transition, choices, found), data)
+                        try_each(machine, after(transition, choices, found), data)
                     return self._finish(data)
                 if agrees:
                     if dest is not None:
                         target = model if data is None else data.model
                         attribute, new = owns["model_attribute"], dest._name
-                        setattr(target, attribute, new)
-                        if getattr(target, attribute) is not new:
-                            machine.get_state(getattr(target, attribute))
+                        if attribute == "state":
+                            target.state = new
+                            reached = target.state
+                        else:
+                            setattr(target, attribute, new)
+                            reached = getattr(target, attribute)
+                        if reached is not new:
+                            machine.get_state(reached)
                     if data is not None:
                         data.state = dest or source
                         data.result = True
@@ -306,13 +281,22 @@ class FastEvent(Reporting, Event):
             return self._fail(data, error)
 
     def _follow(
-        self, machine: Any, model: Any, args: Any, kwargs: Any, plan: Plan, data: Any = None
+        self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
     ) -> bool:
         """A plan with callbacks."""
         owns = self._owns
-        now, _, _, _, source, found, choices = plan
+        now, source, found, choices = rest
         if data is None:
-            data = event_data(source, self, machine, model, args, kwargs)
+            data = _blank(EventData)
+            data.state = source
+            data.event = self
+            data.machine = machine
+            data.model = model
+            data.args = args
+            data.kwargs = kwargs
+            data.transition = None
+            data.error = None
+            data.result = False
         else:
             data.state = source
         try:
@@ -329,30 +313,32 @@ class FastEvent(Reporting, Event):
                         if may_perform(machine, transition, data):
                             data.result = True
                         else:
-                            try_each(machine, _after(transition, choices, found), data)
+                            try_each(machine, after(transition, choices, found), data)
                         return self._finish(data)
                 agrees = True
                 for condition in conditions:
                     func = condition.func
-                    if func.__class__ is str or isinstance(func, str):
+                    if type(func) is str or isinstance(func, str):
                         try:
                             func = named = getattr(data.model, func)
-                            if not callable(named):
+                            if type(named) is not MethodType and not callable(named):
                                 func = constantly(named)
                         except AttributeError:
                             func = imported(func)
                     if owns["send_event"]:
-                        agrees = func(data) == condition.target
+                        answer = func(data)
                     else:
-                        agrees = func(*data.args, **data.kwargs) == condition.target
-                    if not agrees:
-                        break
+                        answer = func(*data.args, **data.kwargs)
+                    if answer is condition.target or answer == condition.target:
+                        continue
+                    agrees = False
+                    break
                 if clock.now is not now:
                     if agrees:
                         perform(machine, transition, data)
                         data.result = True
                     else:
-                        try_each(machine, _after(transition, choices, found), data)
+                        try_each(machine, after(transition, choices, found), data)
                     return self._finish(data)
                 if not agrees:
                     continue
@@ -388,7 +374,7 @@ class FastEvent(Reporting, Event):
         return data.result  # type: ignore[no-any-return]
 
     def _go_through(
-        self, machine: Any, model: Any, args: Any, kwargs: Any, plan: Plan | None, data: Any = None
+        self, machine: Any, model: Any, args: Any, kwargs: Any, rest: Any, data: Any = None
     ) -> bool:
         """``Event._trigger`` without a plan."""
         data = data or event_data(None, self, machine, model, args, kwargs)
@@ -402,9 +388,9 @@ class FastEvent(Reporting, Event):
         return self._finish(data)
 
     def _fail_silently(
-        self, model: Any, args: Any, kwargs: Any, plan: Plan, error: BaseException
+        self, model: Any, args: Any, kwargs: Any, rest: Any, error: BaseException
     ) -> bool:
-        *_, source, found, _ = plan
+        _, source, found, _ = rest
         data = event_data(source, self, self.machine, model, args, kwargs, found[0])
         return self._fail(data, error)
 
@@ -428,59 +414,3 @@ class FastEvent(Reporting, Event):
 
 
 FastEvent.__name__ = Event.__name__  # shown by the library's own __repr__
-
-
-def _reports(thing: Any, library: type, names: frozenset[str]) -> bool:
-    """Whether it does these things as the library does them, and would report if that changed."""
-    cls = type(thing)
-    return (
-        issubclass(cls, Reporting)
-        and keeps(cls, Reporting, SETTERS)
-        and keeps(cls, library, names)
-        and names.isdisjoint(thing.__dict__)
-    )
-
-
-def _has_plain_name(state: Any) -> bool:
-    return keeps(type(state), State, STATE)
-
-
-def _choice(machine: Any, transition: Any) -> Choice | None:
-    """None if it cannot be part of a plan."""
-    if not _reports(transition, Transition, TRANSITION):
-        return None
-    if transition.conditions.__class__ is not Callbacks or not all(
-        _reports(condition, Condition, CONDITION) for condition in transition.conditions
-    ):
-        return None
-    if not transition.dest:
-        return transition, transition.conditions, None, None, True
-    origin = machine.states.get(transition.source)
-    dest = machine.states.get(transition.dest)
-    if origin is None or dest is None:
-        return None
-    if not (_has_plain_name(origin) and _has_plain_name(dest)):
-        return None
-    fixed = _reports(origin, State, CALLING) and _reports(dest, State, CALLING)
-    return transition, transition.conditions, origin, dest, fixed
-
-
-def _is_silent(machine: Any, choice: Choice) -> bool:
-    """Whether nothing is called but conditions, and nothing will be without a report."""
-    each, _, origin, dest, fixed = choice
-    lists = [machine._prepare_event, machine._before_state_change, machine._after_state_change]
-    lists += [machine._finalize_event, each.prepare, each.before, each.after]
-    if dest is not None:
-        lists += [origin.on_exit, dest.on_enter]
-        if HAS_FINAL and dest.final:
-            lists.append(machine._on_final)
-    return fixed and all(map(is_silent, lists))
-
-
-def _after(transition: Any, choices: tuple[Choice, ...], found: Any) -> Iterator[Any]:
-    """Where a loop over the list is that has come to this transition, whatever the list has become."""
-    tried = [choice[0] for choice in choices].index(transition) + 1
-    following = iter(found)
-    for _ in zip(range(tried), following, strict=False):
-        pass
-    return following

@@ -19,7 +19,9 @@ from quadriga.fsm.fast_models import (
     Methods,
     bound_by,
     can_have,
+    class_content,
     class_names,
+    is_same,
     kind_of,
     methods_of,
     set_class,
@@ -101,9 +103,10 @@ def _touching(name: str) -> Any:
     return touch
 
 
-for (
-    _name
-) in "append extend insert remove pop clear __setitem__ __delitem__ __iadd__ __imul__".split():
+for _name in (
+    *("append", "extend", "insert", "remove", "pop", "clear"),
+    *("__setitem__", "__delitem__", "__iadd__", "__imul__"),
+):
     setattr(_Models, _name, _touching(_name))
 
 
@@ -188,12 +191,13 @@ class FastMachine(Machine):
 
     def _prepare(self, cls: type, *, alone: bool) -> _Prepared | None:
         """What the models of a class share; None if each is to have its own."""
-        if issubclass(cls, Machine) or not can_have(cls):
-            return None
-        if alone and cls.__dictoffset__ and cls not in self._met:  # one model needs no class
-            self._met.add(cls)
-            return None
         methods = self._current.get(cls)
+        if methods is None:
+            if issubclass(cls, Machine) or not can_have(cls):
+                return None
+            if alone and cls.__dictoffset__ and cls not in self._met:  # one model needs no class
+                self._met.add(cls)
+                return None
         if methods is None or methods.checked is not clock.now:
             bound = methods_of(self)
             if methods is None or methods.bound != bound:
@@ -204,6 +208,13 @@ class FastMachine(Machine):
                 for callback in self.state_cls.dynamic_methods
                 for state in self.states.values()
             }
+            methods.ready = None
+        content = class_content(cls)
+        if methods.ready is None or not is_same(content, methods.content):
+            methods.ready, methods.content = self._look_at(cls, methods), content
+        return methods.ready  # type: ignore[no-any-return]
+
+    def _look_at(self, cls: type, methods: Methods) -> _Prepared | None:
         names = class_names(cls)
         if not methods.bound.keys().isdisjoint(names):
             return None
@@ -214,12 +225,12 @@ class FastMachine(Machine):
             elif not isinstance(names[name], staticmethod):
                 return None
         callbacks.sort(key=lambda found: list(methods.dynamic).index(found[0]))
-        return _Prepared(methods, callbacks, cls.__eq__ is object.__eq__)
+        return _Prepared(methods, callbacks, names.get("__eq__") is None)
 
     def _share(self, mod: Any, initial: Any, ready: _Prepared) -> bool:
         """Give the model the class that has its methods, unless it has attributes of their names."""
         models, methods = self.models, ready.methods
-        if models.__class__ is _Models and not models.touched:  # type: ignore[attr-defined]
+        if models.__class__ is _Models and not models.touched:
             compare = not ready.by_identity or self._compares
             if mod in (models if compare else self._loose):
                 return True
@@ -251,7 +262,7 @@ class FastMachine(Machine):
         event = self.events.get(trigger)
         if isinstance(event, FastEvent) and event.transitions is not before:
             kept = {name: Callbacks(found) for name, found in event.transitions.items()}
-            event.transitions = Transitions(Callbacks, kept)  # type: ignore[assignment]
+            event.transitions = Transitions(Callbacks, kept)
 
     def _add_trigger_to_model(self, trigger: Any, model: Any) -> None:
         bind = super()._add_trigger_to_model

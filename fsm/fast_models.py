@@ -12,8 +12,9 @@ away, a copy or a pickle has them, and a model that has been removed is no longe
 from __future__ import annotations
 
 from abc import ABCMeta
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from operator import is_
 from types import FunctionType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -22,7 +23,16 @@ from transitions import Machine
 
 from quadriga.fsm.fast_events import FastEvent
 
-__all__ = ["Methods", "can_have", "class_names", "kind_of", "methods_of", "set_class"]
+__all__ = [
+    "Methods",
+    "can_have",
+    "class_content",
+    "class_names",
+    "is_same",
+    "kind_of",
+    "methods_of",
+    "set_class",
+]
 
 #: the attribute of a made class that holds its ``Methods``
 _KEY: Final = "__quadriga_methods__"
@@ -34,7 +44,7 @@ Bound = dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]]
 
 def set_class(model: object, cls: type) -> None:
     """Past the ``__class__`` of a made class."""
-    _CLASS.__set__(model, cls)  # type: ignore[attr-defined]
+    _CLASS.__set__(model, cls)
 
 
 def kind_of(model: object) -> Methods | None:
@@ -56,6 +66,9 @@ class Methods:
         self.learned: dict[tuple[str, str], tuple[object, frozenset[str], list[str], bool]] = {}
         #: callbacks that the library finds by their names: name -> state, kind
         self.dynamic: dict[str, tuple[Any, str]] = {}
+        #: what a machine has found out about the class, and what the class was then
+        self.ready: Any = None
+        self.content: list[Any] = []
         self.made = _make(self)
         self._less: dict[str, Methods] = {}
         self._left: Methods | None = None
@@ -159,6 +172,19 @@ def _has_layout(cls: type) -> bool:
     return cls.__basicsize__ == _derive(cls, {}).__basicsize__ and not issubclass(cls, type)
 
 
+def class_content(cls: type) -> list[Any]:
+    """All that a class and its bases define, to see whether it has changed."""
+    content: list[Any] = []
+    for each in cls.__mro__[:-1]:
+        content += each.__dict__
+        content += each.__dict__.values()
+    return content
+
+
+def is_same(content: list[Any], other: list[Any]) -> bool:
+    return len(content) == len(other) and all(map(is_, content, other))
+
+
 def class_names(cls: type) -> dict[str, Any]:
     """All that a class and its bases define, the nearest first."""
     names: dict[str, Any] = {}
@@ -249,15 +275,17 @@ def _revive(func: Any, args: Iterable[Any]) -> Any:
     return model
 
 
-@lru_cache(maxsize=256)
-def _reviving(base: type) -> type:
+def _derive_reviving(base: Any) -> type:
     """A model's class until it has its methods."""
     return _derive(base, {"__setstate__": _restore})
 
 
+_reviving: Final[Callable[[Any], type]] = lru_cache(maxsize=256)(_derive_reviving)
+
+
 def _restore(model: Any, state: Any) -> None:
     methods, own = state
-    set_class(model, type(model).__base__)
+    set_class(model, type(model).__mro__[1])
     if hasattr(model, "__setstate__"):
         model.__setstate__(own)
     elif own is not None:

@@ -7,9 +7,10 @@ attribute of an object replaces one of them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
+from types import MethodType
 from typing import Any, Final
 
 from transitions import EventData, Machine, State
@@ -79,13 +80,15 @@ _EXIT: Final = State.exit
 _CHECK: Final = Condition.check
 
 
-@lru_cache(maxsize=1024)
-def keeps(cls: type, base: type, names: frozenset[str]) -> bool:
+def _keeps(cls: Any, base: Any, names: frozenset[str]) -> bool:
     """Whether the class has these attributes from the base class, unchanged."""
     return all(_lookup(cls, name) is _lookup(base, name) for name in names)
 
 
-def _lookup(cls: type, name: str) -> Any:
+keeps: Final[Callable[[Any, Any, frozenset[str]], bool]] = lru_cache(maxsize=1024)(_keeps)
+
+
+def _lookup(cls: Any, name: str) -> Any:
     return next((c.__dict__[name] for c in cls.__mro__ if name in c.__dict__), None)
 
 
@@ -160,10 +163,10 @@ def call(machine: Any, callbacks: Iterable[Any], data: Any) -> None:
     """``Machine.callbacks``"""
     own = machine.__dict__
     for func in callbacks:
-        if func.__class__ is str or isinstance(func, str):
+        if type(func) is str or isinstance(func, str):
             try:
                 func = found = getattr(data.model, func)
-                if not callable(found):
+                if type(found) is not MethodType and not callable(found):
                     func = constantly(found)
             except AttributeError:
                 func = imported(func)
@@ -178,10 +181,10 @@ def check(machine: Any, condition: Any, data: Any) -> Any:
     if getattr(condition.check, "__func__", None) is not _CHECK:
         return condition.check(data)
     func = condition.func
-    if func.__class__ is str or isinstance(func, str):
+    if type(func) is str or isinstance(func, str):
         try:
             func = found = getattr(data.model, func)
-            if not callable(found):
+            if type(found) is not MethodType and not callable(found):
                 func = constantly(found)
         except AttributeError:
             func = imported(func)

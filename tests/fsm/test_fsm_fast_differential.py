@@ -11,6 +11,7 @@ import copy
 import logging
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from transitions import Machine, State
@@ -216,6 +217,13 @@ class World:
     def shuffle(self, trigger: str, source: str) -> None:
         self.machine.events[trigger].transitions[source].reverse()
 
+    def drop_source(self, trigger: str, source: str) -> None:
+        del self.machine.events[trigger].transitions[source]
+
+    def move_source(self, trigger: str, source: str, other: str) -> None:
+        transitions = self.machine.events[trigger].transitions
+        transitions[source] = list(transitions[other])
+
     def retarget(self, trigger: str, source: str, dest: str) -> None:
         for transition in self.machine.events[trigger].transitions[source]:
             transition.dest = dest
@@ -297,6 +305,8 @@ def acts() -> st.SearchStrategy[tuple[Any, ...]]:
         st.tuples(just("transition_callback"), trigger, st.sampled_from(("prepare", "before", "after")), callback),
         st.tuples(just("conditions"), trigger, state, st.lists(condition, max_size=2)),
         st.tuples(just("shuffle"), trigger, state),
+        st.tuples(just("drop_source"), trigger, state),
+        st.tuples(just("move_source"), trigger, state, state),
         st.tuples(just("retarget"), trigger, state, new_state),
         st.tuples(just("final"), state, callback),
         st.tuples(just("option"), just("send_event"), st.booleans()),
@@ -340,5 +350,72 @@ def test_a_fast_machine_does_what_the_librarys_does(
             assert fast.story == stock.story, (number, act)
             if len(stock.story) > 400:  # callbacks that grow have grown enough
                 break
+    finally:
+        LOGGER.setLevel(logging.NOTSET)
+
+
+# fmt: off
+CHANGES: list[tuple[Any, ...]] = [
+    ("transition", "go", "A", "D", None, None, None),
+    ("transition", "go", "A", None, "no", "note", "fail"),
+    ("shared_list", "go", "B", "C"),
+    ("own_list", 0, "note"),
+    ("remove_transition", "go", "A", "*"),
+    ("remove_transition", "go", "*", "*"),
+    ("ordered",),
+    ("add_state", "E", False, "note"),
+    ("add_state", "B", True, "note"),
+    ("add_state", "B", False, "note"),
+    ("drop_state", "B"),
+    *(("callback", name, "note") for name in LISTS),
+    *(("callbacks", name, ["note", "grow"]) for name in LISTS),
+    *(("callback", name, "fail") for name in LISTS),
+    ("state_callback", "B", "on_enter", "note"),
+    ("state_callback", "A", "on_exit", "grow"),
+    ("state_by_name", "on_enter", "B", "toggle"),
+    *(("transition_callback", "go", kind, "grow") for kind in ("prepare", "before", "after")),
+    ("conditions", "go", "A", ["no"]),
+    ("conditions", "go", "A", ["grow", "fail"]),
+    ("drop_source", "go", "A"),
+    ("move_source", "go", "A", "B"),
+    ("retarget", "go", "A", "C"),
+    ("retarget", "go", "A", "nowhere"),
+    ("final", "B", "note"),
+    ("option", "send_event", True),
+    ("option", "model_attribute", "mode"),
+    ("option", "_queued", True),
+    ("option", "ignore_invalid_triggers", True),
+    ("put_state", 0, "nowhere"),
+    ("override", 0, "go"),
+    ("take_away", 0, "go"),
+    ("take_away", 1, "go"),
+    ("remove_model", 1),
+    ("replace_step", "B"),
+    ("replace_method", "callbacks"),
+    ("replace_method", "set_state"),
+    ("print_steps", True),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: "-".join(map(str, change)))
+def test_a_plan_follows_every_change(change: tuple[Any, ...]) -> None:
+    stock, fast = World(Machine, {}), World(FastMachine, {})
+    there_and_back = [
+        ("fire", n, trigger) for n in (0, 1) for trigger in ("go", "to_A", "turn", "to_A")
+    ]
+    warm = [
+        ("transition", "go", "A", "B", None, None, None),
+        *START,
+        *there_and_back,
+        *there_and_back,
+    ]
+    try:
+        for number, act in enumerate(
+            [*warm, change, *there_and_back, ("own_list", 1, "note"), *there_and_back]
+        ):
+            expected, got = stock.do(copy.deepcopy(act)), fast.do(copy.deepcopy(act))
+            assert got == expected, (number, act)
+            assert fast.story == stock.story, (number, act)
     finally:
         LOGGER.setLevel(logging.NOTSET)

@@ -1,0 +1,164 @@
+"""``FastMachine`` beside the machine of the library: triggers, questions, and models.
+
+Each case is a machine with two states and one trigger that leads from one to the other. Both machines take
+turns, and the best of many short rounds counts.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable
+from enum import Enum
+from time import perf_counter_ns
+from typing import Any
+
+from transitions import Machine
+
+from bench import Figure
+from quadriga.fsm import FastMachine
+
+ROUNDS = 150
+TURNS = 200
+MODELS = 100_000
+
+
+class Order:
+    """A model with callbacks, by name."""
+
+    def yes(self, *args: object) -> bool:
+        return True
+
+    def note(self, *args: object) -> None:
+        pass
+
+
+class Slotted:
+    __slots__ = ("state",)
+
+
+class Light(Enum):
+    RED = 1
+    GREEN = 2
+
+
+def _yes(*args: object) -> bool:
+    return True
+
+
+Options = dict[str, Any]
+_NOTED: Options = {"before": "note", "after": "note"}
+_SENT: Options = {"send_event": True}
+# fmt: off
+#: name, transition, machine, what is measured, how many times as fast it has to be
+CASES: tuple[tuple[str, Options, Options, str, int], ...] = (
+    ("no callbacks",                     {},                       {},                            "go",      12),
+    ("no callbacks, of many models",     {},                       {"many": True},                "go",      12),
+    ("no callbacks, machine as model",   {},                       {"model": "self"},             "go",      12),
+    ("no callbacks, enum",               {},                       {"states": list(Light)},       "go",      12),
+    ("no callbacks, by trigger()",       {},                       {},                            "trigger", 8),
+    ("internal",                         {"dest": None},           {},                            "go",      12),
+    ("reflexive",                        {"dest": "="},            {},                            "go",      12),
+    ("a condition",                      {"conditions": "yes"},    {},                            "go",      8),
+    ("a condition, of many models",      {"conditions": "yes"},    {"many": True},                "go",      8),
+    ("a condition, a function",          {"conditions": _yes},     {},                            "go",      8),
+    ("a condition, send_event",          {"conditions": "yes"},    _SENT,                         "go",      8),
+    ("two callbacks",                    _NOTED,                   {},                            "go",      4),
+    ("two callbacks, of many models",    _NOTED,                   {"many": True},                "go",      4),
+    ("two callbacks, send_event",        _NOTED,                   _SENT,                         "go",      4),
+    ("a callback of the machine",        {},                       {"after_state_change": "note"},        "go",      4),
+    ("finalize_event",                   {},                       {"finalize_event": "note"},    "go",      4),
+    ("queued, no callbacks",             {},                       {"queued": True},              "go",      1),
+    ("queued, two callbacks",            _NOTED,                   {"queued": True},              "go",      1),
+    ("may_go()",                         {},                       {},                            "may_go",  1),
+    ("may_go(), a condition",            {"conditions": "yes"},    {},                            "may_go",  1),
+)
+# fmt: on
+
+
+def measure() -> list[Figure]:
+    """For each case both times (ns) and the share of the fast one; then what models cost."""
+    figures: list[Figure] = []
+    for name, transition, options, what, times in CASES:
+        stock, fast = _race(
+            *(_call(cls, transition, options, what) for cls in (Machine, FastMachine))
+        )
+        figures += (
+            Figure(f"machines, {name}: stock", stock, "ns"),
+            Figure(f"machines, {name}: fast", fast, "ns"),
+            Figure(f"machines, {name}: share of the time", 100 * fast / stock, "%", 100 / times),
+        )
+    for name, cls, most in (("with a dictionary", Order, 100), ("with slots", Slotted, 8)):
+        figures.append(Figure(f"machines, a model {name}", _bytes(cls), "bytes", most))
+    figures.append(Figure("machines, 100,000 models in one call", _add(together=True), "s", 1))
+    figures.append(Figure("machines, 100,000 models one by one", _add(together=False), "s", 1))
+    return figures
+
+
+def _call(
+    cls: type[Machine], transition: Options, options: Options, what: str
+) -> Callable[[], object]:
+    options = dict(options)
+    states = options.pop("states", ["A", "B"])
+    many = options.pop("many", False)
+    model = options.pop("model", None)
+    machine: Any = cls(model, states=states, initial=states[0], auto_transitions=False, **options)
+    for source, dest in (states, states[::-1]):
+        machine.add_transition("go", source, **{"dest": dest, **transition})
+    if model is None:
+        model = Order()
+        machine.add_model([model, Order()] if many else model)
+    else:
+        model = machine
+    if what == "trigger":
+        return lambda: model.trigger("go")
+    if what == "may_go":
+        return lambda: model.may_go()
+    return lambda: model.go()
+
+
+def _race(*calls: Callable[[], object]) -> list[float]:
+    best = [float("inf")] * len(calls)
+    gc.disable()
+    try:
+        for _ in range(ROUNDS):
+            for lane, call in enumerate(calls):
+                started = perf_counter_ns()
+                for _ in range(TURNS):
+                    call()
+                best[lane] = min(best[lane], (perf_counter_ns() - started) / TURNS)
+    finally:
+        gc.enable()
+    return best
+
+
+def _machine() -> FastMachine:
+    states = ["New", "Paid", "Sent", "Closed"]
+    return FastMachine(None, states=states, initial="New", ordered_transitions=True)
+
+
+def _bytes(cls: type) -> float:
+    """What a machine adds to a model: its attributes and where the machine keeps it."""
+    machine = _machine()
+    machine.add_model([cls(), cls()])
+    models = [cls() for _ in range(MODELS)]
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        machine.add_model(models)
+        return round((tracemalloc.get_traced_memory()[0] - before) / MODELS, 1)
+    finally:
+        tracemalloc.stop()
+
+
+def _add(*, together: bool) -> float:
+    machine = _machine()
+    models = [Order() for _ in range(MODELS)]
+    started = perf_counter_ns()
+    if together:
+        machine.add_model(models)
+    else:
+        for model in models:
+            machine.add_model(model)
+    return (perf_counter_ns() - started) / 1e9
