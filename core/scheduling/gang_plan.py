@@ -14,6 +14,7 @@ nodes in question (``_Attempt``), and the nodes are charged when the plan is car
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from heapq import heapify, heappop, heapreplace
 from itertools import islice, repeat
@@ -36,6 +37,9 @@ __all__ = ["Lack", "Place", "Plan", "make_plan", "refund"]
 
 #: one member: its ask, and its node
 Place = tuple["Ask", "Node"]
+
+#: a node that an ask may be placed on: its score, its position, and the node
+Candidate = tuple[float, int, "Node"]
 
 #: the room of all nodes is counted in advance if there are at most this many nodes for each member
 _NODES_COUNTED: Final = 4
@@ -240,58 +244,77 @@ class _Attempt:
 
     def _place(self, shape: Shape, asks: list[Ask]) -> int:
         """Place asks of one shape on the best nodes; return the number of those left over."""
-        need, predicate, index = shape.need, self._predicate, self._partition.node_index
-        heap = self._candidates(shape, len(asks) if predicate is None else len(index.nodes))
-        left = 0
-        for ask in asks:
-            if predicate is not None:
-                self._bring_accepted_first(predicate, ask, heap)
+        if self._predicate is not None:
+            return self._place_accepted(self._predicate, shape, asks)
+        heap = self._candidates(shape, len(asks))
+        heapify(heap)
+        for at, ask in enumerate(asks):
             if not heap:
-                left += 1
-                continue
+                return len(asks) - at
             _, position, node = heap[0]
-            available = node.available
-            if node not in self._taken:
-                self._taken[node] = list(available)
-            for at, value in need:
-                available[at] -= value
-            self._places.append((ask, node))
-            if shape.fits(available):
-                heapreplace(heap, (index.policy_score(node), position, node))
+            self._take(node, shape, ask)
+            if shape.fits(node.available):
+                heapreplace(heap, (self._score(node), position, node))
             else:
                 heappop(heap)
-            if predicate is not None:
-                heap = self._candidates(shape, len(index.nodes))
+        return 0
+
+    def _place_accepted(self, predicate: Any, shape: Shape, asks: list[Ask]) -> int:
+        """As ``_place``, each ask on the best node that the predicates accept for it."""
+        candidates = self._candidates(shape, len(self._partition.node_index.nodes))
+        candidates.sort()
+        left = 0
+        for ask in asks:
+            at = _first_accepted(predicate, ask, candidates)
+            if at < 0:
+                left += 1
+                continue
+            _, position, node = candidates.pop(at)
+            self._take(node, shape, ask)
+            if shape.fits(node.available):
+                insort(candidates, (self._score(node), position, node))
         return left
 
-    def _candidates(self, shape: Shape, number: int) -> list[tuple[float, int, Node]]:
-        """A heap of the best nodes for this number of asks: (score, position, node)."""
+    def _take(self, node: Node, shape: Shape, ask: Ask) -> None:
+        """Note the place, and reduce what is free there."""
+        available = node.available
+        if node not in self._taken:
+            self._taken[node] = list(available)
+        for at, value in shape.need:
+            available[at] -= value
+        self._places.append((ask, node))
+
+    def _score(self, node: Node) -> float:
+        return self._partition.node_index.policy_score(node)
+
+    def _candidates(self, shape: Shape, number: int) -> list[Candidate]:
+        """The best nodes for this number of asks, in no order."""
         index, taken = self._partition.node_index, self._taken
         nodes = dict.fromkeys(self._own)
         nodes.update(dict.fromkeys(taken))
         nodes.update(dict.fromkeys(index.first(shape, number + len(taken))))
         required = shape.required_node
-        heap = [
-            (index.policy_score(node), node.position, node)
+        return [
+            (self._score(node), node.position, node)
             for node in nodes
             if shape.fits(node.available) and required in ("", node.node_id)
         ]
-        heapify(heap)
-        return heap
 
-    def _bring_accepted_first(
-        self, predicate: Any, ask: Ask, heap: list[tuple[float, int, Node]]
-    ) -> None:
-        """Leave in the heap only the first node that the predicates accept for this ask."""
-        nodes = [node for _, _, node in sorted(heap)]
-        accepted = first_allowed(predicate, ask, nodes)
-        if accepted is None:
-            for at, node in enumerate(nodes):
-                said = predicate(ask.ask_key, node.node_id, True)
-                if said is None:
-                    accepted = node
-                    break
-                if said is ANSWER_PENDING:
-                    look_ahead(predicate, ask, islice(nodes, at + 1, None))
-                    break
-        heap[:] = [entry for entry in heap if entry[2] is accepted]
+
+def _first_accepted(predicate: Any, ask: Ask, candidates: list[Candidate]) -> int:
+    """The index of the first node that the predicates accept for this ask; -1 if there is none, or if
+    their answer is pending."""
+    allowed = first_allowed(predicate, ask, (node for _, _, node in candidates))
+    for at, (_, _, node) in enumerate(candidates):
+        if allowed is not None:
+            if node is allowed:
+                return at
+            continue
+        said = predicate(ask.ask_key, node.node_id, True)
+        if said is None:
+            return at
+        if said is ANSWER_PENDING:
+            behind = (other for _, _, other in islice(candidates, at + 1, None))
+            look_ahead(predicate, ask, behind)
+            return -1
+    return -1

@@ -7,6 +7,8 @@ from random import Random
 import pytest
 
 from quadriga.core import Options
+from quadriga.core.model.node import Node
+from quadriga.core.ordering.node_index import NodeIndex
 from quadriga.core.scheduling import batch
 from quadriga.sim.script import Script
 
@@ -153,3 +155,23 @@ def test_gangs_among_other_asks_are_placed_in_batches(monkeypatch: pytest.Monkey
         gang(script, f"h{at}", [("t", 10, 1)])
     assert len(new(script.schedule())) == 200
     assert len(singly) < 10
+
+
+def test_q2_a_plan_with_predicates_scores_each_node_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each member is asked about on its own, but only the node that the last one took has changed."""
+    script = cluster("atomic", "fair", [4] * 50)
+    script.scheduler.set_predicate(
+        "rm", lambda key, node, allocate: "odd" if int(node[-1]) % 2 else None
+    )
+    score, scored = NodeIndex.policy_score, []
+
+    def counted(index: NodeIndex, node: Node) -> float:
+        scored.append(node)
+        return score(index, node)
+
+    monkeypatch.setattr(NodeIndex, "policy_score", counted)
+    gang(script, "g", [("t", 40, 1)])
+    placed = new(script.schedule())
+    assert len(placed) == 40
+    assert {int(line[-1]) % 2 for line in placed} == {0}
+    assert len(scored) <= 50 + 40
