@@ -22,7 +22,7 @@ from setuptools.config.setupcfg import read_configuration
 NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-protobuf"]
 
 #: packages whose modules are compiled, but for ...
-COMPILED = ("fsm", "core")
+COMPILED = ("fsm", "core", "sim")
 PLAIN = """
     core/checks/failures core/checks/health core/checks/invariants core/config core/driver
     core/intake/foreign core/intake/recovery core/intake/registration core/placement
@@ -37,6 +37,11 @@ PLAIN += """
     fsm/fast_models fsm/fast_plans fsm/fast_steps fsm/fast_tracking fsm/machine
     fsm/pytest_plugin fsm/table fsm/validation
 """.split()  # classes that others derive from, or that derive from a library's
+PLAIN += """
+    sim/demo sim/destinations sim/errors sim/faults sim/fitting sim/flows sim/fragmentation sim/holders
+    sim/lifecycles sim/options sim/outcomes sim/quality sim/queues sim/quotas sim/recording sim/remote
+    sim/rendering sim/report sim/script sim/selection sim/simulation sim/waits sim/workload
+""".split()  # all but the resource manager of a simulation, which is called for every message
 
 
 class Build(build):
@@ -63,7 +68,7 @@ def extensions() -> list[Extension]:
     copy = Path("build", "compiled")
     home = copy / "quadriga"
     shutil.rmtree(copy, ignore_errors=True)
-    for folder in ("fsm", "si", "core"):
+    for folder in ("fsm", "si", "core", "sim"):
         shutil.copytree(folder, home / folder)
     modules = sorted(path for name in COMPILED for path in (home / name).rglob("*.py"))
     # All are named, or mypy might look at those of another version that is installed.

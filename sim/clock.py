@@ -12,30 +12,29 @@ Action = Callable[[Any], None]
 
 
 class Clock:
-    """A heap of actions. `now` is in ns and never goes back; `done` counts executed actions."""
+    """A heap of actions. `now` is in ns and never goes back; `done` counts executed actions.
 
-    __slots__ = ("_heap", "_planned", "done", "now")
+    `planned` has the actions that are not executed yet, the next one first: its time in ns, its number,
+    the action and the subject.
+    """
+
+    __slots__ = ("_number", "done", "now", "planned")
 
     def __init__(self) -> None:
         self.now = 0
         self.done = 0
-        self._planned = 0
-        self._heap: list[tuple[int, int, Action, Any]] = []
+        self._number = 0
+        self.planned: list[tuple[int, int, Action, Any]] = []
 
     def after(self, ns: int, action: Action, subject: object) -> None:
         """Plan ``action(subject)`` for `ns` nanoseconds from now; 0 means later in this instant."""
-        self._planned += 1
-        heapq.heappush(self._heap, (self.now + ns, self._planned, action, subject))
-
-    @property
-    def next_time(self) -> int | None:
-        """The time of the next action, in ns; None if nothing is planned."""
-        return self._heap[0][0] if self._heap else None
+        self._number += 1
+        heapq.heappush(self.planned, (self.now + ns, self._number, action, subject))
 
     def run_due(self) -> None:
         """Execute all actions that are due now, including those that are planned for now
         meanwhile."""
-        heap, now = self._heap, self.now
+        heap, now = self.planned, self.now
         while heap and heap[0][0] <= now:
             _, _, action, subject = heapq.heappop(heap)
             action(subject)

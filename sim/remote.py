@@ -35,7 +35,7 @@ from quadriga.sim.errors import SimulationError
 from quadriga.sim.options import SimulationOptions
 from quadriga.sim.pods import Pod, Run
 from quadriga.sim.report import Report
-from quadriga.sim.simulation import Core, Progress, Simulation
+from quadriga.sim.simulation import Progress, Simulation
 from quadriga.sim.workload.model import Workload
 
 __all__ = ["RemoteScheduler", "RemoteSimulation"]
@@ -158,10 +158,7 @@ class RemoteSimulation(Simulation):
     ) -> None:
         self.remote = RemoteScheduler(client)
         super().__init__(workload, options, progress)
-
-    @property
-    def _core(self) -> Core:
-        return self.remote
+        self._core = self.remote
 
     def run(self) -> Report:
         """Simulate to the end, then leave the scheduler."""

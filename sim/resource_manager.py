@@ -12,7 +12,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from quadriga import si
 from quadriga.fsm import application as application_fsm
@@ -40,8 +40,8 @@ _PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
 #: a job that is preempted this often is given up
 _MAX_ATTEMPTS = 10
 
-_application = lifecycles.SHIM_APPLICATION.take
-_task = lifecycles.SHIM_TASK.take
+_APPLICATION: Final = lifecycles.SHIM_APPLICATION
+_TASK: Final = lifecycles.SHIM_TASK
 
 #: the parts of each response, in the order in which the shim reads them
 _PARTS = {
@@ -101,7 +101,7 @@ class ResourceManager:
     def submit(self, job: Job, key: str, attempt: int = 1) -> None:
         """Submit a job, possibly for another time. `key` becomes the application id."""
         run = self.runs[key] = Run(job, key, attempt)
-        _application(run, lifecycles.SUBMIT)
+        _APPLICATION.take(run, lifecycles.SUBMIT)
         self.outbox.add(run)
 
     def requests(self) -> list[Request]:
@@ -150,7 +150,7 @@ class ResourceManager:
                 for pod in run.pods.values():
                     self._let_go(pod)
                     if pod.state != lifecycles.COMPLETED:
-                        _task(pod, lifecycles.COMPLETE)
+                        _TASK.take(pod, lifecycles.COMPLETE)
                 if run.over and run.started >= 0:
                     self._finish(run, COMPLETED)
                 else:
@@ -158,7 +158,7 @@ class ResourceManager:
                 continue
             for pod in run.start_over(remembers):
                 self._let_go(pod)
-            _application(run, lifecycles.RESTART)
+            _APPLICATION.take(run, lifecycles.RESTART)
             self.outbox.add(run)
 
     def pods_on_nodes(self) -> list[Pod]:
@@ -211,9 +211,9 @@ class ResourceManager:
         self.received["ApplicationResponse.rejected"] += len(applications)
         for rejected in applications:
             run = self.runs[rejected.applicationID]
-            _application(run, lifecycles.REJECT)
+            _APPLICATION.take(run, lifecycles.REJECT)
             self._discard_unplaced(run)
-            _application(run, lifecycles.FAIL)
+            _APPLICATION.take(run, lifecycles.FAIL)
             self._finish(run, REJECTED, rejected.reason)
 
     def _read_updated(self, applications: Sequence[si.UpdatedApplication]) -> None:
@@ -232,11 +232,11 @@ class ResourceManager:
     # -- applications --------------------------------------------------------------------------
 
     def _accepted(self, run: Run) -> None:
-        _application(run, lifecycles.ACCEPT)
+        _APPLICATION.take(run, lifecycles.ACCEPT)
         if self._placed is not None:
             run.queue = self._placed(run.key)
         if run.gang and not run.has_started:
-            _application(run, lifecycles.TRY_RESERVE)
+            _APPLICATION.take(run, lifecycles.TRY_RESERVE)
             self._ask(run.placeholders)
             if run.reserved:  # before a restart of the scheduler or the resource manager
                 self._run(run)
@@ -244,12 +244,12 @@ class ResourceManager:
             self._run(run)
 
     def _run(self, run: Run) -> None:
-        _application(run, lifecycles.RUN)
+        _APPLICATION.take(run, lifecycles.RUN)
         self._ready.append(run)
 
     def _updated(self, run: Run, state: str, message: str) -> None:
         if state == application_fsm.COMPLETED:
-            _application(run, lifecycles.COMPLETE)
+            _APPLICATION.take(run, lifecycles.COMPLETE)
             if run.started >= 0:
                 self._finish(run, COMPLETED)
             else:
@@ -257,22 +257,22 @@ class ResourceManager:
         elif state == application_fsm.RESUMING:
             self.gangs["soft_timeouts"] += 1
             if run.state == lifecycles.RESERVING:
-                _application(run, lifecycles.RESUME)
+                _APPLICATION.take(run, lifecycles.RESUME)
         elif state == application_fsm.KILLING:
             self.gangs["hard_timeouts"] += run.gang
             run.reason = message
-            _application(run, lifecycles.FAIL)
+            _APPLICATION.take(run, lifecycles.FAIL)
             self._discard_unplaced(run)
         elif state == application_fsm.KILLED and run.state == lifecycles.FAILING:
-            _application(run, lifecycles.FAIL)
+            _APPLICATION.take(run, lifecycles.FAIL)
             self._finish(run, FAILED, run.reason)
 
     def _discard_unplaced(self, run: Run) -> None:
         """Discard pods that wait for an allocation."""
         for pod in run.real:
             if pod.state in lifecycles.UNPLACED:
-                _task(pod, lifecycles.FAIL)
-                _task(pod, lifecycles.COMPLETE)
+                _TASK.take(pod, lifecycles.FAIL)
+                _TASK.take(pod, lifecycles.COMPLETE)
 
     def _give_up(self, run: Run, outcome: str, reason: str) -> None:
         """Remove the application: the job cannot continue."""
@@ -288,12 +288,12 @@ class ResourceManager:
         self.submit(run.job, f"{first}-again-{run.attempt}", run.attempt + 1)
 
     def _withdraw(self, run: Run) -> None:
-        _application(run, lifecycles.FAIL)
-        _application(run, lifecycles.FAIL)
+        _APPLICATION.take(run, lifecycles.FAIL)
+        _APPLICATION.take(run, lifecycles.FAIL)
         for pod in run.pods.values():
             self._let_go(pod)
             if pod.state != lifecycles.COMPLETED:
-                _task(pod, lifecycles.COMPLETE)
+                _TASK.take(pod, lifecycles.COMPLETE)
         self.outbox.remove(run)
 
     def _finish(self, run: Run, outcome: str, *reasons: str) -> None:
@@ -306,8 +306,8 @@ class ResourceManager:
         for pod in pods:
             if pod.state != lifecycles.NEW:  # it was allocated before a restart
                 continue
-            _task(pod, lifecycles.INIT)
-            _task(pod, lifecycles.SUBMIT)
+            _TASK.take(pod, lifecycles.INIT)
+            _TASK.take(pod, lifecycles.SUBMIT)
             self.outbox.ask(pod)
 
     def _refused(self, refusal: si.RejectedAllocationAsk | si.RejectedAllocation) -> None:
@@ -315,8 +315,8 @@ class ResourceManager:
         if run is None or run.state not in lifecycles.ASKS:
             return
         pod = run.pods[refusal.allocationKey]
-        _task(pod, lifecycles.REJECT)
-        _task(pod, lifecycles.FAIL)
+        _TASK.take(pod, lifecycles.REJECT)
+        _TASK.take(pod, lifecycles.FAIL)
         self._give_up(run, REJECTED, refusal.reason)
 
     def _allocated(self, allocation: si.Allocation) -> None:
@@ -336,7 +336,7 @@ class ResourceManager:
         pod.holding = Holding(pod.node, resources, now, -1)
         self.usage.change(now, resources.get(self.usage.resource, 0), pod.placeholder)
         if pod.state == lifecycles.SCHEDULING:
-            _task(pod, lifecycles.ALLOCATE)
+            _TASK.take(pod, lifecycles.ALLOCATE)
             self.clock.after(self._start, self._bind, pod)
         else:
             # The pod is gone: like the shim, release the late allocation.
@@ -345,7 +345,7 @@ class ResourceManager:
     def _bind(self, pod: Pod) -> None:
         if pod.state != lifecycles.ALLOCATED:
             return  # it was stopped before it ran
-        _task(pod, lifecycles.BIND)
+        _TASK.take(pod, lifecycles.BIND)
         run = pod.run
         if not pod.placeholder:
             run.bound += 1
@@ -356,7 +356,7 @@ class ResourceManager:
             return
         run.held[pod.group] += 1
         if run.state == lifecycles.RESERVING:
-            _application(run, lifecycles.UPDATE_RESERVATION)
+            _APPLICATION.take(run, lifecycles.UPDATE_RESERVATION)
             if run.reserved:
                 self.gangs["placed"] += 1
                 self._run(run)
@@ -366,7 +366,7 @@ class ResourceManager:
         self.running -= 1
         ended = [pod for pod in run.real if pod.state == lifecycles.BOUND]
         for pod in ended:
-            _task(pod, lifecycles.COMPLETE)
+            _TASK.take(pod, lifecycles.COMPLETE)
         self.clock.after(self._confirmation, self._report_end, ended)
 
     def _report_end(self, pods: Iterable[Pod]) -> None:
@@ -387,10 +387,10 @@ class ResourceManager:
         if self._by_key and pod.state == lifecycles.SCHEDULING:
             self._ask_released(release)
             return
-        _application(run, lifecycles.RELEASE_ALLOCATION)
+        _APPLICATION.take(run, lifecycles.RELEASE_ALLOCATION)
         if pod.state in lifecycles.HOLDS:
             pod.kind = kind
-            _task(pod, lifecycles.KILL)
+            _TASK.take(pod, lifecycles.KILL)
             self.clock.after(self._release, self._stopped, pod)
         elif pod.state == lifecycles.COMPLETED:
             # Demanded again: the confirmation was lost, or the pod ended at the same moment.
@@ -410,14 +410,14 @@ class ResourceManager:
         if pod.state == lifecycles.COMPLETED:
             return
         run = pod.run
-        _task(pod, lifecycles.COMPLETE)
+        _TASK.take(pod, lifecycles.COMPLETE)
         if not pod.placeholder:
             if run.key in self.runs:
                 self._give_up(run, FAILED, why)
             return
         run.alive -= 1
         if run.state == lifecycles.RESUMING:
-            _application(run, lifecycles.TASK_COMPLETED)
+            _APPLICATION.take(run, lifecycles.TASK_COMPLETED)
             if not run.alive:
                 self._run(run)
             return
@@ -431,25 +431,25 @@ class ResourceManager:
         if run is None or kind in _STOPPED:
             return
         before = run.state
-        _application(run, lifecycles.RELEASE_ASK)
+        _APPLICATION.take(run, lifecycles.RELEASE_ASK)
         if run.state != before:
             self._ready.append(run)
         pod = run.pods[release.allocationKey]
         if pod.state == lifecycles.SCHEDULING:
             pod.kind = kind
-            _task(pod, lifecycles.KILL)
+            _TASK.take(pod, lifecycles.KILL)
             self._stopped(pod)  # it never ran, so nothing has to stop
 
     def _stopped(self, pod: Pod) -> None:
         if pod.state != lifecycles.KILLING:
             return  # its job was given up meanwhile
-        _task(pod, lifecycles.DIE)
+        _TASK.take(pod, lifecycles.DIE)
         self.clock.after(self._confirmation, self._confirm, pod)
 
     def _confirm(self, pod: Pod) -> None:
         run = pod.run
         if pod.state == lifecycles.KILLED:
-            _task(pod, lifecycles.COMPLETE)
+            _TASK.take(pod, lifecycles.COMPLETE)
             self._count_gone(pod)
         if run.key not in self.runs:
             return
@@ -470,7 +470,7 @@ class ResourceManager:
             run.alive -= 1
             self.gangs["replaced"] += pod.kind == _REPLACED
             if run.state == lifecycles.RESUMING:
-                _application(run, lifecycles.TASK_COMPLETED)
+                _APPLICATION.take(run, lifecycles.TASK_COMPLETED)
             if not run.alive and run.state in lifecycles.GATHERS:
                 self._run(run)
         elif run.state == lifecycles.RUNNING:

@@ -31,6 +31,8 @@ __all__ = ["Core", "Progress", "Simulation"]
 Progress = Callable[[int, int], None]
 
 _SECOND = 1_000_000_000
+#: later than any time
+_NEVER = 1 << 200
 
 #: Without any change in the cluster for this long (plus configured delays), nothing will change any
 #: more: it is longer than every timer of the scheduler that could still help a waiting job, such as
@@ -102,6 +104,8 @@ class Simulation:
             self._placed if self.destinations.foreign else None,
         )
         self.scheduler = self._new_scheduler()
+        #: the scheduler that the resource manager talks to
+        self._core: Core = self.scheduler
         self._longest_delay = self.destinations.longest_delay + max(
             0, nanoseconds(self.options.placeholder_timeout_s)
         )
@@ -158,11 +162,6 @@ class Simulation:
             )
         )
 
-    @property
-    def _core(self) -> Core:
-        """The scheduler that the resource manager talks to."""
-        return self.scheduler
-
     def _register(self) -> None:
         self._say(self.manager.outbox.registration(self._configuration))
 
@@ -193,26 +192,30 @@ class Simulation:
         manager, clock = self.manager, self.manager.clock
         jobs = _with_keys(self.workload)
         following = next(jobs, None)
-        last = 0
-        runs = manager.runs
-        arrival = following[0].submit_s * _SECOND if following else None
+        last, changes = 0, self._changes
+        runs, planned = manager.runs, clock.planned
+        arrival = following[0].submit_s * _SECOND if following else _NEVER
         while following or runs:
             theirs = self._core.next_deadline()
-            now = _earliest(_earliest(arrival, clock.next_time), theirs)
-            if now is None:
+            now = arrival
+            if planned and planned[0][0] < now:
+                now = planned[0][0]
+            if theirs is not None and theirs < now:
+                now = theirs
+            if now == _NEVER:
                 break
-            if arrival is None and not manager.running and now > last + self._patience():
+            if arrival == _NEVER and not manager.running and now > last + self._patience():
                 break
             if now < clock.now:
                 now = clock.now
             clock.now = now
-            while following and following[0].submit_s * _SECOND <= now:
+            while following and arrival <= now:
                 manager.submit(*following)
                 following = next(jobs, None)
-                arrival = following[0].submit_s * _SECOND if following else None
-            before = self._changes
+                arrival = following[0].submit_s * _SECOND if following else _NEVER
             self._run_instant(now, theirs is not None and theirs <= now)
-            if self._changes != before:
+            before, changes = changes, self._changes
+            if changes != before:
                 last = now
             if self._progress is not None:
                 self._tell()
@@ -225,14 +228,16 @@ class Simulation:
     def _run_instant(self, now: int, deadline: bool) -> None:
         """Process one instant: timers, then messages until both sides have none."""
         manager, clock = self.manager, self.manager.clock
+        planned = clock.planned
         changed = False
         if deadline:
             self._hear(self._core.advance(now))
             changed = True
         for _ in range(_MAX_ROUNDS):
-            said = self._said
-            clock.run_due()
-            changed = changed or self._said != said
+            if planned and planned[0][0] <= now:
+                said = self._said
+                clock.run_due()
+                changed = changed or self._said != said
             if requests := manager.requests():
                 self._send(requests)
                 changed = True
@@ -308,12 +313,6 @@ class Simulation:
 
     def _at(self) -> str:
         return f"{self.manager.clock.now / _SECOND:.9g} s"
-
-
-def _earliest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one if one <= other else other
 
 
 def _with_keys(workload: Workload) -> Iterator[tuple[Job, str]]:

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quadriga.core import Options
 from quadriga.core.model.shapes import Requirements, Shape, Shapes
 from quadriga.core.ordering import fitting
 from quadriga.core.ordering.fitting import Fitting
+from quadriga.sim.script import Script
 
 AMOUNTS = st.tuples(*[st.integers(0, 5)] * 3)
 
@@ -43,3 +45,17 @@ def test_the_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     table.remove(second)
     table.remove(first)
     assert table.add(second)
+
+
+def test_q2_a_plan_that_is_taken_back_hides_no_room() -> None:
+    script = Script(options=Options(gang_admission="atomic"))
+    script.node("n1", vcore=4)
+    for name in ("n2", "n3", "n4"):
+        script.node(name, vcore=1)
+    script.app("gang", gang={"vcore": 7})
+    script.ask("gang", "large", group="one", placeholder=True, vcore=3)
+    script.ask("gang", "small-1", "small-2", group="two", placeholder=True, vcore=2)
+    assert not script.schedule()  # each group has room, and both together have not
+    script.app("single")
+    script.ask("single", "pod", vcore=2)
+    assert [line for line in script.schedule() if line.startswith("new single/pod")]

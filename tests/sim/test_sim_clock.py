@@ -19,14 +19,14 @@ def test_actions_come_in_the_order_of_time_then_of_planning() -> None:
     clock, seen = Clock(), []
     for ns, name in ((5, "c"), (3, "a"), (5, "d"), (3, "b")):
         clock.after(ns, seen.append, name)
-    clock.now = clock.next_time or 0
+    clock.now = clock.planned[0][0]
     clock.run_due()
-    assert (seen, clock.next_time, clock.done) == (["a", "b"], 5, 2)
+    assert (seen, clock.planned[0][0], clock.done) == (["a", "b"], 5, 2)
     clock.now = 5
     clock.run_due()
     assert seen == ["a", "b", "c", "d"]
     clock.run_due()
-    assert (clock.next_time, clock.done) == (None, 4)
+    assert (clock.planned, clock.done) == ([], 4)
 
 
 def test_what_is_planned_for_now_is_done_now() -> None:
