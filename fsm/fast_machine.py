@@ -74,7 +74,6 @@ _RELEVANT: Final = MACHINE | {
     ),
 }
 _set: Final = object.__setattr__
-_HAS_OVERRIDE: Final = "model_override" in inspect.signature(Machine.__init__).parameters
 
 
 def _callbacks(name: str) -> Any:
@@ -176,7 +175,7 @@ class FastMachine(Machine):
     def _shares(self) -> bool:
         return (
             self.shares_methods
-            and not getattr(self, "model_override", not _HAS_OVERRIDE)
+            and not getattr(self, "model_override", False)  # 0.9.1 has none
             and keeps(type(self), FastMachine, _BINDING)
             and _BINDING.isdisjoint(self.__dict__)
         )
