@@ -1,8 +1,9 @@
 """Gangs: the whole-gang gate, placeholders and timeouts.
 
-A gang starts in this order (G1): its placeholders are allocated like other asks; when the last one is
-allocated, the application runs and submits its real asks; each real ask replaces a placeholder of its
-task group (``replacement``).
+A gang starts in this order (G1): its placeholders are allocated, all in one step (``gang_admission``) or
+one by one like other asks, as its queue's ``gang.admission`` says; when the last one is allocated, the
+application runs and submits its real asks; each real ask replaces a placeholder of its task group
+(``replacement``).
 """
 
 from __future__ import annotations
