@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import tracemalloc
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from transitions import MachineError
 
 from quadriga.fsm import FastMachine
 
+#: bytes; since Python 3.13 an object whose class changes gets its attributes as a dictionary of full size
+DICTIONARY = 100 if sys.version_info < (3, 13) else 300
 TRANSITIONS = [["go", "A", "B"], ["go", "B", "A"]]
 
 
@@ -215,7 +218,7 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize(("make", "most"), [(Plain, 100), (Slotted, 8)])
+@pytest.mark.parametrize(("make", "most"), [(Plain, DICTIONARY), (Slotted, 8)])
 def test_a_model_costs_few_bytes(make: Any, most: int) -> None:
     """Beside the object itself, at most a dictionary for its attributes and a pointer."""
     owner, number = machine(), 20_000
