@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
 from transitions import MachineError
 
-__all__ = ["DefinitionError", "InvalidTransition"]
+__all__ = ["DefinitionError", "InvalidTransition", "did_you_mean"]
 
 
 class DefinitionError(ValueError):
@@ -14,20 +18,36 @@ class DefinitionError(ValueError):
 class InvalidTransition(MachineError):
     """A trigger that is not legal in the current state of the entity. Nothing has changed.
 
-    Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state`` and ``trigger``.
-    It is a ``transitions.MachineError``, so code written for the library catches it too. It can be
-    pickled, because a driver may raise it in another process.
+    Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state``, ``trigger``, and ``possible``: the
+    triggers that are legal in the state. The message lists them, and a name that a misspelled trigger
+    resembles. It is a ``transitions.MachineError``, so code written for the library catches it too. It can
+    be pickled, because a driver may raise it in another process.
     """
 
-    def __init__(self, lifecycle: str, key: str, state: str, trigger: str) -> None:
-        super().__init__(f"{lifecycle} {key!r} cannot {trigger!r} in state {state}")
+    def __init__(
+        self, lifecycle: str, key: str, state: str, trigger: str, possible: Iterable[str] = ()
+    ) -> None:
         self.lifecycle = lifecycle
         self.key = key
         self.state = state
         self.trigger = trigger
+        self.possible = tuple(possible)
+        said = f"{lifecycle} {key!r} cannot {trigger!r} in state {state}"
+        if self.possible:
+            said += f" (possible: {', '.join(self.possible)}{did_you_mean(trigger, self.possible)})"
+        super().__init__(said)
 
-    def __reduce__(self) -> tuple[type[InvalidTransition], tuple[str, str, str, str]]:
-        return type(self), (self.lifecycle, self.key, self.state, self.trigger)
+    def __reduce__(self) -> tuple[type[InvalidTransition], tuple[Any, ...]]:
+        return type(self), (self.lifecycle, self.key, self.state, self.trigger, self.possible)
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+def did_you_mean(name: object, known: Iterable[object]) -> str:
+    """``; did you mean 'run'?`` for a name that resembles a known one, else nothing."""
+    names = [str(each) for each in known]
+    if str(name) in names:
+        return ""
+    close = get_close_matches(str(name), names, 1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -121,7 +121,7 @@ class Lifecycle(Generic[State, Trigger]):
             if not cell:
                 if self.stock:  # the stock machine has no cells
                     return self._take_stock(entity, trigger, info)
-                raise InvalidTransition(self.name, entity.key, entity.state, trigger)
+                raise self._refusal(entity, trigger)
             for guard, step, emitting in cell:  # type: ignore[union-attr]
                 if guard is None or guard(entity, info):
                     if emitting is not None:
@@ -142,7 +142,7 @@ class Lifecycle(Generic[State, Trigger]):
             if candidate.trigger == trigger and candidate.source == entity.state:
                 if candidate.guard is None or candidate.guard(entity, info):
                     return candidate
-        raise InvalidTransition(self.name, entity.key, entity.state, trigger)
+        raise self._refusal(entity, trigger)
 
     def observe(self, taken: Taken) -> Callable[[], None]:
         """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
@@ -168,12 +168,16 @@ class Lifecycle(Generic[State, Trigger]):
                 for source in event.transitions:
                     event.fill(source, tuple(self._observers.values()))
 
+    def _refusal(self, entity: Entity[State], trigger: Trigger) -> InvalidTransition:
+        possible = self.triggers(entity.state)
+        return InvalidTransition(self.name, entity.key, entity.state, trigger, possible)
+
     def _take_stock(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
         event = self.machine.events.get(trigger)
         # checked first, because a guard or an emitter may raise a MachineError of its own
         source = entity.state
         if event is None or source not in event.transitions:
-            raise InvalidTransition(self.name, entity.key, source, trigger)
+            raise self._refusal(entity, trigger)
         data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
         event._trigger(data)
         edge = Edge(self.name, source, trigger, entity.state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from quadriga.fsm.errors import DefinitionError
+from quadriga.fsm.errors import DefinitionError, did_you_mean
 from quadriga.fsm.table import Limit, Row, State, Unbounded, Within
 
 __all__ = ["validate"]
@@ -26,7 +26,9 @@ def validate(
     if both := sorted(set(lasts) & set(final)):
         raise wrong(f"final state {both[0]} cannot have a time limit")
     if initial not in states:
-        raise wrong(f"initial state {initial!r} is not declared")
+        raise wrong(
+            f"initial state {initial!r} is not declared{did_you_mean(initial, sorted(states))}"
+        )
     for row in rows:
         if problem := _problem_of_row(row, states, final):
             raise wrong(f"{row}: {problem}")
@@ -46,7 +48,7 @@ def validate(
 def _problem_of_row(row: Row, states: set[str], final: tuple[str, ...]) -> str | None:
     for state in (row.source, row.target):
         if state is not None and state not in states:
-            return f"unknown state {state!r}"
+            return f"unknown state {state!r}{did_you_mean(state, sorted(states))}"
     if row.source in final:
         return f"final state {row.source} has an exit"
     if not row.trigger.isidentifier() or row.trigger == "state":
@@ -83,12 +85,18 @@ def _problem_of_limit(state: str, limit: Limit, rows: tuple[Row, ...]) -> str | 
             r.trigger == limit.ends and r.source == state and r.target not in (None, state)
             for r in rows
         ):
-            return f"unbounded, but {limit.ends!r} does not lead out of it"
+            return (
+                f"unbounded, but {limit.ends!r} does not lead out of it"
+                f"{did_you_mean(limit.ends, sorted(legal))}"
+            )
     elif isinstance(limit, Within):
         if limit.ns <= 0:
             return "its time limit is not positive"
         if limit.then is not None and limit.then not in legal:
-            return f"its time limit fires {limit.then!r}, which is not legal there"
+            return (
+                f"its time limit fires {limit.then!r}, which is not legal there"
+                f"{did_you_mean(limit.then, sorted(legal))}"
+            )
     return None
 
 

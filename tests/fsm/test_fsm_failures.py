@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from transitions import MachineError
 
 from quadriga.fsm import (
     APPLICATION,
+    NODE,
     Effect,
     Fired,
     InvalidTransition,
@@ -129,6 +131,12 @@ def test_a_refusal_can_be_sent_elsewhere(refusal: InvalidTransition, way: str) -
     assert type(again) is InvalidTransition
     assert vars(again) == vars(refusal)
     assert str(again) == "application 'it-1' cannot 'run' in state Expired"
+
+
+def test_a_misspelled_trigger_is_told_which_one_it_resembles() -> None:
+    node = SimpleNamespace(state="Schedulable", key="n-1")
+    with pytest.raises(InvalidTransition, match=r"; did you mean 'drain'\?\)$"):
+        NODE.fire(node, "drian")  # type: ignore[arg-type]
 
 
 def test_a_refusal_is_an_error_of_the_library(born: Any) -> None:

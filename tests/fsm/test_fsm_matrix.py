@@ -70,7 +70,11 @@ def test_every_pair_is_legal_or_refused(pair: Any, born: Any) -> None:
         state,
         trigger,
     )
-    assert str(error) == f"{lifecycle.name} 'it-1' cannot '{trigger}' in state {state}"
+    assert error.possible == lifecycle.triggers(state)
+    possible = f" (possible: {', '.join(error.possible)}" if error.possible else ""
+    assert str(error).startswith(
+        f"{lifecycle.name} 'it-1' cannot '{trigger}' in state {state}{possible}"
+    )
     assert it.state == state
     with pytest.raises(InvalidTransition):
         lifecycle.choose(it, trigger, {})
