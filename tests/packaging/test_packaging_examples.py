@@ -16,6 +16,7 @@ SAYS = {
     "async_lifecycle": "web-2: confirm -> Replaced",
     "embed_core": "Waiting --complete--> Completed",
     "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
+    "first_gang": "start pod worker-3 on n2",
     "own_lifecycle": "not a lifecycle: loan: state Shelved has no exit and is not declared final",
     "remote_rm": "queue: root.default",
 }
@@ -35,6 +36,13 @@ def test_example_runs(example: Path, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert SAYS[example.stem] in done.stdout
+
+
+def test_the_tutorial_shows_what_its_program_prints() -> None:
+    page = (REPOSITORY / "docs" / "tutorial" / "first-gang.md").read_text(encoding="utf-8")
+    program = REPOSITORY / "examples" / "first_gang.py"
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True)
+    assert f"```text\n{done.stdout}```" in page
 
 
 def test_every_example_is_known() -> None:
