@@ -65,7 +65,9 @@ def ask(app: str, *keys: str, placeholder: bool = False, group: str = "") -> si.
     return si.AllocationRequest(rmID=RM, asks=asks)
 
 
-def stop(*ended: si.Allocation | si.AllocationRelease, why: int) -> si.AllocationRequest:
+def stop(
+    *ended: si.Allocation | si.AllocationRelease, why: si.TerminationType
+) -> si.AllocationRequest:
     """Tell the scheduler that these pods have ended."""
     releases = [
         si.AllocationRelease(applicationID=e.applicationID, UUID=e.UUID, terminationType=why)

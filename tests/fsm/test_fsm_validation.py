@@ -48,7 +48,7 @@ def test_a_good_table_is_built() -> None:
 
 def test_a_misspelled_target() -> None:
     refused(
-        "row 1: Open --close--> Clsoed: unknown state 'Clsoed'",
+        "row 1: Open --close--> Clsoed: unknown state 'Clsoed'; did you mean 'Closed'?",
         GOOD[0],
         row("close", "Open", "Clsoed"),
         GOOD[2],
@@ -57,7 +57,7 @@ def test_a_misspelled_target() -> None:
 
 def test_a_misspelled_source() -> None:
     refused(
-        "row 0: Closde --open--> Open: unknown state 'Closde'",
+        "row 0: Closde --open--> Open: unknown state 'Closde'; did you mean 'Closed'?",
         row("open", "Closde", "Open"),
         *GOOD[1:],
     )
