@@ -19,18 +19,10 @@ from typing import Any, Final, Generic, TypeVar
 
 from transitions import EventData, Machine
 
+from quadriga.fsm.building import build_machine
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.firing import Cell, Step, emit
-from quadriga.fsm.machine import (
-    Asking,
-    Deliver,
-    Emitting,
-    Handing,
-    LeanEvent,
-    LeanMachine,
-    Taken,
-    deliver_to_model,
-)
+from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
 from quadriga.fsm.table import (
     Edge,
     Effect,
@@ -90,7 +82,7 @@ class Lifecycle(Generic[State, Trigger]):
         self.stock = stock
         #: The states with a time limit, for the timers and the watchdog.
         self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
-        self.machine = self._build(Machine if stock else LeanMachine)
+        self.machine = build_machine(self, Machine if stock else LeanMachine)
         self._observers: dict[object, Taken] = {}
         self._cells: dict[str, dict[str, Cell]] = {
             t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
@@ -239,41 +231,4 @@ class Lifecycle(Generic[State, Trigger]):
         transition ``deliver(model, effects)`` receives the effects. Without ``deliver`` the model's own
         ``on_effects(effects)`` receives them, if it has one. ``options`` are those of the library.
         """
-        return self._build(machine_cls, model, deliver or deliver_to_model, options)
-
-    def _build(
-        self,
-        machine_cls: type[Machine],
-        model: object | None = None,
-        deliver: Deliver | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Machine:
-        machine = machine_cls(
-            model=None,
-            states=list(self.states),
-            initial=self.initial,
-            name=self.name,
-            # with send_event the library passes conditions and callbacks one object with the model in it
-            send_event=True,
-            auto_transitions=False,
-            **(options or {}),
-        )
-        if isinstance(machine, LeanMachine):
-            machine.lifecycle = self
-        for state in self.final:  # transitions 0.9.0 has no such argument in the constructor
-            machine.get_state(state).final = True
-        after: list[Any] = [Handing(deliver)] if deliver else []
-        for each in self.rows:
-            lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
-            machine.add_transition(
-                each.trigger,
-                each.source,
-                each.target,
-                conditions=[Asking(each.guard)] if each.guard else [],
-                before=[Emitting(each)] if each.emit else [],
-                after=after if each.emit else [],
-                **lean,
-            )
-        if model is not None:
-            machine.add_model(model)
-        return machine
+        return build_machine(self, machine_cls, model, deliver or deliver_to_model, options)

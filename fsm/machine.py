@@ -25,6 +25,7 @@ __all__ = [
     "Handing",
     "LeanEvent",
     "LeanMachine",
+    "Owner",
     "Taken",
     "deliver_to_model",
 ]

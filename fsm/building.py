@@ -1,0 +1,76 @@
+"""The rows of a lifecycle as a machine of the library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from transitions import Machine
+
+from quadriga.fsm.machine import (
+    Asking,
+    Deliver,
+    Emitting,
+    Handing,
+    LeanMachine,
+    Owner,
+)
+from quadriga.fsm.table import Row
+
+__all__ = ["Table", "build_machine"]
+
+
+class Table(Owner, Protocol):
+    """The part of a lifecycle that a machine is built from."""
+
+    @property
+    def initial(self) -> str: ...
+    @property
+    def final(self) -> Iterable[str]: ...
+    @property
+    def states(self) -> Iterable[str]: ...
+    @property
+    def rows(self) -> Iterable[Row]: ...
+
+
+def build_machine(
+    table: Table,
+    machine_cls: type[Machine],
+    model: object | None = None,
+    deliver: Deliver | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Machine:
+    """A machine of this class with the states and rows of the table.
+
+    ``deliver`` receives a model and its effects after each transition that has some; ``options`` are those
+    of the library. ``model`` is registered with the machine.
+    """
+    machine = machine_cls(
+        model=None,
+        states=list(table.states),
+        initial=table.initial,
+        name=table.name,
+        # with send_event the library passes conditions and callbacks one object with the model in it
+        send_event=True,
+        auto_transitions=False,
+        **(options or {}),
+    )
+    if isinstance(machine, LeanMachine):
+        machine.lifecycle = table
+    for state in table.final:  # transitions 0.9.0 has no such argument in the constructor
+        machine.get_state(state).final = True
+    after: list[Any] = [Handing(deliver)] if deliver else []
+    for each in table.rows:
+        lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
+        machine.add_transition(
+            each.trigger,
+            each.source,
+            each.target,
+            conditions=[Asking(each.guard)] if each.guard else [],
+            before=[Emitting(each)] if each.emit else [],
+            after=after if each.emit else [],
+            **lean,
+        )
+    if model is not None:
+        machine.add_model(model)
+    return machine
