@@ -64,10 +64,19 @@ class AskKind:
     task_group: str = ""
     #: that of ``requires``; every allocation reads it several times
     vector: Vector = field(init=False, compare=False, repr=False)
+    #: the kind without trailing zeros in its vector, by which asks are grouped. Such zeros come from
+    #: resource types that became known later, and make no difference.
+    in_group: AskKind = field(init=False, compare=False, repr=False)
     _hash: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self.vector = self.requires.vector
+        trimmed = self.requires.trimmed()
+        self.in_group = (
+            self
+            if trimmed is self.requires
+            else AskKind(trimmed, self.priority, self.placeholder, self.task_group)
+        )
         self._hash = hash((self.requires, self.priority, self.placeholder, self.task_group))
 
     def __hash__(self) -> int:

@@ -55,6 +55,14 @@ class Requirements(NamedTuple):
     required_node: str = ""
     runtime: int = 0
 
+    def trimmed(self) -> Requirements:
+        """These requirements without the trailing zeros of the vector; the same object if it has none."""
+        vector = self.vector
+        if not vector or vector[-1]:
+            return self
+        length = max((at + 1 for at, quantity in enumerate(vector) if quantity), default=0)
+        return self._replace(vector=vector[:length])
+
 
 class Shape:
     """One interned shape. ``vector``, ``required_node`` and ``runtime`` are those of its requirements."""
@@ -154,11 +162,7 @@ class Shapes:
     def intern(self, requires: Requirements) -> tuple[Shape, bool]:
         """The shape for these requirements, and whether it is new. Trailing zeros of the vector are
         ignored: they come from resource types that became known later."""
-        vector = requires.vector
-        if vector and not vector[-1]:
-            while vector and not vector[-1]:
-                vector = vector[:-1]
-            requires = Requirements(vector, *requires[1:])
+        requires = requires.trimmed()
         shape = self._by_requirements.get(requires)
         if shape is not None:
             return shape, False

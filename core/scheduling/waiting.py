@@ -6,7 +6,6 @@ passes it up the tree unless the application may not be served at present.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.ask import Ask, AskGroup
@@ -37,13 +36,12 @@ class WaitingAsks(Waiting):
     def add(self, ask: Ask) -> None:
         """Put the ask in its group; a new group becomes known to the application."""
         app, partition = ask.app, self._partition
-        shapes, kind = partition.shapes, ask.kind
-        shape, _ = shapes.intern(kind.requires)
+        kind = ask.kind.in_group
         self.demand_epoch += 1
-        if kind.requires != shape.requires:  # trailing zeros make no difference
-            kind = replace(kind, requires=shape.requires)
         group = app.groups.get(kind)
         if group is None:
+            shapes = partition.shapes
+            shape, _ = shapes.intern(kind.requires)
             group = app.groups[kind] = AskGroup(app, kind, shape)
             if not shape.asks:  # new, or idle until now: assume that it has a node
                 partition.node_index.watch(shape)
