@@ -29,6 +29,7 @@ from quadriga.fsm.table import (
     unbounded,
     within,
 )
+from quadriga.fsm.timers import Due, Timers
 
 #: The scheduler's lifecycles by name.
 LIFECYCLES: dict[str, Lifecycle] = {
@@ -47,6 +48,7 @@ __all__ = [
     "RESOURCE_MANAGER",
     "STAYS",
     "DefinitionError",
+    "Due",
     "Effect",
     "Entity",
     "FastMachine",
@@ -54,6 +56,7 @@ __all__ = [
     "InvalidTransition",
     "Lifecycle",
     "Row",
+    "Timers",
     "Unbounded",
     "Within",
     "ignored",

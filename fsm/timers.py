@@ -1,0 +1,187 @@
+"""The time limits of states, as a heap of timers. It has no clock: the caller says what time it is.
+
+``Timers.fire`` is ``Lifecycle.fire`` with the time. An entity that enters a state with a limit gets a
+timer, and loses the one of the state that it left. ``due`` returns the triggers to fire, in a total order:
+by instant, and within one instant in the order in which the timers were started.
+
+Entities are told apart by lifecycle and key, so a stored entity may be another object each time that it
+is loaded.
+
+The scheduler of ``quadriga.core`` has a heap of its own (``core.runtime.timers``). Its entities count their
+entries themselves, and it has timers that outlast states. A mapping by key, which this module needs for
+entities that have nothing but a state and a key, would cost the scheduler time at every transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import Any, Final
+
+from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.table import Effect
+
+__all__ = ["Due", "OwnLimit", "Timers"]
+
+#: The time limit (ns) of the state that this entity is in, if it has one of its own; else ``None``.
+OwnLimit = Callable[[Lifecycle, Any], int | None]
+
+#: below this size of the heap dead timers are not removed early
+_SMALL: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An entity that has been in its state for as long as the table allows."""
+
+    #: the instant at which the time was up
+    when: int
+    lifecycle: Lifecycle
+    #: the object that entered the state
+    entity: Any
+    state: str
+    #: what to fire; ``None`` if the table names no trigger, so that the entity can only be reported
+    trigger: str | None
+    #: how often the trigger was due before in this stay: more than 0 only with ``backoff_to``
+    earlier: int
+
+    @property
+    def key(self) -> str:
+        """The entity's key, to load it by."""
+        return str(self.entity.key)
+
+
+class _Timer:
+    __slots__ = ("delay", "earlier", "entity", "lifecycle", "name", "state", "when")
+
+    def __init__(
+        self, when: int, delay: int, earlier: int, lifecycle: Lifecycle, entity: Any, state: str
+    ) -> None:
+        self.when = when
+        self.delay = delay
+        self.earlier = earlier
+        self.lifecycle = lifecycle
+        self.entity = entity
+        self.name: tuple[str, str] = (lifecycle.name, entity.key)
+        self.state = state
+
+
+class Timers:
+    """The timers of any number of entities, of one lifecycle or of several.
+
+    All instants and delays are integer nanoseconds of one clock, whichever the caller chooses.
+    ``own_limit`` may give an entity another limit than the table's.
+    """
+
+    def __init__(self, own_limit: OwnLimit | None = None) -> None:
+        self._own_limit = own_limit
+        self._heap: list[tuple[int, int, _Timer]] = []
+        self._started = 0
+        #: the timer of the present stay of each entity; those in the heap that are not here are dead
+        self._living: dict[tuple[str, str], _Timer] = {}
+
+    def fire(
+        self, lifecycle: Lifecycle, entity: Any, trigger: str, now: int, /, **info: Any
+    ) -> tuple[Effect, ...]:
+        """``lifecycle.fire``, and the timer of the state that the entity enters by that.
+
+        Raises what ``fire`` raises; then neither the entity nor its timer has changed.
+        """
+        step = lifecycle.take(entity, trigger, info)
+        if step.moves:
+            self.entered(lifecycle, entity, now)
+        return step.effects
+
+    def entered(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
+        """The entity has entered its state at the instant ``now``: its timer starts, if there is a limit.
+
+        The timer of an earlier stay ends. Call it for an entity that is new, and for one that was not
+        fired with ``Timers.fire``.
+        """
+        limit = lifecycle.timed.get(entity.state)
+        if limit is None:
+            self.stop(lifecycle, entity)
+            return
+        own = self._own_limit(lifecycle, entity) if self._own_limit else None
+        delay = limit.ns if own is None else own
+        if delay <= 0:
+            raise ValueError(
+                f"{lifecycle.name} {entity.key!r}: the time limit of state {entity.state} "
+                f"is not positive: {delay}"
+            )
+        self._start(_Timer(now + delay, delay, 0, lifecycle, entity, entity.state))
+
+    def resume(self, lifecycle: Lifecycle, entity: Any, when: int) -> None:
+        """Continue the entity's stay in its state, whose time is up at the instant ``when``.
+
+        This is for an entity that was stored with its ``deadline``, and for a trigger that failed and is
+        to be fired later. A state without a time limit has no timer.
+        """
+        limit = lifecycle.timed.get(entity.state)
+        if limit is None:
+            self.stop(lifecycle, entity)
+        else:
+            self._start(_Timer(when, limit.ns, 0, lifecycle, entity, entity.state))
+
+    def stop(self, lifecycle: Lifecycle, entity: Any) -> None:
+        """End the entity's timer, if it has one: the entity was deleted, or is out of reach."""
+        self._living.pop((lifecycle.name, entity.key), None)
+
+    def due(self, now: int) -> Iterator[Due]:
+        """What is due at the instant ``now``, one after the other.
+
+        Each is determined when it is asked for, so what was fired for one decides about the next: an
+        entity that has left its state meanwhile is not due any more. Fire it with ``Timers.fire``.
+
+        With ``backoff_to`` the timer starts again at once, with twice the delay up to that one; it ends when
+        the entity enters a state.
+        """
+        while (timer := self._first()) is not None and timer.when <= now:
+            heappop(self._heap)
+            lifecycle, state = timer.lifecycle, timer.state
+            limit = lifecycle.timed[state]
+            if limit.backoff_to is None:
+                del self._living[timer.name]
+            else:
+                delay = max(timer.delay, min(2 * timer.delay, limit.backoff_to))
+                again = (now + delay, delay, timer.earlier + 1, lifecycle, timer.entity, state)
+                self._start(_Timer(*again))
+            yield Due(timer.when, lifecycle, timer.entity, state, limit.then, timer.earlier)
+
+    def next_deadline(self) -> int | None:
+        """The earliest instant at which something is due, or ``None``."""
+        timer = self._first()
+        return None if timer is None else timer.when
+
+    def deadline(self, lifecycle: Lifecycle, entity: Any) -> int | None:
+        """The instant at which the time of this entity is up, or ``None`` if it has no timer."""
+        timer = self._living.get((lifecycle.name, entity.key))
+        return timer.when if timer is not None and timer.state == entity.state else None
+
+    def __len__(self) -> int:
+        """How many entities have a timer."""
+        return len(self._living)
+
+    def _start(self, timer: _Timer) -> None:
+        self._living[timer.name] = timer
+        self._started += 1
+        heappush(self._heap, (timer.when, self._started, timer))
+        if len(self._heap) >= max(_SMALL, 2 * len(self._living)):
+            # at most half of a large heap is dead; the order in which timers fire does not change
+            self._heap = [entry for entry in self._heap if self._is_living(entry[2])]
+            heapify(self._heap)
+
+    def _first(self) -> _Timer | None:
+        heap = self._heap
+        while heap:
+            timer = heap[0][2]
+            if self._is_living(timer):
+                if timer.entity.state == timer.state:
+                    return timer
+                del self._living[timer.name]  # the state was changed elsewhere
+            heappop(heap)
+        return None
+
+    def _is_living(self, timer: _Timer) -> bool:
+        return self._living.get(timer.name) is timer

@@ -1,0 +1,313 @@
+"""Time limits on an event loop. The loop's time passes only where all tasks wait."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import STAYS, Effect, Fired, Lifecycle, row, unbounded, within
+from quadriga.fsm.aio import AsyncTimers
+from quadriga.fsm.table import SECOND, Info
+from quadriga.fsm.timers import Due
+
+
+class _Selector(selectors.DefaultSelector):
+    """Jumps to the end of a wait if nothing else is going to happen."""
+
+    passed = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            raise AssertionError("everything waits, for ever")
+        self.passed += timeout
+        return super().select(0)
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.selector = _Selector()
+        super().__init__(self.selector)
+
+    def time(self) -> float:
+        return self.selector.passed
+
+
+def play(scene: Callable[[], Awaitable[None]]) -> None:
+    with asyncio.Runner(loop_factory=_Loop) as runner:
+        runner.run(scene())  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Say(Effect):
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Door:
+    key: str
+    state: str = "Shut"
+    stuck: bool = False
+    heard: list[tuple[int, str]] = field(default_factory=list)
+
+
+def is_stuck(door: Door, info: Info) -> bool:
+    if door.stuck:
+        raise OSError(f"{door.key} is stuck")
+    return False
+
+
+def say(door: Door, fired: Fired) -> tuple[Effect, ...]:
+    return (Say(fired.trigger),)
+
+
+# fmt: off
+DOOR = Lifecycle(
+    "door",
+    initial="Shut",
+    final=("Gone",),
+    lasts={
+        "Shut":   unbounded("open"),
+        "Open":   within(10 * SECOND, then="close"),
+        "Held":   within(4 * SECOND, then="beep", backoff_to=10 * SECOND),
+        "Forced": within(60 * SECOND),
+    },
+    rows=(
+        row("open",   "Shut",                   "Open",   emit=say),
+        row("close",  "Open",                   "Open",   when=is_stuck),
+        row("close",  ("Open", "Held"),         "Shut",   emit=say),
+        row("hold",   "Open",                   "Held"),
+        row("beep",   "Held",                   STAYS,    emit=say),
+        row("force",  "Shut",                   "Forced"),
+        row("remove", ("Shut", "Forced"),       "Gone"),
+    ),
+)
+# fmt: on
+
+
+def seconds() -> int:
+    return round(asyncio.get_running_loop().time())
+
+
+def tell(door: Door, effects: tuple[Effect, ...]) -> None:
+    door.heard += [(seconds(), effect.text) for effect in effects if isinstance(effect, Say)]
+
+
+def test_a_door_closes_in_time() -> None:
+    async def scene() -> None:
+        timers = AsyncTimers(tell)
+        running = asyncio.create_task(timers.run())
+        front, back = Door("front"), Door("back")
+        assert await timers.fire(DOOR, front, "open") == (Say("open"),)
+        assert timers.deadline(DOOR, front) == 10 * SECOND
+        await asyncio.sleep(3)
+        await timers.fire(DOOR, back, "open")
+        await asyncio.sleep(8)
+        assert (front.state, back.state) == ("Shut", "Open")
+        await asyncio.sleep(20)
+        assert front.heard == [(0, "open"), (10, "close")]
+        assert back.heard == [(3, "open"), (13, "close")]
+        running.cancel()
+
+    play(scene)
+
+
+def test_a_trigger_that_stays_backs_off_until_somebody_comes() -> None:
+    async def scene() -> None:
+        timers = AsyncTimers(tell)
+        running = asyncio.create_task(timers.run())
+        door = Door("front")
+        await timers.fire(DOOR, door, "open")
+        await timers.fire(DOOR, door, "hold")
+        await asyncio.sleep(40)
+        await timers.fire(DOOR, door, "close")
+        await asyncio.sleep(100)
+        beeps = [at for at, text in door.heard if text == "beep"]
+        assert beeps == [4, 12, 22, 32]
+        running.cancel()
+
+    play(scene)
+
+
+def test_an_earlier_timer_wakes_what_waits_for_a_later_one() -> None:
+    async def scene() -> None:
+        timers = AsyncTimers(tell)
+        running = asyncio.create_task(timers.run())
+        front, back = Door("front"), Door("back", "Held")
+        await timers.fire(DOOR, front, "open")
+        await asyncio.sleep(1)
+        timers.entered(DOOR, back)
+        await asyncio.sleep(6)
+        assert back.heard == [(5, "beep")]
+        timers.stop(DOOR, back)
+        await asyncio.sleep(60)
+        assert back.heard == [(5, "beep")]
+        assert front.heard[-1] == (10, "close")
+        running.cancel()
+
+    play(scene)
+
+
+def test_deliver_may_be_a_coroutine_function() -> None:
+    async def slowly(door: Door, effects: tuple[Effect, ...]) -> None:
+        await asyncio.sleep(2)
+        tell(door, effects)
+
+    async def scene() -> None:
+        timers = AsyncTimers(slowly)
+        running = asyncio.create_task(timers.run())
+        door = Door("front")
+        await timers.fire(DOOR, door, "open")
+        assert door.heard == [(2, "open")]
+        await asyncio.sleep(20)
+        assert door.heard == [(2, "open"), (12, "close")]
+        running.cancel()
+
+    play(scene)
+
+
+def test_a_limit_without_a_trigger_is_reported() -> None:
+    reports: list[tuple[int, str]] = []
+
+    async def report(due: Due) -> None:
+        reports.append((seconds(), f"{due.key} {due.state}"))
+
+    async def scene() -> None:
+        for overdue in (report, None):
+            timers = AsyncTimers(overdue=overdue)
+            running = asyncio.create_task(timers.run())
+            await timers.fire(DOOR, Door("front"), "force")
+            await asyncio.sleep(100)
+            running.cancel()
+
+    play(scene)
+    assert reports == [(60, "front Forced")]
+
+
+def test_an_error_ends_run_and_nothing_is_lost() -> None:
+    async def scene() -> None:
+        timers = AsyncTimers(tell)
+        front, back = Door("front", stuck=True), Door("back")
+        await timers.fire(DOOR, front, "open")
+        await timers.fire(DOOR, back, "open")
+        with pytest.raises(OSError, match="front is stuck"):
+            await timers.run()
+        assert front.state == back.state == "Open"
+        front.stuck = False
+        running = asyncio.create_task(timers.run())
+        await asyncio.sleep(1)
+        assert front.heard[-1] == back.heard[-1] == (10, "close")
+        running.cancel()
+
+    play(scene)
+
+
+def test_failed_decides_about_errors_of_triggers_that_were_fired_by_time() -> None:
+    async def scene() -> None:
+        async def failed(due: Due, error: Exception) -> None:
+            door = due.entity
+            door.heard.append((seconds(), str(error)))
+            door.stuck = False
+            timers.resume(DOOR, door, timers.now() + 5 * SECOND)
+
+        timers = AsyncTimers(tell, failed=failed)
+        running = asyncio.create_task(timers.run())
+        front, back = Door("front", stuck=True), Door("back")
+        await timers.fire(DOOR, front, "open")
+        await timers.fire(DOOR, back, "open")
+        await asyncio.sleep(60)
+        assert front.heard == [(0, "open"), (10, "front is stuck"), (15, "close")]
+        assert back.heard == [(0, "open"), (10, "close")]
+        running.cancel()
+
+    play(scene)
+
+
+def test_an_error_of_deliver_reaches_the_caller_and_failed() -> None:
+    failures: list[str] = []
+
+    def break_down(door: Door, effects: tuple[Effect, ...]) -> None:
+        raise ConnectionError(f"no answer to {effects}")
+
+    async def scene() -> None:
+        timers = AsyncTimers(break_down, failed=lambda due, error: failures.append(str(error)))
+        running = asyncio.create_task(timers.run())
+        door = Door("front")
+        with pytest.raises(ConnectionError):
+            await timers.fire(DOOR, door, "open")
+        assert door.state == "Open"
+        await asyncio.sleep(60)
+        assert door.state == "Shut"
+        running.cancel()
+
+    play(scene)
+    assert failures == ["no answer to (Say(text='close'),)"]
+
+
+def test_entities_are_loaded_when_they_are_due() -> None:
+    store = {"kept": "Open", "left": "Open", "deleted": "Open"}
+    loaded: dict[str, Door] = {}
+
+    def load(due: Due) -> Door | None:
+        if due.key not in store:
+            return None
+        loaded[due.key] = Door(due.key, store[due.key])
+        return loaded[due.key]
+
+    async def scene() -> None:
+        timers = AsyncTimers(tell, load=load)
+        running = asyncio.create_task(timers.run())
+        for key, state in store.items():
+            timers.resume(DOOR, Door(key, state), 5 * SECOND)
+        await asyncio.sleep(1)
+        store["left"] = "Shut"  # by another program
+        del store["deleted"]
+        await asyncio.sleep(60)
+        assert loaded["kept"].heard == [(5, "close")]
+        assert loaded["left"].heard == []
+        running.cancel()
+
+    play(scene)
+
+
+def test_the_clock_may_be_another_one() -> None:
+    async def scene() -> None:
+        start = 1_800_000_000 * SECOND  # since 1970
+        loop = asyncio.get_running_loop()
+        timers = AsyncTimers(tell, clock=lambda: start + round(loop.time() * SECOND))
+        running = asyncio.create_task(timers.run())
+        door = Door("front")
+        await timers.fire(DOOR, door, "open")
+        assert timers.deadline(DOOR, door) == start + 10 * SECOND
+        await asyncio.sleep(11)
+        assert door.heard[-1] == (10, "close")
+        running.cancel()
+
+    play(scene)
+
+
+def test_run_runs_once_at_a_time() -> None:
+    async def scene() -> None:
+        timers = AsyncTimers(tell)
+        running = asyncio.create_task(timers.run())
+        await asyncio.sleep(1)
+        with pytest.raises(RuntimeError, match="is running already"):
+            await timers.run()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        # an entity whose time is up while nothing runs is fired at as soon as it does
+        door = Door("front")
+        await timers.fire(DOOR, door, "open")
+        await asyncio.sleep(30)
+        assert door.state == "Open"
+        running = asyncio.create_task(timers.run())
+        await asyncio.sleep(1)
+        assert door.heard == [(1, "open"), (31, "close")]
+        running.cancel()
+
+    play(scene)

@@ -1,0 +1,281 @@
+"""The time limits of states: which trigger is due, when, and in which order."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import STAYS, InvalidTransition, Lifecycle, row, unbounded, within
+from quadriga.fsm.table import Info
+from quadriga.fsm.timers import Timers
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """A call of a telephone: it rings, is held, and may be on for ever."""
+
+    key: str
+    state: str = "Idle"
+    broken: bool = False
+
+
+def is_broken(call: Call, info: Info) -> bool:
+    if call.broken:
+        raise OSError("no line")
+    return False
+
+
+# fmt: off
+CALL = Lifecycle(
+    "call",
+    initial="Idle",
+    final=("Over",),
+    lasts={
+        "Idle":    unbounded("dial"),
+        "Ringing": within(10, then="give_up"),
+        "On":      unbounded("hang_up"),
+        "Held":    within(4, then="remind", backoff_to=10),
+        "Lost":    within(7),
+    },
+    rows=(
+        row("dial",    "Idle",             "Ringing"),
+        row("answer",  "Ringing",          "On"),
+        row("give_up", "Ringing",          "Over",    when=is_broken),
+        row("give_up", "Ringing",          "Over"),
+        row("hold",    "On",               "Held"),
+        row("remind",  "Held",             STAYS,     why="a tone for the caller"),
+        row("take",    "Held",             "On"),
+        row("lose",    "On",               "Lost"),
+        row("hang_up", ("On", "Lost"),     "Over"),
+        row("dial",    "Lost",             "Ringing"),
+    ),
+)
+# fmt: on
+
+
+def ringing(timers: Timers, key: str, now: int) -> Call:
+    call = Call(key)
+    timers.fire(CALL, call, "dial", now)
+    return call
+
+
+def due(timers: Timers, now: int) -> list[tuple[str, str | None, int]]:
+    """What is due, fired."""
+    found = []
+    for each in timers.due(now):
+        found.append((each.key, each.trigger, each.when))
+        if each.trigger is not None:
+            timers.fire(each.lifecycle, each.entity, each.trigger, now)
+    return found
+
+
+def test_a_state_with_a_limit_ends_by_its_trigger() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=100)
+    assert timers.next_deadline() == timers.deadline(CALL, call) == 110
+    assert due(timers, 109) == []
+    assert due(timers, 110) == [("a", "give_up", 110)]
+    assert call.state == "Over"
+    assert (len(timers), timers.next_deadline(), due(timers, 10**9)) == (0, None, [])
+
+
+def test_a_state_that_was_left_in_time_has_no_timer() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    timers.fire(CALL, call, "answer", 9)
+    assert timers.next_deadline() is None
+    assert timers.deadline(CALL, call) is None
+    assert due(timers, 10**9) == []
+    assert call.state == "On"
+
+
+def test_the_timer_of_an_earlier_stay_in_the_same_state_is_dead() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    for trigger in ("answer", "lose", "dial"):
+        timers.fire(CALL, call, trigger, 6)
+    assert due(timers, 15) == []
+    assert due(timers, 16) == [("a", "give_up", 16)]
+
+
+def test_the_order_is_by_instant_and_then_by_start() -> None:
+    timers = Timers()
+    for key, now in (("c", 3), ("z", 1), ("b", 3), ("a", 1), ("y", 2)):
+        ringing(timers, key, now)
+    assert [key for key, *_ in due(timers, 13)] == ["z", "a", "y", "c", "b"]
+
+
+def test_a_trigger_that_changes_nothing_is_fired_again_with_twice_the_delay_up_to_a_bound() -> None:
+    timers = Timers()
+    call = Call("a", "On")
+    timers.fire(CALL, call, "hold", 0)
+    fired: list[tuple[int, str | None, int]] = []
+    while len(fired) < 5:
+        now = timers.next_deadline()
+        assert now is not None
+        (only,) = timers.due(now)
+        fired.append((only.when, only.trigger, only.earlier))
+    assert fired == [(4, "remind", 0), (12, "remind", 1)] + [
+        (22 + 10 * n, "remind", 2 + n) for n in range(3)
+    ]
+    timers.fire(CALL, call, "take", 43)
+    assert due(timers, 10**9) == []
+
+
+def test_a_late_caller_is_told_of_a_repeated_trigger_once() -> None:
+    timers = Timers()
+    timers.fire(CALL, Call("a", "On"), "hold", 0)
+    assert due(timers, 1_000) == [("a", "remind", 4)]
+    assert timers.next_deadline() == 1_008
+
+
+def test_what_is_fired_for_one_decides_about_the_next() -> None:
+    timers = Timers()
+    first, second = ringing(timers, "a", now=0), ringing(timers, "b", now=0)
+    each = timers.due(10)
+    assert next(each).entity is first
+    timers.fire(CALL, second, "answer", 10)
+    assert next(each, None) is None
+
+
+def test_a_limit_without_a_trigger_is_only_told() -> None:
+    timers = Timers()
+    call = Call("a", "On")
+    timers.fire(CALL, call, "lose", 0)
+    assert due(timers, 8) == [("a", None, 7)]
+    assert call.state == "Lost"
+    assert due(timers, 10**9) == []
+
+
+def test_a_refused_trigger_leaves_the_timer() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    with pytest.raises(InvalidTransition):
+        timers.fire(CALL, call, "hold", 5)
+    assert timers.deadline(CALL, call) == 10
+
+
+def test_a_trigger_that_failed_can_be_fired_later() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    call.broken = True
+    for each in timers.due(10):
+        with pytest.raises(OSError, match="no line"):
+            timers.fire(CALL, call, "give_up", 10)
+        timers.resume(CALL, each.entity, 15)
+    call.broken = False
+    assert due(timers, 14) == []
+    assert due(timers, 15) == [("a", "give_up", 15)]
+
+
+def test_a_stored_entity_goes_on_where_it_was() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    stored = call.key, call.state, timers.deadline(CALL, call)
+    # a new process, another object
+    key, state, deadline = stored
+    assert deadline is not None
+    timers, loaded = Timers(), Call(key, state)
+    timers.resume(CALL, loaded, deadline)
+    assert due(timers, 9) == []
+    assert due(timers, 25) == [("a", "give_up", 10)]
+    assert loaded.state == "Over"
+
+
+def test_entities_are_told_apart_by_their_key() -> None:
+    timers = Timers()
+    ringing(timers, "a", now=0)
+    loaded_again = Call("a", "Ringing")
+    timers.fire(CALL, loaded_again, "answer", 5)
+    assert due(timers, 10**9) == []
+    # and by their lifecycle
+    lamp: Lifecycle = Lifecycle(
+        "lamp",
+        initial="On",
+        final=("Off",),
+        lasts={"On": within(3, then="fade")},
+        rows=(row("fade", "On", "Off"),),
+    )
+    bulb = Call("b", "On")
+    ringing(timers, "b", now=0)
+    timers.entered(lamp, bulb, 0)
+    assert due(timers, 20) == [("b", "fade", 3), ("b", "give_up", 10)]
+
+
+def test_a_state_that_was_changed_elsewhere_has_no_timer() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    CALL.fire(call, "answer")
+    assert timers.deadline(CALL, call) is None
+    assert due(timers, 10**9) == []
+    assert len(timers) == 0
+    timers.entered(CALL, call, 3)  # without a limit
+    timers.resume(CALL, call, 3)
+    assert timers.next_deadline() is None
+
+
+def test_a_deleted_entity_has_no_timer() -> None:
+    timers = Timers()
+    call = ringing(timers, "a", now=0)
+    timers.stop(CALL, call)
+    timers.stop(CALL, call)
+    assert due(timers, 10**9) == []
+
+
+def test_an_entity_may_have_a_limit_of_its_own() -> None:
+    own: dict[str, int] = {"slow": 25, "never": 0}
+    timers = Timers(lambda lifecycle, call: own.get(call.key))
+    ringing(timers, "slow", now=0)
+    ringing(timers, "usual", now=0)
+    assert due(timers, 25) == [("usual", "give_up", 10), ("slow", "give_up", 25)]
+    with pytest.raises(ValueError, match=r"^call 'never': the time limit of state Ringing is not"):
+        ringing(timers, "never", now=0)
+
+
+def test_the_heap_does_not_grow_with_dead_timers() -> None:
+    timers: Any = Timers()
+    call = Call("a", "On")
+    for now in range(10_000):
+        timers.fire(CALL, call, "hold", now)
+        timers.fire(CALL, call, "take", now)
+    assert len(timers._heap) <= 1024
+
+
+def test_many_entities_against_a_plain_search() -> None:
+    # an oracle without a heap: of all that have a deadline, the least one
+    random_one = random.Random(7)
+    timers = Timers()
+    calls = [Call(f"{n}") for n in range(40)]
+    deadlines: dict[str, tuple[int, int]] = {}
+    started = now = 0
+    for _ in range(4_000):
+        now += random_one.choice((0, 0, 1, 2))
+        call = random_one.choice(calls)
+        if call.state == "Over":
+            call.state = "Idle"
+        trigger = random_one.choice(CALL.triggers(call.state))
+        before = call.state
+        timers.fire(CALL, call, trigger, now)
+        if call.state != before:
+            deadlines.pop(call.key, None)
+            if call.state in CALL.timed:
+                started += 1
+                deadlines[call.key] = (now + CALL.timed[call.state].ns, started)
+        expected = sorted(
+            (when, order, key) for key, (when, order) in deadlines.items() if when <= now
+        )
+        found = []
+        for each in timers.due(now):
+            found.append((each.when, each.key))
+            deadlines.pop(each.key)
+            if each.earlier or each.lifecycle.timed[each.state].backoff_to:
+                started += 1
+                again = timers.deadline(CALL, each.entity)
+                assert again is not None
+                assert again > now
+                deadlines[each.key] = (again, started)
+        assert found == [(when, key) for when, _, key in expected]
+        assert timers.next_deadline() == min((when for when, _ in deadlines.values()), default=None)
