@@ -414,3 +414,4 @@ class FastEvent(Reporting, Event):
 
 
 FastEvent.__name__ = Event.__name__  # shown by the library's own __repr__
+FastEvent.trigger.__qualname__ = Event.trigger.__qualname__  # shown by errors about its arguments

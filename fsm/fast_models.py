@@ -71,6 +71,7 @@ class Methods:
         self.content: list[Any] = []
         self.made = _make(self)
         self._less: dict[str, Methods] = {}
+        self._of: dict[type, Methods] = {}
         self._left: Methods | None = None
 
     def add(self, bound: Bound) -> None:
@@ -79,6 +80,7 @@ class Methods:
         for name, each in bound.items():
             setattr(self.made, name, _method(self.machine, name, *each))
         self._less.clear()
+        self._of.clear()
         self._left = None
 
     def without(self, name: str) -> Methods:
@@ -88,6 +90,13 @@ class Methods:
             self._less[name] = other = Methods(self.machine, self.base, bound)
             other.learned.update(self.learned)
         return self._less[name]
+
+    def of(self, cls: type) -> Methods:
+        """The same for a model whose class has been changed to another one."""
+        if cls not in self._of:
+            self._of[cls] = other = Methods(self.machine, cls, dict(self.bound))
+            other.learned.update(self.learned)
+        return self._of[cls]
 
     def left(self) -> Methods:
         """The same for a model that has been removed."""
@@ -208,7 +217,7 @@ def _make(methods: Methods) -> type:
         name: _method(methods.machine, name, *each) for name, each in methods.bound.items()
     }
     names[_KEY] = methods
-    names["__class__"] = property(lambda model: methods.base, set_class)
+    names["__class__"] = property(lambda model: methods.base, _change_class)
     names["__delattr__"] = _delete
     names["__reduce_ex__"] = _reduce
     return _derive(methods.base, names)
@@ -227,14 +236,20 @@ def _method(
         return getattr(model, asked.model_attribute) == value  # type: ignore[no-any-return]
 
     made: Any = trigger if not before and not behind else method
-    event = getattr(func, "__self__", None)
-    if made is trigger and isinstance(event, FastEvent) and func == event.trigger:
-        made = event.method()
+    if made is trigger and getattr(func, "__func__", None) is FastEvent.trigger:
+        made = func.__self__.method()  # a subclass that replaces ``trigger`` is called itself
     if getattr(func, "__func__", None) is Machine.is_state and not behind:
         asked, (value,) = func.__self__, before
         made = is_state
     made.__name__ = made.__qualname__ = name
     return made  # type: ignore[no-any-return]
+
+
+def _change_class(model: Any, cls: type) -> None:
+    """``model.__class__ = cls``: the model keeps its methods, as it keeps attributes of its own."""
+    methods = kind_of(model)
+    assert methods is not None
+    set_class(model, methods.of(cls).made if can_have(cls) else cls)
 
 
 def _delete(model: Any, name: str) -> None:

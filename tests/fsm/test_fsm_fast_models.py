@@ -209,6 +209,43 @@ def test_what_is_wrong_is_an_error_as_in_the_library() -> None:
         owner.add_model([Plain("c"), Plain("d")], initial="nowhere")
 
 
+def test_an_event_that_replaces_trigger_is_called_itself() -> None:
+    seen = []
+
+    class Loud(FastMachine.event_cls):  # type: ignore[misc,name-defined]
+        def trigger(self, model: Any, /, *args: Any, **kwargs: Any) -> bool:
+            seen.append(self.name)
+            return super().trigger(model, *args, **kwargs)  # type: ignore[no-any-return]
+
+    class LoudMachine(FastMachine):
+        event_cls = Loud
+
+    models = [Plain("a"), Plain("b")]
+    LoudMachine(models, states=["A", "B"], initial="A", transitions=[["go", "A", "B"]])
+    assert models[0].go()  # type: ignore[attr-defined]
+    assert seen == ["go"]
+
+
+def test_a_model_whose_class_is_changed_keeps_its_methods() -> None:
+    class Other:
+        def on_enter_B(self) -> None:
+            pass
+
+        def kind(self) -> str:
+            return "other"
+
+    owner, models = machine(), [Plain("a"), Plain("b")]
+    owner.add_model(models)
+    models[0].__class__ = Other  # type: ignore[assignment]
+    assert type(models[0]).__name__ == "Other" and models[0].__class__ is Other
+    assert models[0].kind() == "other"  # type: ignore[attr-defined]
+    assert models[0].go() and models[0].state == "B"  # type: ignore[attr-defined]
+    owner.add_transition("late", "B", "A")
+    assert models[0].late()  # type: ignore[attr-defined]
+    owner.remove_model(models[0])
+    assert [model.name for model in owner.models] == ["b"]
+
+
 @pytest.fixture
 def quiet() -> Iterator[None]:
     gc.collect()
