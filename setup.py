@@ -1,8 +1,10 @@
 """The package is plain Python; with QUADRIGA_COMPILE=1 mypyc compiles the part of it that decides.
 
-All that is declared is in setup.cfg. mypyc wants modules to lie where they are imported from, which
-the folders at the top of the repository do not, so it is shown a copy that does. docs/development.md
-says more.
+All that is declared is in setup.cfg. A release is built from a source distribution; it leaves the engine,
+quadriga.fsm, to a distribution of its own (packaging/fsm) and depends on that one.
+
+mypyc wants modules to lie where they are imported from, which the folders at the top of the repository do
+not, so it is shown a copy that does. docs/development.md says more.
 """
 
 from __future__ import annotations
@@ -87,13 +89,31 @@ def extensions() -> list[Extension]:
     return found
 
 
-if os.environ.get("QUADRIGA_COMPILE") == "1":
+def without_engine() -> dict[str, object]:
+    """What setup.cfg declares, but for the packages that the distribution of the engine contains."""
+    declared = read_configuration("setup.cfg")
+    options, version = declared["options"], declared["metadata"]["version"]
+    engine = read_configuration("packaging/fsm/setup.cfg")["options"]
+    return {
+        "packages": [each for each in options["packages"] if each not in engine["packages"]],
+        "install_requires": [f"quadriga-fsm=={version}", *options["install_requires"]],
+        "entry_points": {"console_scripts": options["entry_points"]["console_scripts"]},
+    }
+
+
+MAKES_SDIST = "sdist" in sys.argv
+
+if os.environ.get("QUADRIGA_COMPILE") == "1" and not MAKES_SDIST:
+    # With the engine, also from an unpacked source distribution: modules that are compiled together call
+    # each other directly.
     installed = read_configuration("setup.cfg")["options"]["install_requires"]
-    only_asked = {"dist_info", "egg_info", "sdist"}.intersection(sys.argv)
+    only_asked = {"dist_info", "egg_info"}.intersection(sys.argv)
     setup(
         setup_requires=[*NEEDS, *installed],
         ext_modules=[] if only_asked else extensions(),
         cmdclass={"build": Build},
     )
+elif MAKES_SDIST or Path("PKG-INFO").exists():
+    setup(cmdclass={"build": Build}, **without_engine())
 else:
     setup(cmdclass={"build": Build})

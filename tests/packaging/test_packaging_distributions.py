@@ -1,11 +1,14 @@
 """The distributions: what is in them, and that they install and run where nothing else is.
 
-They are built once, from a copy of the checkout. Only tox -e packaging has what that takes. The
-compiled wheel also takes a C compiler, and minutes: tox -e packaging -- -m slow.
+A release consists of quadriga-fsm, the engine, and of quadriga, which has the rest and depends on it. A
+wheel that is built from the checkout itself has all. They are built once, from a copy of the checkout.
+Only tox -e packaging has what that takes. The compiled wheel also takes a C compiler, and minutes: tox -e
+packaging -- -m slow.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -21,11 +24,15 @@ from pathlib import Path
 
 import pytest
 
+from quadriga.fsm import NODE
+
 PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "cli")
 #: what needs grpcio or starlette, which the base install goes without
 EXTRAS = re.compile(
     r"quadriga/(web|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"
 )
+#: a program that imports the modules that it is given
+IMPORT = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
 LEFT_OUT = shutil.ignore_patterns(
     ".git",
     ".tox",
@@ -71,51 +78,95 @@ def copy(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def distributions(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the source distribution and the wheel that is built from it."""
+    """The folder with the source distributions of a release and the wheels that are built from these."""
     folder = tmp_path_factory.mktemp("distributions")
-    run(sys.executable, "-m", "build", "--outdir", folder, copy, cwd=folder)
+    for project in (copy, copy / "packaging" / "fsm"):
+        run(sys.executable, "-m", "build", "--outdir", folder, project, cwd=folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def sdist(distributions: Path) -> Path:
-    (path,) = distributions.glob("*.tar.gz")
+    (path,) = distributions.glob("quadriga-*.tar.gz")
     return path
 
 
 @pytest.fixture(scope="module")
 def wheel(distributions: Path) -> Path:
-    (path,) = distributions.glob("*.whl")
+    """The wheel with all but the engine."""
+    (path,) = distributions.glob("quadriga-*.whl")
     return path
 
 
 @pytest.fixture(scope="module")
-def inside(wheel: Path) -> Sequence[str]:
-    """The names of the files in the wheel."""
-    with zipfile.ZipFile(wheel) as archive:
-        return archive.namelist()
+def engine(distributions: Path) -> Path:
+    """The wheel with the engine."""
+    (path,) = distributions.glob("quadriga_fsm-*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
-def metadata(wheel: Path, inside: Sequence[str]) -> Message:
-    (name,) = [name for name in inside if name.endswith(".dist-info/METADATA")]
+def whole(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is built from the checkout itself."""
+    folder = tmp_path_factory.mktemp("whole")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, copy, cwd=folder)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def files(wheel: Path) -> list[str]:
+    """The names of the files that the wheel installs, without those of its metadata."""
     with zipfile.ZipFile(wheel) as archive:
+        return [name for name in archive.namelist() if ".dist-info/" not in name]
+
+
+def said_of(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
         return message_from_string(archive.read(name).decode("utf-8"))
 
 
+def needed(metadata: Message) -> list[str]:
+    """What is installed with a distribution if no extra is asked for."""
+    base = [text for text in metadata.get_all("Requires-Dist") if "extra ==" not in text]
+    return sorted(re.split("[<>=]", text)[0].strip() for text in base)
+
+
 @pytest.fixture(scope="module")
-def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands of an environment with the wheel and the base dependencies only."""
-    return environment(tmp_path_factory.mktemp("clean") / "venv", wheel)
+def inside(engine: Path, wheel: Path) -> Sequence[str]:
+    """The names of all files that a release installs."""
+    return [*files(engine), *files(wheel)]
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    return said_of(wheel)
+
+
+@pytest.fixture(scope="module")
+def clean(engine: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with a release and the base dependencies only."""
+    return environment(tmp_path_factory.mktemp("clean") / "venv", engine, wheel)
+
+
+@pytest.fixture(scope="module")
+def alone(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with the engine, and with pytest for its plugin."""
+    return environment(tmp_path_factory.mktemp("alone") / "venv", engine, "pytest")
 
 
 def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:
     # A bare `core` or `diagrams` in site-packages would break somebody else's.
-    assert {name.partition("/")[0] for name in inside if ".dist-info/" not in name} == {"quadriga"}
+    assert {name.partition("/")[0] for name in inside} == {"quadriga"}
 
 
-def test_quadriga_is_a_namespace(inside: Sequence[str]) -> None:
-    assert "quadriga/__init__.py" not in inside
+def test_the_two_wheels_share_no_file_and_have_all(
+    engine: Path, wheel: Path, whole: Path, inside: Sequence[str]
+) -> None:
+    # If both had a file, to uninstall one of them would break the other.
+    assert {*files(engine)} & {*files(wheel)} == set()
+    assert "quadriga/__init__.py" in files(engine)
+    assert sorted(inside) == sorted(files(whole))
 
 
 def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str]) -> None:
@@ -124,6 +175,7 @@ def test_wheel_has_every_module_of_the_checkout(copy: Path, inside: Sequence[str
         for package in PACKAGES
         for path in (copy / package).rglob("*.py")
     }
+    modules.add("quadriga/__init__.py")
     assert modules == {name for name in inside if name.endswith(".py")}
 
 
@@ -140,16 +192,36 @@ def test_wheel_has_the_pages(copy: Path, inside: Sequence[str]) -> None:
     assert wanted | {"quadriga/web/pages/data/layouts.json"} <= set(inside)
 
 
-def test_wheel_has_its_licence(inside: Sequence[str], metadata: Message) -> None:
-    names = {name.rpartition("/")[2] for name in inside if ".dist-info/" in name}
-    assert {"LICENSE", "NOTICE"} <= names
-    assert "Apache-2.0" in (metadata["License-Expression"] or metadata["License"])
+def test_wheels_have_their_licence(engine: Path, wheel: Path) -> None:
+    for path in (engine, wheel):
+        with zipfile.ZipFile(path) as archive:
+            names = {name.rpartition("/")[2] for name in archive.namelist() if "licenses/" in name}
+        assert {"LICENSE", "NOTICE"} <= names
+        metadata = said_of(path)
+        assert "Apache-2.0" in (metadata["License-Expression"] or metadata["License"])
 
 
-def test_base_install_is_small(metadata: Message) -> None:
-    base = [text for text in metadata.get_all("Requires-Dist") if "extra ==" not in text]
-    names = sorted(text.split(">")[0].split("<")[0].strip() for text in base)
-    assert names == ["PyYAML", "google-re2", "numpy", "protobuf", "transitions"]
+def test_base_install_is_small(engine: Path, metadata: Message, whole: Path) -> None:
+    scheduler = ["PyYAML", "google-re2", "numpy", "protobuf", "transitions"]
+    assert needed(said_of(engine)) == ["transitions"]
+    assert needed(metadata) == sorted([*scheduler, "quadriga-fsm"])
+    assert needed(said_of(whole)) == scheduler
+
+
+def test_the_rest_needs_the_engine_of_its_own_version(engine: Path, metadata: Message) -> None:
+    version = metadata["Version"]
+    assert said_of(engine)["Version"] == version
+    assert f"quadriga-fsm=={version}" in metadata.get_all("Requires-Dist")
+
+
+def test_the_source_distribution_says_what_its_wheel_says(sdist: Path, metadata: Message) -> None:
+    # Some installers read it there.
+    with tarfile.open(sdist) as archive:
+        (name,) = [each for each in archive.getnames() if re.fullmatch("[^/]+/PKG-INFO", each)]
+        found = archive.extractfile(name)
+        assert found is not None
+        said = message_from_string(found.read().decode("utf-8"))
+    assert said.get_all("Requires-Dist") == metadata.get_all("Requires-Dist")
 
 
 def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
@@ -157,7 +229,7 @@ def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
         carried = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {
         path.relative_to(copy).as_posix()
-        for folder in (*PACKAGES, "tests", "examples", "docs", "bench", ".ci")
+        for folder in (*PACKAGES, "packaging", "tests", "examples", "docs", "bench", ".ci")
         for path in (copy / folder).rglob("*")
         if path.is_file()
     }
@@ -186,15 +258,14 @@ def test_a_module_that_was_deleted_is_in_no_later_wheel(copy: Path, tmp_path: Pa
 
 def test_every_module_of_the_wheel_is_importable(clean: Path, inside: Sequence[str]) -> None:
     # What needs pytest is left out, and here what needs an extra too.
-    files = [
+    names = [
         name
         for name in inside
         if name.endswith(".py") and not name.endswith(("/__main__.py", "/pytest_plugin.py"))
     ]
-    program = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
-    base = [module(name) for name in files if not EXTRAS.search(name)]
-    run(clean / "python", "-W", "error", "-c", program, *base, cwd=clean)
-    run(sys.executable, "-W", "error", "-c", program, *map(module, files), cwd=clean)
+    base = [module(name) for name in names if not EXTRAS.search(name)]
+    run(clean / "python", "-W", "error", "-c", IMPORT, *base, cwd=clean)
+    run(sys.executable, "-W", "error", "-c", IMPORT, *map(module, names), cwd=clean)
 
 
 def module(file: str) -> str:
@@ -209,8 +280,52 @@ def test_bare_names_stay_free(clean: Path) -> None:
     assert run(clean / "python", "-I", "-c", program, cwd=clean).strip() == "[]"
 
 
-def test_command_knows_the_version(clean: Path, metadata: Message) -> None:
-    assert metadata["Version"] in run(clean / "quadriga", "--version", cwd=clean)
+def test_the_version_is_known(clean: Path, alone: Path, metadata: Message) -> None:
+    version = metadata["Version"]
+    assert version in run(clean / "quadriga", "--version", cwd=clean)
+    program = "import quadriga; assert quadriga.__doc__; print(quadriga.__version__)"
+    for commands in (clean, alone):
+        assert run(commands / "python", "-c", program, cwd=commands).strip() == version
+
+
+# -- the engine alone ------------------------------------------------------------------------------
+
+
+def test_the_engine_installs_nothing_but_the_library(alone: Path) -> None:
+    listed = json.loads(run(alone / "python", "-m", "pip", "list", "--format=json", cwd=alone))
+    names = {each["name"].lower() for each in listed} - {"pip", "setuptools", "wheel"}
+    of_pytest = {"pytest", "iniconfig", "packaging", "pluggy", "pygments"}
+    assert names - of_pytest == {"quadriga-fsm", "transitions", "six"}
+
+
+def test_the_engine_alone_runs(alone: Path, engine: Path, repository: Path, tmp_path: Path) -> None:
+    names = [module(name) for name in files(engine) if name.endswith(".py")]
+    run(alone / "python", "-W", "error", "-c", IMPORT, *names, cwd=tmp_path)
+    for example in ("own_lifecycle", "embed_lifecycle", "async_lifecycle"):
+        path = repository / "examples" / f"{example}.py"
+        assert run(alone / "python", "-W", "error", path, cwd=tmp_path)
+    page = said_of(engine).get_payload()
+    (sample,) = re.findall("```python\n(.*?)```", str(page), re.DOTALL)
+    run(alone / "python", "-W", "error", "-c", sample, cwd=tmp_path)
+
+
+def test_the_plugin_runs_with_pytest_and_the_engine_alone(alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_node.py").write_text(
+        "from types import SimpleNamespace\n"
+        "from quadriga.fsm import NODE\n"
+        "from quadriga.fsm.pytest_plugin import track\n"
+        "track(NODE)\n"
+        "def test_a_node_is_accepted():\n"
+        "    NODE.fire(SimpleNamespace(key='n-1', state='New'), 'accept')\n",
+        encoding="utf-8",
+    )
+    said = run(alone / "python", "-W", "error", "-m", "pytest", "--fsm-coverage", cwd=tmp_path)
+    assert f"node: 1 of {len(NODE.rows)}" in said
+
+
+def test_to_build_the_engine_leaves_nothing_behind(distributions: Path, copy: Path) -> None:
+    left = {path.name for path in (copy / "packaging" / "fsm").iterdir()}
+    assert left - {"__pycache__"} == {"README.md", "gather.py", "pyproject.toml", "setup.cfg"}
 
 
 def test_command_runs_as_a_newcomer_runs_it(repository: Path, copy: Path) -> None:
@@ -239,8 +354,11 @@ def compiled(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_wheel_is_for_every_machine_unless_asked_otherwise(wheel: Path) -> None:
-    assert wheel.name.endswith("-py3-none-any.whl")
+def test_a_wheel_is_for_every_machine_unless_asked_otherwise(
+    engine: Path, wheel: Path, whole: Path
+) -> None:
+    for path in (engine, wheel, whole):
+        assert path.name.endswith("-py3-none-any.whl")
 
 
 @pytest.mark.slow

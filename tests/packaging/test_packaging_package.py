@@ -1,0 +1,90 @@
+"""The package `quadriga` itself, and the two distributions that a release consists of.
+
+What is in the distributions, and that they install and run, is in test_packaging_distributions.py.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from configparser import ConfigParser
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import quadriga
+
+
+def declared(path: Path) -> ConfigParser:
+    found = ConfigParser()
+    found.read(path, encoding="utf-8")
+    return found
+
+
+def test_it_has_a_docstring_and_a_version() -> None:
+    assert (quadriga.__doc__ or "").startswith("Quadriga: a cluster scheduler core")
+    assert quadriga.__version__ == version("quadriga")
+    with pytest.raises(AttributeError, match=r"^module 'quadriga' has no attribute 'nothing'$"):
+        _ = quadriga.nothing  # type: ignore[attr-defined]
+
+
+def test_it_loads_no_other_part_and_no_metadata() -> None:
+    program = (
+        "import sys; before = {*sys.modules}; import quadriga\n"
+        "late = {'importlib.metadata', 'email'} - before\n"
+        "print(sorted(n for n in sys.modules if n.startswith('quadriga.') or n in late))"
+    )
+    words = [sys.executable, "-W", "error", "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("order", [("engine", "rest"), ("rest", "engine")])
+def test_its_parts_may_be_in_two_folders(
+    repository: Path, tmp_path: Path, order: tuple[str, str]
+) -> None:
+    # As in a virtual environment that also sees a folder in which the engine is installed already.
+    itself = tmp_path / "engine" / "quadriga"
+    shutil.copytree(repository / "packaging" / "quadriga", itself)
+    for folder, part in (("engine", "fsm"), ("rest", "core")):
+        path = tmp_path / folder / "quadriga" / part
+        path.mkdir(parents=True)
+        (path / "__init__.py").write_text("", encoding="utf-8")
+    places = os.pathsep.join(str(tmp_path / each) for each in order)
+    program = "import quadriga.fsm, quadriga.core; print(quadriga.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],  # without what is installed
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == str(itself / "__init__.py"), done.stderr
+
+
+def test_both_distributions_declare_the_same(repository: Path) -> None:
+    whole = declared(repository / "setup.cfg")
+    engine = declared(repository / "packaging" / "fsm" / "setup.cfg")
+    for section, name in (
+        ("metadata", "version"),
+        ("metadata", "license"),
+        ("metadata", "license_files"),
+        ("options", "python_requires"),
+        ("options.entry_points", "pytest11"),
+    ):
+        assert engine[section][name] == whole[section][name], name
+    needs = engine["options"]["install_requires"].split()
+    assert len(needs) == 1
+    assert needs[0] in whole["options"]["install_requires"].split()
+    assert {*engine["options"]["packages"].split()} <= {*whole["options"]["packages"].split()}
+
+
+def test_the_engine_is_declared_to_have_all_of_its_packages(repository: Path) -> None:
+    engine = declared(repository / "packaging" / "fsm" / "setup.cfg")
+    folders = {path.parent.relative_to(repository) for path in (repository / "fsm").rglob("*.py")}
+    wanted = {"quadriga", *(".".join(["quadriga", *folder.parts]) for folder in folders)}
+    assert {*engine["options"]["packages"].split()} == wanted
