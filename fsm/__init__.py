@@ -13,6 +13,7 @@ from quadriga.fsm.explore import path_to, reachable, tour
 from quadriga.fsm.fast_machine import FastMachine
 from quadriga.fsm.gang import GANG
 from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.nesting import Composite, history
 from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
 from quadriga.fsm.resource_manager import RESOURCE_MANAGER
@@ -47,6 +48,7 @@ __all__ = [
     "QUEUE",
     "RESOURCE_MANAGER",
     "STAYS",
+    "Composite",
     "DefinitionError",
     "Due",
     "Effect",
@@ -59,6 +61,7 @@ __all__ = [
     "Timers",
     "Unbounded",
     "Within",
+    "history",
     "ignored",
     "path_to",
     "reachable",

@@ -15,6 +15,8 @@ from quadriga.fsm.machine import (
     LeanMachine,
     Owner,
 )
+from quadriga.fsm.nested_machine import is_hierarchical, library_rows, nested_states
+from quadriga.fsm.nesting import Nesting
 from quadriga.fsm.table import Row
 
 __all__ = ["Table", "build_machine"]
@@ -31,6 +33,8 @@ class Table(Owner, Protocol):
     def states(self) -> Iterable[str]: ...
     @property
     def rows(self) -> Iterable[Row]: ...
+    @property
+    def nesting(self) -> Nesting | None: ...
 
 
 def build_machine(
@@ -45,9 +49,10 @@ def build_machine(
     ``deliver`` receives a model and its effects after each transition that has some; ``options`` are those
     of the library. ``model`` is registered with the machine.
     """
+    nested = table.nesting if table.nesting and is_hierarchical(machine_cls) else None
     machine = machine_cls(
         model=None,
-        states=list(table.states),
+        states=nested_states(nested) if nested else list(table.states),
         initial=table.initial,
         name=table.name,
         # with send_event the library passes conditions and callbacks one object with the model in it
@@ -60,14 +65,15 @@ def build_machine(
     for state in table.final:  # transitions 0.9.0 has no such argument in the constructor
         machine.get_state(state).final = True
     after: list[Any] = [Handing(deliver)] if deliver else []
-    for each in table.rows:
+    rows = library_rows(nested) if nested else ((row, Emitting(row)) for row in table.rows)
+    for each, emitting in rows:
         lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
         machine.add_transition(
             each.trigger,
             each.source,
             each.target,
             conditions=[Asking(each.guard)] if each.guard else [],
-            before=[Emitting(each)] if each.emit else [],
+            before=[emitting] if each.emit else [],
             after=after if each.emit else [],
             **lean,
         )

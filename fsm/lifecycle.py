@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from transitions import EventData, Machine
 
 from quadriga.fsm.building import build_machine
-from quadriga.fsm.errors import DefinitionError, InvalidTransition
+from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
 from quadriga.fsm.firing import Cell, Step, emit
 from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
+from quadriga.fsm.nesting import Composite, Nesting, flatten
 from quadriga.fsm.table import (
     Edge,
     Effect,
@@ -52,6 +54,8 @@ class Lifecycle(Generic[State, Trigger]):
 
     If it is declared as ``Lifecycle[State, Trigger]``, each a ``Literal`` of all names, then a misspelled
     name and a name of another lifecycle are type errors, in the table and wherever it is used.
+
+    ``inside`` has the lifecycles of the states that are lifecycles themselves (``nesting``).
     """
 
     def __init__(
@@ -62,14 +66,24 @@ class Lifecycle(Generic[State, Trigger]):
         final: Iterable[State],
         lasts: Mapping[State, Limit],
         rows: Iterable[tuple[Row[State, Trigger], ...]],
+        inside: Mapping[State, Lifecycle[Any, Any]] = MappingProxyType({}),
         stock: bool = False,
     ) -> None:
         self.name = name
-        self.initial = initial
-        self.final = tuple(final)
-        self.lasts = dict(lasts)
-        self.rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
-        validate(name, initial, self.final, self.lasts, self.rows)
+        #: What is written for this lifecycle alone; it differs from ``initial``, ``final``, ``lasts`` and
+        #: ``rows`` only if there are lifecycles inside.
+        self.entry = initial
+        self.own_final = tuple(final)
+        self.own_lasts = dict(lasts)
+        self.own_rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
+        self.inside: dict[Any, Lifecycle[Any, Any]] = dict(inside)
+        nesting: Any = flatten(self)
+        self.nesting: Nesting | None = nesting
+        self.initial: State = nesting.initial if nesting else initial
+        self.final = self.own_final
+        self.lasts: dict[State, Limit] = nesting.lasts if nesting else self.own_lasts
+        self.rows: tuple[Row[State, Trigger], ...] = nesting.rows if nesting else self.own_rows
+        validate(name, self.initial, self.final, self.lasts, self.rows)
         self._legal = frozenset((r.source, r.trigger) for r in self.rows)
         #: Pairs of state and trigger that change nothing. validate() has checked that an unguarded row is the
         #: only one or the last one.
@@ -211,6 +225,39 @@ class Lifecycle(Generic[State, Trigger]):
             if states:
                 raise DefinitionError(f"{self.name}: {what} {problem} {', '.join(states)}")
         return dict(by_state)
+
+    # -- states that are lifecycles ------------------------------------------------------------
+
+    @property
+    def composites(self) -> dict[str, Composite]:
+        """The states that are lifecycles themselves, by name; those inside before those around them."""
+        return self.nesting.composites if self.nesting else {}
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """The states of this lifecycle itself, without those inside of its composites."""
+        return self.nesting.children if self.nesting else self.states
+
+    @property
+    def nested_rows(self) -> tuple[Row[State, Trigger], ...]:
+        """The rows as they are written: a row from a composite is one row, not one for each state inside."""
+        return self.nesting.nested_rows if self.nesting else self.rows
+
+    def around(self, state: State) -> tuple[str, ...]:
+        """The composites around a state, the outermost first."""
+        return self.nesting.around(state) if self.nesting else ()
+
+    def is_in(self, entity: Entity[State], state: State) -> bool:
+        """Whether the entity is in this state, or in a state inside of it.
+
+        Raises ``ValueError`` for a state that the lifecycle does not have.
+        """
+        if composite := self.composites.get(state):
+            return entity.state in composite.leaves
+        if state not in self.states:
+            known = (*self.states, *self.composites)
+            raise ValueError(f"{self.name} has no state {state!r}{did_you_mean(state, known)}")
+        return entity.state == state
 
     def __repr__(self) -> str:
         return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"

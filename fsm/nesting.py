@@ -1,0 +1,371 @@
+"""States that are lifecycles themselves, and how they become one flat table.
+
+``Lifecycle(..., inside={"On": HEATER})`` says that the state On is the lifecycle HEATER. Here the states
+of both become one flat table: ``On_Warming`` is the state Warming of HEATER inside On. A row from On
+becomes a row from each state inside, unless rows from the inner states always take its trigger; a row to
+On leads to the initial state of HEATER. So ``fire``, the paths of ``explore`` and the coverage of tests
+see plain rows, and a lifecycle without inner ones costs nothing more than before.
+
+The words: a *composite* is a state that is a lifecycle; a *leaf* is a state that is not. Entities are
+always in a leaf. The names are joined as the library's ``HierarchicalMachine`` joins them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol, cast
+
+from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.table import (
+    Effect,
+    Fired,
+    Guard,
+    Info,
+    Limit,
+    Row,
+    State,
+    Unbounded,
+    Within,
+    name_of,
+)
+
+__all__ = ["SEPARATOR", "Composite", "History", "Nesting", "Table", "flatten", "history"]
+
+#: Between the name of a composite and that of a state inside, as in the library.
+SEPARATOR: Final = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The target of a row that returns to where the entity was when it last left a composite."""
+
+    state: str
+    deep: bool = False
+
+    def __str__(self) -> str:
+        return f"history({self.state}{', deep' if self.deep else ''})"
+
+
+def history(state: State, *, deep: bool = False) -> State:
+    """A target: the state inside of the composite ``state`` that the entity left last.
+
+    Without ``deep`` it is the state directly inside, and if that is a composite too, its initial state;
+    with ``deep`` it is the very leaf. An entity that was never there enters the initial state. What was
+    left is kept in the attribute ``history`` of the entity, a dictionary.
+    """
+    return cast(State, History(state, deep))
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A state that is a lifecycle: the states directly inside, and all leaves inside, in order."""
+
+    name: str
+    initial: str
+    children: tuple[str, ...]
+    leaves: tuple[str, ...]
+    #: How long the composite as a whole may last, whatever happens inside.
+    lasts: Limit
+
+
+class Table(Protocol):
+    """What is written of a lifecycle: its own states and rows, and the lifecycles inside."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def entry(self) -> str: ...
+    @property
+    def own_final(self) -> tuple[str, ...]: ...
+    @property
+    def own_lasts(self) -> Mapping[Any, Limit]: ...
+    @property
+    def own_rows(self) -> tuple[Row, ...]: ...
+    @property
+    def inside(self) -> Mapping[Any, Table]: ...
+    @property
+    def children(self) -> tuple[str, ...]: ...
+
+
+class Nesting:
+    """A table with its composites, flat.
+
+    ``nested_rows`` are the rows as they are written, with composites and ``History`` in them; ``rows`` are
+    those of the leaves, in the order in which they are tried. ``line`` refers to the same line in both.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self.name = table.name
+        self.composites: dict[str, Composite] = {}
+        self._limits: dict[str, Limit] = {}
+        self._final_inside: dict[str, str] = {}  # leaf, and the composite that it ends
+        self._lines = 0
+        written: list[Row] = []
+        self.children = self._collect(table, "", written)
+        self.leaves = tuple(leaf for child in self.children for leaf in self.leaves_of(child))
+        # the innermost first: they decide before those around them
+        self.nested_rows = tuple(sorted(written, key=lambda row: -len(_path(row.source))))
+        for row in self.nested_rows:
+            self._check(row)
+        self.initial = self.enter(table.entry)
+        self.final = table.own_final
+        for state in self._limits:
+            if state not in self.composites and state not in self.leaves:
+                close = did_you_mean(state, sorted((*self.leaves, *self.composites)))
+                raise self._wrong(f"unknown state {state!r} of lasts{close}")
+        self._remembered = {
+            row.target.state for row in self.nested_rows if isinstance(row.target, History)
+        }
+        #: For each written row, its flat rows by leaf; several for each leaf if it returns to history.
+        self.expanded: list[tuple[Row, dict[str, tuple[Row, ...]]]] = []
+        self._expand()
+        self.rows = tuple(r for _, each in self.expanded for flat in each.values() for r in flat)
+        self.lasts = {leaf: self._limit(leaf) for leaf in self.leaves if leaf not in self.final}
+        for composite in self.composites.values():
+            self._check_limit(composite)
+
+    # -- states ------------------------------------------------------------------------------
+
+    def leaves_of(self, state: str) -> tuple[str, ...]:
+        """The leaves inside of a state; a leaf itself."""
+        composite = self.composites.get(state)
+        return composite.leaves if composite else (state,)
+
+    def enter(self, state: str) -> str:
+        """The leaf that is entered with a state."""
+        while composite := self.composites.get(state):
+            state = composite.initial
+        return state
+
+    def _collect(self, table: Table, prefix: str, written: list[Row]) -> tuple[str, ...]:
+        """Take the states and rows of a table, those around before those inside."""
+        inside = table.inside
+        for state in inside:
+            if state in table.own_final:
+                raise self._wrong(f"state {prefix}{state} is final and cannot be a lifecycle")
+            if state not in table.own_lasts:
+                close = did_you_mean(state, table.own_lasts)
+                raise self._wrong(f"unknown state {state!r} of inside{close}")
+            if (entry := inside[state].entry) not in inside[state].children:
+                raise self._wrong(
+                    f"state {prefix}{state}: its initial state {entry} is not one of its own, but lies deeper"
+                )
+        named = dict.fromkeys((*table.own_lasts, *table.own_final))
+        own = [s for s in named if not any(s.startswith(f"{i}{SEPARATOR}") for i in inside)]
+        for state in own:
+            if SEPARATOR in state or not state:
+                raise self._wrong(
+                    f"state {prefix}{state}: in a nested lifecycle {SEPARATOR!r} separates a state "
+                    "from the one around it, so no name may contain it"
+                )
+        for state, limit in table.own_lasts.items():
+            self._limits.setdefault(f"{prefix}{state}", limit)
+        offset = self._lines
+        for row in table.own_rows:
+            self._lines = max(self._lines, offset + row.line + 1)
+            written.append(
+                replace(
+                    row,
+                    source=f"{prefix}{row.source}",
+                    target=_prefixed(prefix, row.target),
+                    line=offset + row.line,
+                )
+            )
+        for state, inner in inside.items():
+            name = f"{prefix}{state}"
+            below = f"{name}{SEPARATOR}"
+            children = self._collect(inner, below, written)
+            for final in inner.own_final:
+                self._final_inside[f"{below}{final}"] = name
+            self.composites[name] = Composite(
+                name,
+                f"{below}{inner.entry}",
+                children,
+                tuple(leaf for child in children for leaf in self.leaves_of(child)),
+                self._limits[name],
+            )
+        return tuple(f"{prefix}{state}" for state in own)
+
+    # -- rows --------------------------------------------------------------------------------
+
+    def _check(self, row: Row) -> None:
+        known = (*self.leaves, *self.composites)
+        target = row.target
+        for state in (row.source, target.state if isinstance(target, History) else target):
+            if state is not None and state not in known:
+                close = did_you_mean(state, sorted(known))
+                raise self._wrong(f"{row}: unknown state {state!r}{close}")
+        if isinstance(target, History):
+            if target.state not in self.composites:
+                raise self._wrong(f"{row}: {target.state} is not a lifecycle, so it has no history")
+            if _is_within(row.source, target.state):
+                raise self._wrong(
+                    f"{row}: {row.source} is within {target.state}, so it was not left"
+                )
+            if _is_within(target.state, row.source):
+                raise self._wrong(
+                    f"{row}: {row.source} contains {target.state}; write its own states"
+                )
+
+    def _expand(self) -> None:
+        taken: dict[tuple[str, str], list[Guard | None]] = {}
+        for row in self.nested_rows:
+            flat: dict[str, tuple[Row, ...]] = {}
+            for leaf in self.leaves_of(row.source):
+                earlier = taken.setdefault((row.trigger, leaf), [])
+                if leaf == row.source or not any(g is None or g is row.guard for g in earlier):
+                    flat[leaf] = tuple(self._flat(row, leaf))
+                    earlier.append(row.guard)
+            if not flat:
+                raise self._wrong(f"{row}: rows of the states inside always take this trigger")
+            self.expanded.append((row, flat))
+
+    def _flat(self, row: Row, leaf: str) -> Iterator[Row]:
+        """The rows from one leaf that a written row stands for."""
+        target = row.target
+        emit = row.emit
+        if left := tuple(c for c in self.left(leaf, target) if c in self._remembered):
+            emit = (*emit, _Remember(left, leaf))
+        row = replace(row, source=leaf, emit=emit)
+        if isinstance(target, History):
+            home = self.enter(target.state)
+            for back, last in self._ways_back(target):
+                if back != home:
+                    guard = _Was(target.state, back, last, row.guard)
+                    yield replace(row, target=back, guard=guard)
+            yield replace(row, target=home)
+        else:
+            yield replace(row, target=None if target is None else self.enter(target))
+
+    def _ways_back(self, target: History) -> Iterator[tuple[str, frozenset[str]]]:
+        """The leaves that a row may return to, each with the leaves that were left for that."""
+        composite = self.composites[target.state]
+        for state in composite.leaves if target.deep else composite.children:
+            yield self.enter(state), frozenset(self.leaves_of(state))
+
+    def left(self, leaf: str, target: str | History | None) -> tuple[str, ...]:
+        """The composites that a row from this leaf to this target (as written) leaves, innermost first.
+
+        A row to the leaf itself or to a composite around it leaves that state and enters it again.
+        """
+        return tuple(reversed(self.around(leaf)[self._common(leaf, target) :]))
+
+    def entered(self, leaf: str, target: str | History | None) -> tuple[str, ...]:
+        """The composites that a row from this leaf to this target (as written) enters, outermost first."""
+        if target is None:
+            return ()
+        goal = target.state if isinstance(target, History) else target
+        return self.around(self.enter(goal))[self._common(leaf, target) :]
+
+    def around(self, state: str) -> tuple[str, ...]:
+        """The composites around a state, the outermost first."""
+        parts = _path(state)
+        return tuple(SEPARATOR.join(parts[:n]) for n in range(1, len(parts)))
+
+    def _common(self, leaf: str, target: str | History | None) -> int:
+        """How many of the composites around a leaf stay entered."""
+        here = _path(leaf)
+        if target is None:
+            return len(here)
+        goal = _path(target.state if isinstance(target, History) else target)
+        same = 0
+        while same < min(len(here), len(goal)) and here[same] == goal[same]:
+            same += 1
+        return same - 1 if same == len(goal) else same
+
+    # -- limits ------------------------------------------------------------------------------
+
+    def _limit(self, leaf: str) -> Limit:
+        if leaf in self._limits:
+            return self._limits[leaf]
+        # final in the inner lifecycle, which says nothing about it: a row of those around leads on
+        for row in self.rows:
+            if row.source == leaf and row.target not in (None, leaf):
+                return Unbounded(row.trigger)
+        around = self._final_inside[leaf]
+        raise self._wrong(
+            f"state {leaf} ends the lifecycle inside {around}, and no row leads on from it or {around}"
+        )
+
+    def _check_limit(self, composite: Composite) -> None:
+        limit = composite.lasts
+        from_inside = [row for row in self.rows if row.source in composite.leaves]
+        if isinstance(limit, Unbounded):
+            leads_out = {
+                r.trigger for r in from_inside if r.target and r.target not in composite.leaves
+            }
+            if limit.ends not in leads_out:
+                close = did_you_mean(limit.ends, leads_out)
+                raise self._wrong(
+                    f"state {composite.name}: unbounded, but {limit.ends!r} does not lead out of it{close}"
+                )
+        elif isinstance(limit, Within):
+            if limit.ns <= 0:
+                raise self._wrong(f"state {composite.name}: its time limit is not positive")
+            legal = {(row.source, row.trigger) for row in from_inside}
+            for leaf in composite.leaves:
+                if limit.then is not None and (leaf, limit.then) not in legal:
+                    raise self._wrong(
+                        f"state {composite.name}: its time limit fires {limit.then!r}, "
+                        f"which is not legal in {leaf}"
+                    )
+
+    def _wrong(self, what: str) -> DefinitionError:
+        return DefinitionError(f"{self.name}: {what}")
+
+
+def flatten(table: Table) -> Nesting | None:
+    """The flat form of a table with composites; ``None`` if it has none. Raises ``DefinitionError``."""
+    return Nesting(table) if table.inside else None
+
+
+def _path(state: str) -> list[str]:
+    return state.split(SEPARATOR)
+
+
+def _is_within(state: str, around: str) -> bool:
+    return state == around or state.startswith(f"{around}{SEPARATOR}")
+
+
+def _prefixed(prefix: str, target: Any) -> Any:
+    if isinstance(target, History):
+        return replace(target, state=f"{prefix}{target.state}")
+    return None if target is None else f"{prefix}{target}"
+
+
+# -- history: a guard that reads it, and an emitter that writes it ---------------------------------
+
+
+class _Was:
+    """The guard of a row that returns to a leaf: the composite was last left from there."""
+
+    def __init__(self, composite: str, back: str, last: Iterable[str], guard: Guard | None) -> None:
+        self.composite = composite
+        self.last = frozenset(last)
+        self.guard = guard
+        self.__name__ = f"was_in_{back}"
+        if guard is not None:
+            self.__name__ = f"{name_of(guard)}_and_{self.__name__}"
+
+    def __call__(self, entity: Any, info: Info) -> bool:
+        left = (getattr(entity, "history", None) or {}).get(self.composite)
+        return left in self.last and (self.guard is None or bool(self.guard(entity, info)))
+
+
+class _Remember:
+    """The last emitter of a row that leaves composites with history: when it runs, the guard and all other
+    emitters have succeeded."""
+
+    __name__ = "remember"
+
+    def __init__(self, composites: tuple[str, ...], leaf: str) -> None:
+        self.composites = composites
+        self.leaf = leaf
+
+    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
+        left = getattr(entity, "history", None)
+        if left is None:
+            left = entity.history = {}
+        left.update(dict.fromkeys(self.composites, self.leaf))
+        return ()

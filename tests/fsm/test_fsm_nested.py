@@ -1,0 +1,545 @@
+"""States that are lifecycles themselves: tables, history, and the library's nested states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from transitions import Machine, MachineError
+from transitions.extensions import HierarchicalMachine
+from transitions.extensions.asyncio import HierarchicalAsyncMachine
+
+from quadriga.fsm import (
+    STAYS,
+    DefinitionError,
+    Effect,
+    Fired,
+    InvalidTransition,
+    Lifecycle,
+    Row,
+    history,
+    ignored,
+    path_to,
+    reachable,
+    row,
+    tour,
+    unbounded,
+    within,
+)
+from quadriga.fsm.table import Info
+
+
+@dataclass(frozen=True, slots=True)
+class Note(Effect):
+    text: str
+
+
+@dataclass(slots=True, eq=False)
+class Device:
+    key: str = "oven"
+    state: str = "Off"
+    history: dict[str, str] = field(default_factory=dict)
+
+
+def hot(device: Device, info: Info) -> bool:
+    return bool(info.get("hot"))
+
+
+def note(device: Device, fired: Fired) -> tuple[Effect, ...]:
+    return (Note(f"{fired.trigger}: {fired.source} to {fired.target}"),)
+
+
+def broken(device: Device, fired: Fired) -> tuple[Effect, ...]:
+    raise RuntimeError("an emitter fails")
+
+
+# fmt: off
+BURNER = Lifecycle(
+    "burner",
+    initial="Low",
+    final=(),
+    lasts={"Low": unbounded("more"), "High": unbounded("less")},
+    rows=(
+        row("more", "Low",  "High"),
+        row("less", "High", "Low"),
+        row("test", "Low",  STAYS,  emit=note),
+    ),
+)
+HEATER = Lifecycle(
+    "heater",
+    initial="Idle",
+    final=("Burnt",),
+    lasts={"Idle": unbounded("heat"), "Hot": within(60, then="cool")},
+    rows=(
+        row("heat", "Idle",  "Hot"),
+        row("cool", "Hot",   "Idle",  emit=note),
+        row("burn", "Hot",   "Burnt"),
+        ignored("cool", "Idle", why="it is cool"),
+    ),
+    inside={"Hot": BURNER},
+)
+OVEN = Lifecycle(
+    "oven",
+    initial="Off",
+    final=("Scrapped",),
+    lasts={"Off": unbounded("start"), "On": within(500, then="stop"), "Held": unbounded("resume")},
+    rows=(
+        row("start",  "Off",          "On"),
+        row("stop",   "On",           "Off",                emit=note),
+        row("hold",   ("On", "Off"),  "Held"),
+        row("resume", "Held",         history("On"),        when=hot),
+        row("resume", "Held",         history("On", deep=True), emit=note),
+        row("reset",  "On",           "On"),
+        row("warm",   "On",           "On_Hot_High"),
+        row("less",   "On_Hot_Low",   "On_Idle"),
+        row("test",   "On",           STAYS,                emit=note),
+        row("cool",   "On_Hot",       "Off",                when=hot),
+        row("scrap",  ("On_Burnt", "Off"), "Scrapped"),
+        row("jam",    "On_Hot",       "Held",               emit=broken),
+    ),
+    inside={"On": HEATER},
+)
+# fmt: on
+
+
+def walk(device: Device, *triggers: str, **info: Any) -> str:
+    for trigger in triggers:
+        OVEN.fire(device, trigger, **info)
+    return device.state
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_the_states_inside_are_states_of_the_whole() -> None:
+    assert OVEN.states == (
+        "Off",
+        "On_Idle",
+        "On_Hot_Low",
+        "On_Hot_High",
+        "On_Burnt",
+        "Held",
+        "Scrapped",
+    )
+    assert OVEN.children == ("Off", "On", "Held", "Scrapped")
+    assert list(OVEN.composites) == ["On_Hot", "On"]
+    assert OVEN.composites["On"].children == ("On_Idle", "On_Hot", "On_Burnt")
+    assert OVEN.around("On_Hot_Low") == ("On", "On_Hot")
+    assert OVEN.around("Off") == ()
+    assert HEATER.states == ("Idle", "Hot_Low", "Hot_High", "Burnt")
+
+
+def test_a_row_to_a_composite_enters_its_initial_state() -> None:
+    device = Device()
+    assert walk(device, "start") == "On_Idle"
+    assert walk(device, "heat") == "On_Hot_Low"
+
+
+def test_a_row_from_a_composite_applies_in_every_state_inside() -> None:
+    for state in OVEN.composites["On"].leaves:
+        device = Device(state=state)
+        assert OVEN.fire(device, "stop") == (Note(f"stop: {state} to Off"),)
+        assert device.state == "Off"
+
+
+def test_rows_inside_are_tried_before_those_around() -> None:
+    device = Device(state="On_Hot_Low")
+    assert walk(device, "cool") == "On_Idle"  # of the heater: the oven's row is guarded
+    assert walk(device, "cool") == "On_Idle"  # legal and ignored there
+    device = Device(state="On_Hot_Low")
+    assert walk(device, "cool", hot=True) == "Off"  # the oven's own row for On_Hot
+    assert walk(Device(state="On_Hot_High"), "less") == "On_Hot_Low"  # of the burner
+    assert walk(Device(state="On_Hot_Low"), "less") == "On_Idle"  # the oven names the state
+
+
+def test_a_row_of_the_whole_can_name_a_state_inside() -> None:
+    assert walk(Device(state="On_Idle"), "warm") == "On_Hot_High"
+    assert walk(Device(state="On_Burnt"), "scrap") == "Scrapped"
+    with pytest.raises(InvalidTransition, match="cannot 'scrap' in state On_Idle"):
+        walk(Device(state="On_Idle"), "scrap")
+
+
+def test_a_composite_can_be_asked_for() -> None:
+    device = Device()
+    assert not OVEN.is_in(device, "On")
+    walk(device, "start", "heat")
+    assert OVEN.is_in(device, "On")
+    assert OVEN.is_in(device, "On_Hot")
+    assert OVEN.is_in(device, "On_Hot_Low")
+    assert not OVEN.is_in(device, "On_Hot_High")
+    with pytest.raises(ValueError, match="oven has no state 'Onn'; did you mean 'On'?"):
+        OVEN.is_in(device, "Onn")
+
+
+def test_limits_of_states_inside_and_of_composites() -> None:
+    assert OVEN.lasts["On_Hot_Low"] == unbounded("more")
+    assert OVEN.composites["On"].lasts == within(500, then="stop")
+    assert OVEN.composites["On_Hot"].lasts == within(60, then="cool")
+    # a state that ends the heater has the row that leads on from it
+    assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
+
+
+def test_lines_are_those_of_the_table_and_then_of_those_inside() -> None:
+    assert {r.line for r in OVEN.rows if r.trigger == "reset"} == {5}
+    assert {(r.line, r.source) for r in OVEN.rows if r.trigger == "more"} == {(16, "On_Hot_Low")}
+    once = [r for r in OVEN.nested_rows if r.trigger == "stop"]
+    assert [(r.line, r.source, r.target) for r in once] == [(1, "On", "Off")]
+
+
+def test_paths_lead_through_the_states_inside() -> None:
+    assert [r.trigger for r in path_to(OVEN, "On_Hot_High")] == ["start", "warm"]
+    assert set(reachable(OVEN)) == set(OVEN.states)
+    assert {r for walked in tour(OVEN) for r in walked} == set(OVEN.rows)
+
+
+# -- history ---------------------------------------------------------------------------------------
+
+
+def test_deep_history_returns_to_the_very_state() -> None:
+    device = Device()
+    walk(device, "start", "heat", "more", "hold")
+    assert device.history == {"On": "On_Hot_High"}
+    assert walk(device, "resume") == "On_Hot_High"
+
+
+def test_shallow_history_returns_to_the_state_directly_inside() -> None:
+    device = Device()
+    walk(device, "start", "heat", "more", "hold")
+    assert walk(device, "resume", hot=True) == "On_Hot_Low"
+
+
+def test_without_history_the_initial_state_is_entered() -> None:
+    for info in ({}, {"hot": True}):
+        assert walk(Device(state="Held"), "resume", **info) == "On_Idle"
+        stale = Device(state="Held", history={"On": "On_Renamed"})
+        assert walk(stale, "resume", **info) == "On_Idle"
+
+
+def test_history_is_written_only_when_the_composite_is_left() -> None:
+    device = Device()
+    walk(device, "start", "heat", "more", "cool")
+    assert device.history == {}
+    walk(device, "warm", "reset")
+    assert device.history == {"On": "On_Hot_High"}
+
+
+def test_a_row_that_fails_does_not_write_history() -> None:
+    device = Device(state="On_Hot_Low")
+    with pytest.raises(RuntimeError, match="an emitter fails"):
+        OVEN.fire(device, "jam")
+    assert (device.state, device.history) == ("On_Hot_Low", {})
+
+
+def test_an_entity_of_a_plain_class_gets_its_history() -> None:
+    class Plain:
+        key = "plain"
+        state = "Off"
+
+    it: Any = Plain()
+    for trigger in ("start", "heat", "hold", "resume"):
+        OVEN.fire(it, trigger)
+    assert it.state == "On_Hot_Low"
+    assert it.history == {"On": "On_Hot_Low"}
+
+
+def test_a_lifecycle_without_history_needs_no_attribute() -> None:
+    @dataclass(slots=True)
+    class Slim:
+        key: str
+        state: str
+
+    heater = Slim("h", "Hot_High")
+    HEATER.fire(heater, "cool")
+    assert heater.state == "Idle"
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+
+LAMP_LASTS = {"Off": unbounded("on"), "On": unbounded("off")}
+LAMP_ROWS = (row("on", "Off", "On"), row("off", "On", "Off"))
+BULB = Lifecycle(
+    "bulb",
+    initial="Dim",
+    final=(),
+    lasts={"Dim": unbounded("up"), "Bright": unbounded("down")},
+    rows=(row("up", "Dim", "Bright"), row("down", "Bright", "Dim")),
+)
+
+
+def refused(message: str, *rows: tuple[Row, ...], **options: Any) -> None:
+    table = {"initial": "Off", "final": (), "lasts": LAMP_LASTS, "inside": {"On": BULB}, **options}
+    with pytest.raises(DefinitionError) as error:
+        Lifecycle("lamp", rows=rows or LAMP_ROWS, **table)
+    assert str(error.value) == f"lamp: {message}"
+
+
+def test_mistakes_name_the_row_as_it_is_written() -> None:
+    refused(
+        "row 2: On_Dimm --dip--> Off: unknown state 'On_Dimm'; did you mean 'On_Dim'?",
+        *LAMP_ROWS,
+        row("dip", "On_Dimm", "Off"),
+    )
+    refused(
+        "row 2: Off --dip--> history(Onn): unknown state 'Onn'; did you mean 'On'?",
+        *LAMP_ROWS,
+        row("dip", "Off", history("Onn")),
+    )
+    refused(
+        "row 2: Off --dip--> history(On_Dim, deep): On_Dim is not a lifecycle, so it has no history",
+        *LAMP_ROWS,
+        row("dip", "Off", history("On_Dim", deep=True)),
+    )
+    refused(
+        "row 2: On_Dim --dip--> history(On): On_Dim is within On, so it was not left",
+        *LAMP_ROWS,
+        row("dip", "On_Dim", history("On")),
+    )
+    refused(
+        "row 2: On_Bright --up [hot]--> Off: the last alternative is guarded; "
+        "end with a row without a guard",
+        *LAMP_ROWS,
+        row("up", "On", "Off", when=hot),
+    )
+
+
+def test_a_row_that_the_states_inside_always_take() -> None:
+    refused(
+        "row 2: On --flip--> Off: rows of the states inside always take this trigger",
+        *LAMP_ROWS,
+        row("flip", "On", "Off"),
+        row("flip", ("On_Dim", "On_Bright"), "Off"),
+    )
+    refused(
+        "row 3: On_Dim --up--> On_Bright: an earlier row always takes this trigger",
+        *LAMP_ROWS,
+        row("up", "On_Dim", "Off"),
+    )
+
+
+def test_states_that_cannot_be_lifecycles() -> None:
+    refused("unknown state 'Onn' of inside; did you mean 'On'?", inside={"Onn": BULB})
+    refused(
+        "state Gone is final and cannot be a lifecycle",
+        *LAMP_ROWS,
+        row("go", "On", "Gone"),
+        final=("Gone",),
+        inside={"Gone": BULB},
+    )
+    refused(
+        "state Stand_by: in a nested lifecycle '_' separates a state from the one around it, "
+        "so no name may contain it",
+        *LAMP_ROWS,
+        row("wait", "Off", "Stand_by"),
+        lasts={**LAMP_LASTS, "Stand_by": unbounded("wait")},
+    )
+
+
+def test_limits_that_do_not_fit() -> None:
+    refused(
+        "unknown state 'On_Brigt' of lasts; did you mean 'On_Bright'?",
+        lasts={**LAMP_LASTS, "On_Brigt": within(5)},
+    )
+    refused(
+        "state On: its time limit fires 'up', which is not legal in On_Bright",
+        lasts={**LAMP_LASTS, "On": within(5, then="up")},
+    )
+    refused("state On: its time limit is not positive", lasts={**LAMP_LASTS, "On": within(0)})
+    refused(
+        "state On: unbounded, but 'of' does not lead out of it; did you mean 'off'?",
+        lasts={**LAMP_LASTS, "On": unbounded("of")},
+    )
+    patient = Lifecycle(
+        "lamp",
+        initial="Off",
+        final=(),
+        lasts={**LAMP_LASTS, "On_Bright": within(5, then="down")},
+        rows=LAMP_ROWS,
+        inside={"On": BULB},
+    )
+    assert patient.timed == {"On_Bright": within(5, then="down")}
+
+
+def test_a_state_that_ends_the_inner_lifecycle_needs_a_row_that_leads_on() -> None:
+    once = Lifecycle(
+        "fuse",
+        initial="Whole",
+        final=("Blown",),
+        lasts={"Whole": unbounded("blow")},
+        rows=(row("blow", "Whole", "Blown"),),
+    )
+    refused(
+        "state On_Blown ends the lifecycle inside On, and no row leads on from it or On",
+        row("on", "Off", "On"),
+        row("off", "On_Whole", "Off"),
+        inside={"On": once},
+    )
+
+
+# -- the library's nested states ---------------------------------------------------------------------
+
+
+class Model:
+    """A model of the library that has what the guards of the tables read."""
+
+    state: str
+
+    def __init__(self) -> None:
+        self.key = "oven"
+        self.history: dict[str, str] = {}
+        self.heard: tuple[Effect, ...] = ()
+
+    def on_effects(self, effects: tuple[Effect, ...]) -> None:
+        self.heard = effects
+
+
+def test_hierarchical_machines_have_real_nested_states() -> None:
+    model: Any = Model()
+    machine = OVEN.make_machine(model, HierarchicalMachine)
+    crossed: list[str] = []
+    machine.get_state("On").add_callback("enter", lambda data: crossed.append("into On"))
+    machine.get_state("On").add_callback("exit", lambda data: crossed.append("out of On"))
+    assert model.state == "Off"
+    model.start()
+    model.heat()
+    assert model.state == "On_Hot_Low"
+    assert model.is_On(allow_substates=True)
+    model.reset()
+    model.stop()
+    assert model.heard == (Note("stop: On_Idle to Off"),)
+    assert crossed == ["into On", "out of On", "into On", "out of On"]
+
+
+def test_asynchronous_hierarchical_machines() -> None:
+    import asyncio
+
+    async def live() -> str:
+        model: Any = Model()
+        OVEN.make_machine(model, HierarchicalAsyncMachine)
+        for trigger in ("start", "heat", "more", "hold", "resume"):
+            await getattr(model, trigger)()
+        return str(model.state)
+
+    assert asyncio.run(live()) == "On_Hot_High"
+
+
+def test_a_machine_that_joins_names_otherwise_is_refused() -> None:
+    class Dotted(HierarchicalMachine):
+        class state_cls(HierarchicalMachine.state_cls):
+            separator = "."
+
+    with pytest.raises(ValueError, match="Dotted joins the names of nested states with '.'"):
+        OVEN.make_machine(None, Dotted)
+
+
+TRIGGERS = ("a", "b", "c")
+Drawn = tuple[str, str, str | None, bool, bool]
+
+
+def guard_of(trigger: str) -> Any:
+    def agrees(entity: Any, info: Info) -> bool:
+        return bool(info["agrees"])
+
+    agrees.__name__ = f"agrees_to_{trigger}"
+    return agrees
+
+
+AGREES = {trigger: guard_of(trigger) for trigger in TRIGGERS}
+
+
+def cycle(name: str, states: list[str], step: str, inside: dict[str, Lifecycle]) -> dict[str, Any]:
+    """A table that is legal by itself: each state leads to the next one."""
+    ring = [row(step, s, states[(n + 1) % len(states)]) for n, s in enumerate(states)]
+    lasts = {s: unbounded(step) for s in states}
+    return {"name": name, "initial": states[0], "lasts": lasts, "rows": ring, "inside": inside}
+
+
+@st.composite
+def nested_tables(draw: st.DrawFn) -> Lifecycle:
+    """A lifecycle with up to three levels, and rows from anywhere to anywhere that a table allows."""
+
+    def level(name: str, depth: int) -> Lifecycle:
+        states = [f"{letter}{depth}" for letter in "XYZ"[: draw(st.integers(2, 3))]]
+        inside = {}
+        for state in states:
+            if depth < 3 and draw(st.integers(0, 2)) == 0:
+                inside[state] = level(f"{name}{state}", depth + 1)
+        table = cycle(name, states, f"step{depth}", inside)
+        plain = Lifecycle(final=(), **table)
+        known = [*plain.states, *plain.composites]
+        for _ in range(draw(st.integers(0, 5))):
+            trigger, source = draw(st.sampled_from(TRIGGERS)), draw(st.sampled_from(known))
+            target: Any = draw(st.sampled_from([*known, STAYS]))
+            if target in plain.composites and draw(st.booleans()):
+                target = history(target, deep=draw(st.booleans()))
+            guard = AGREES[trigger] if draw(st.booleans()) else None
+            more = [row(trigger, source, target, when=guard, emit=note)]
+            if guard is not None and draw(st.booleans()):
+                more.append(row(trigger, source, draw(st.sampled_from(known)), emit=note))
+            try:
+                plain = Lifecycle(final=(), **{**table, "rows": [*table["rows"], *more]})
+            except DefinitionError:
+                continue  # for example, no row may follow one that always agrees
+            table["rows"] = [*table["rows"], *more]
+        return plain
+
+    return level("random", 1)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(
+    table=nested_tables(),
+    steps=st.lists(
+        st.tuples(st.sampled_from(("step1", "step2", "step3", *TRIGGERS)), st.booleans()),
+        min_size=5,
+        max_size=30,
+    ),
+)
+def test_random_nested_tables_do_what_the_library_does(
+    table: Lifecycle, steps: list[tuple[str, bool]]
+) -> None:
+    entity = Device(state=table.initial)
+    nested: Any = Model()
+    plain: Any = Model()
+    machine = table.make_machine(nested, HierarchicalMachine)
+    table.make_machine(plain, Machine)
+    crossed: list[str] = []
+    for composite in table.composites:
+        for event in ("enter", "exit"):
+            machine.get_state(composite).add_callback(
+                event, lambda data, said=f"{event} {composite}": crossed.append(said)
+            )
+    written = {
+        flat: row.target
+        for row, by_leaf in (table.nesting.expanded if table.nesting else ())
+        for rows in by_leaf.values()
+        for flat in rows
+    }
+    for trigger, agrees in steps:
+        before = entity.state
+        crossed.clear()
+        expected: list[str] = []
+        if table.allows(before, trigger):
+            chosen = table.choose(entity, trigger, {"agrees": agrees})
+            if table.nesting and chosen.target is not None:
+                to = written[chosen]
+                expected = [f"exit {c}" for c in table.nesting.left(before, to)]
+                into = to if not hasattr(to, "deep") else chosen.target
+                expected += [f"enter {c}" for c in table.nesting.entered(before, into)]
+            told = table.fire(entity, trigger, agrees=agrees)
+            for model in (nested, plain):
+                model.heard = ()
+                getattr(model, trigger)(agrees=agrees)
+                assert model.heard == told
+        else:
+            with pytest.raises(InvalidTransition):
+                table.fire(entity, trigger, agrees=agrees)
+            for model in (nested, plain):
+                with pytest.raises((MachineError, AttributeError)):
+                    getattr(model, trigger)(agrees=agrees)
+        story = f"{trigger} in {before} of {table.rows}"
+        assert entity.state == nested.state == plain.state, story
+        assert entity.history == nested.history == plain.history, story
+        assert crossed == expected, story
