@@ -83,18 +83,20 @@ class AsyncTimers:
         self._timers.entered(lifecycle, entity, self.now())
         self._wake()
 
-    def resume(self, lifecycle: Lifecycle, entity: Any, when: int) -> None:
+    def resume(
+        self, lifecycle: Lifecycle, entity: Any, when: int, state: str | None = None
+    ) -> None:
         """Continue the stay of a stored entity, whose time is up at ``when`` (``Timers.resume``)."""
-        self._timers.resume(lifecycle, entity, when)
+        self._timers.resume(lifecycle, entity, when, state)
         self._wake()
 
     def stop(self, lifecycle: Lifecycle, entity: Any) -> None:
         """End the timer of the entity (``Timers.stop``)."""
         self._timers.stop(lifecycle, entity)
 
-    def deadline(self, lifecycle: Lifecycle, entity: Any) -> int | None:
+    def deadline(self, lifecycle: Lifecycle, entity: Any, state: str | None = None) -> int | None:
         """The instant at which the time of the entity is up (``Timers.deadline``)."""
-        return self._timers.deadline(lifecycle, entity)
+        return self._timers.deadline(lifecycle, entity, state)
 
     async def run(self) -> NoReturn:
         """Fire what is due, one after the other, until the task is cancelled.
@@ -128,12 +130,13 @@ class AsyncTimers:
             if entity is None:
                 self._timers.stop(due.lifecycle, due.entity)
                 return
-            if entity.state != due.state:  # it was stored in another state meanwhile
-                return
+            composite = due.lifecycle.composites.get(due.state)
+            if entity.state not in (composite.leaves if composite else (due.state,)):
+                return  # it was stored in another state meanwhile
             effects = self._timers.fire(due.lifecycle, entity, due.trigger, self.now())
         except Exception:
             if self._failed is None:
-                self._timers.resume(due.lifecycle, due.entity, due.when)
+                self._timers.resume(due.lifecycle, due.entity, due.when, due.state)
             raise
         await self._hand_on(entity, effects)
 

@@ -94,8 +94,9 @@ class Lifecycle(Generic[State, Trigger]):
         )
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         self.stock = stock
-        #: The states with a time limit, for the timers and the watchdog.
-        self.timed = {s: limit for s, limit in self.lasts.items() if isinstance(limit, Within)}
+        #: The states and composites with a time limit, for the timers and the watchdog.
+        limits = {**self.lasts, **{name: c.lasts for name, c in self.composites.items()}}
+        self.timed = {s: limit for s, limit in limits.items() if isinstance(limit, Within)}
         self.machine = build_machine(self, Machine if stock else LeanMachine)
         self._observers: dict[object, Taken] = {}
         self._cells: dict[str, dict[str, Cell]] = {
@@ -246,6 +247,13 @@ class Lifecycle(Generic[State, Trigger]):
     def around(self, state: State) -> tuple[str, ...]:
         """The composites around a state, the outermost first."""
         return self.nesting.around(state) if self.nesting else ()
+
+    def crossed(self, edge: Edge) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The composites that a transition leaves and those that it enters, both in this order.
+
+        A composite that is left and entered again is in both.
+        """
+        return self.nesting.crossings.get(edge[1:], ((), ())) if self.nesting else ((), ())
 
     def is_in(self, entity: Entity[State], state: State) -> bool:
         """Whether the entity is in this state, or in a state inside of it.

@@ -119,6 +119,8 @@ class Nesting:
         }
         #: For each written row, its flat rows by leaf; several for each leaf if it returns to history.
         self.expanded: list[tuple[Row, dict[str, tuple[Row, ...]]]] = []
+        #: The composites that are left and entered, by source, trigger and target of a flat row.
+        self.crossings: dict[tuple[str, str, str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self._expand()
         self.rows = tuple(r for _, each in self.expanded for flat in each.values() for r in flat)
         self.lasts = {leaf: self._limit(leaf) for leaf in self.leaves if leaf not in self.final}
@@ -217,6 +219,9 @@ class Nesting:
                 if leaf == row.source or not any(g is None or g is row.guard for g in earlier):
                     flat[leaf] = tuple(self._flat(row, leaf))
                     earlier.append(row.guard)
+            for each in flat.values():
+                for one in each:
+                    self._add_crossing(row, one)
             if not flat:
                 raise self._wrong(f"{row}: rows of the states inside always take this trigger")
             self.expanded.append((row, flat))
@@ -225,7 +230,9 @@ class Nesting:
         """The rows from one leaf that a written row stands for."""
         target = row.target
         emit = row.emit
-        if left := tuple(c for c in self.left(leaf, target) if c in self._remembered):
+        common = self._common(leaf, target)
+        left = tuple(c for c in self.around(leaf)[common:] if c in self._remembered)
+        if left:
             emit = (*emit, _Remember(left, leaf))
         row = replace(row, source=leaf, emit=emit)
         if isinstance(target, History):
@@ -244,19 +251,23 @@ class Nesting:
         for state in composite.leaves if target.deep else composite.children:
             yield self.enter(state), frozenset(self.leaves_of(state))
 
-    def left(self, leaf: str, target: str | History | None) -> tuple[str, ...]:
-        """The composites that a row from this leaf to this target (as written) leaves, innermost first.
+    def _add_crossing(self, written: Row, flat: Row) -> None:
+        """Which composites a flat row leaves, innermost first, and enters, outermost first.
 
         A row to the leaf itself or to a composite around it leaves that state and enters it again.
         """
-        return tuple(reversed(self.around(leaf)[self._common(leaf, target) :]))
-
-    def entered(self, leaf: str, target: str | History | None) -> tuple[str, ...]:
-        """The composites that a row from this leaf to this target (as written) enters, outermost first."""
-        if target is None:
-            return ()
-        goal = target.state if isinstance(target, History) else target
-        return self.around(self.enter(goal))[self._common(leaf, target) :]
+        if flat.target is None:
+            return
+        common = self._common(flat.source, written.target)
+        left = tuple(reversed(self.around(flat.source)[common:]))
+        entered = self.around(flat.target)[common:]
+        edge = (flat.source, flat.trigger, flat.target)
+        crossed = self.crossings.setdefault(edge, (left, entered))
+        if crossed != (left, entered):  # a timer of the composite could not tell them apart
+            raise self._wrong(
+                f"{flat}: another alternative leads there too, and only one of them leaves "
+                f"{(left or crossed[0])[-1]}"
+            )
 
     def around(self, state: str) -> tuple[str, ...]:
         """The composites around a state, the outermost first."""
@@ -264,7 +275,7 @@ class Nesting:
         return tuple(SEPARATOR.join(parts[:n]) for n in range(1, len(parts)))
 
     def _common(self, leaf: str, target: str | History | None) -> int:
-        """How many of the composites around a leaf stay entered."""
+        """How many of the composites around a leaf are not left on the way to a target as written."""
         here = _path(leaf)
         if target is None:
             return len(here)

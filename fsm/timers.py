@@ -5,7 +5,7 @@ timer, and loses the one of the state that it left. ``due`` returns the triggers
 by instant, and within one instant in the order in which the timers were started.
 
 Entities are told apart by lifecycle and key, so a stored entity may be another object each time that it
-is loaded.
+is loaded. Composites have timers of their own, from when they are entered until they are left.
 
 The scheduler of ``quadriga.core`` has a heap of its own (``core.runtime.timers``). Its entities count their
 entries themselves, and it has timers that outlast states. A mapping by key, which this module needs for
@@ -40,6 +40,7 @@ class Due:
     lifecycle: Lifecycle
     #: the object that entered the state
     entity: Any
+    #: the state, or the composite, that the entity is in for too long
     state: str
     #: what to fire; ``None`` if the table names no trigger, so that the entity can only be reported
     trigger: str | None
@@ -63,8 +64,13 @@ class _Timer:
         self.earlier = earlier
         self.lifecycle = lifecycle
         self.entity = entity
-        self.name: tuple[str, str] = (lifecycle.name, entity.key)
+        self.name = _name(lifecycle, entity, state)
         self.state = state
+
+
+def _name(lifecycle: Lifecycle, entity: Any, state: str) -> tuple[str, str, str]:
+    """An entity has one timer for the state that it is in, and one for each composite around that."""
+    return lifecycle.name, entity.key, state if state in lifecycle.composites else ""
 
 
 class Timers:
@@ -79,7 +85,7 @@ class Timers:
         self._heap: list[tuple[int, int, _Timer]] = []
         self._started = 0
         #: the timer of the present stay of each entity; those in the heap that are not here are dead
-        self._living: dict[tuple[str, str], _Timer] = {}
+        self._living: dict[tuple[str, str, str], _Timer] = {}
 
     def fire(
         self, lifecycle: Lifecycle, entity: Any, trigger: str, now: int, /, **info: Any
@@ -90,18 +96,29 @@ class Timers:
         """
         step = lifecycle.take(entity, trigger, info)
         if step.moves:
-            self.entered(lifecycle, entity, now)
+            self._enter(lifecycle, entity, now)
+        if lifecycle.composites:
+            left, entered = lifecycle.crossed(step.edge)
+            for composite in left:
+                self._living.pop(_name(lifecycle, entity, composite), None)
+            for composite in entered:
+                self._enter_composite(lifecycle, entity, composite, now)
         return step.effects
 
     def entered(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
         """The entity has entered its state at the instant ``now``: its timer starts, if there is a limit.
 
         The timer of an earlier stay ends. Call it for an entity that is new, and for one that was not
-        fired with ``Timers.fire``.
+        fired with ``Timers.fire``. It has entered all composites around the state as well.
         """
+        self._enter(lifecycle, entity, now)
+        for composite in lifecycle.around(entity.state):
+            self._enter_composite(lifecycle, entity, composite, now)
+
+    def _enter(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
         limit = lifecycle.timed.get(entity.state)
         if limit is None:
-            self.stop(lifecycle, entity)
+            self._living.pop(_name(lifecycle, entity, entity.state), None)
             return
         own = self._own_limit(lifecycle, entity) if self._own_limit else None
         delay = limit.ns if own is None else own
@@ -112,21 +129,30 @@ class Timers:
             )
         self._start(_Timer(now + delay, delay, 0, lifecycle, entity, entity.state))
 
-    def resume(self, lifecycle: Lifecycle, entity: Any, when: int) -> None:
+    def _enter_composite(self, lifecycle: Lifecycle, entity: Any, composite: str, now: int) -> None:
+        if limit := lifecycle.timed.get(composite):
+            self._start(_Timer(now + limit.ns, limit.ns, 0, lifecycle, entity, composite))
+
+    def resume(
+        self, lifecycle: Lifecycle, entity: Any, when: int, state: str | None = None
+    ) -> None:
         """Continue the entity's stay in its state, whose time is up at the instant ``when``.
 
         This is for an entity that was stored with its ``deadline``, and for a trigger that failed and is
-        to be fired later. A state without a time limit has no timer.
+        to be fired later. A state without a time limit has no timer. ``state`` may be a composite around
+        the state.
         """
-        limit = lifecycle.timed.get(entity.state)
+        state = entity.state if state is None else state
+        limit = lifecycle.timed.get(state)
         if limit is None:
-            self.stop(lifecycle, entity)
+            self._living.pop(_name(lifecycle, entity, state), None)
         else:
-            self._start(_Timer(when, limit.ns, 0, lifecycle, entity, entity.state))
+            self._start(_Timer(when, limit.ns, 0, lifecycle, entity, state))
 
     def stop(self, lifecycle: Lifecycle, entity: Any) -> None:
-        """End the entity's timer, if it has one: the entity was deleted, or is out of reach."""
-        self._living.pop((lifecycle.name, entity.key), None)
+        """End the entity's timers, if it has any: the entity was deleted, or is out of reach."""
+        for state in ("", *lifecycle.composites):
+            self._living.pop(_name(lifecycle, entity, state), None)
 
     def due(self, now: int) -> Iterator[Due]:
         """What is due at the instant ``now``, one after the other.
@@ -154,13 +180,17 @@ class Timers:
         timer = self._first()
         return None if timer is None else timer.when
 
-    def deadline(self, lifecycle: Lifecycle, entity: Any) -> int | None:
-        """The instant at which the time of this entity is up, or ``None`` if it has no timer."""
-        timer = self._living.get((lifecycle.name, entity.key))
-        return timer.when if timer is not None and timer.state == entity.state else None
+    def deadline(self, lifecycle: Lifecycle, entity: Any, state: str | None = None) -> int | None:
+        """The instant at which the time of this entity is up, or ``None`` if it has no timer.
+
+        ``state`` may be a composite around its state.
+        """
+        state = entity.state if state is None else state
+        timer = self._living.get(_name(lifecycle, entity, state))
+        return timer.when if timer is not None and _is_there(timer, entity, state) else None
 
     def __len__(self) -> int:
-        """How many entities have a timer."""
+        """How many timers there are."""
         return len(self._living)
 
     def _start(self, timer: _Timer) -> None:
@@ -177,7 +207,7 @@ class Timers:
         while heap:
             timer = heap[0][2]
             if self._is_living(timer):
-                if timer.entity.state == timer.state:
+                if _is_there(timer, timer.entity, timer.state):
                     return timer
                 del self._living[timer.name]  # the state was changed elsewhere
             heappop(heap)
@@ -185,3 +215,9 @@ class Timers:
 
     def _is_living(self, timer: _Timer) -> bool:
         return self._living.get(timer.name) is timer
+
+
+def _is_there(timer: _Timer, entity: Any, state: str) -> bool:
+    """Whether this is the timer of the state, and the entity is in it."""
+    composite = timer.lifecycle.composites.get(state)
+    return timer.state == state and entity.state in (composite.leaves if composite else (state,))

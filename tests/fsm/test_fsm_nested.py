@@ -29,7 +29,8 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.table import Info
+from quadriga.fsm.table import Edge, Info
+from quadriga.fsm.timers import Timers
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +179,7 @@ def test_limits_of_states_inside_and_of_composites() -> None:
     assert OVEN.lasts["On_Hot_Low"] == unbounded("more")
     assert OVEN.composites["On"].lasts == within(500, then="stop")
     assert OVEN.composites["On_Hot"].lasts == within(60, then="cool")
+    assert set(OVEN.timed) == {"On", "On_Hot"}
     # a state that ends the heater has the row that leads on from it
     assert OVEN.lasts["On_Burnt"] == unbounded("scrap")
 
@@ -256,6 +258,49 @@ def test_a_lifecycle_without_history_needs_no_attribute() -> None:
     assert heater.state == "Idle"
 
 
+# -- time limits of composites -----------------------------------------------------------------------
+
+
+def test_a_composite_has_a_timer_for_the_whole_stay() -> None:
+    timers, device = Timers(), Device()
+    timers.fire(OVEN, device, "start", 0)
+    timers.fire(OVEN, device, "heat", 450)
+    timers.fire(OVEN, device, "more", 455)  # inside of On_Hot, whose time goes on
+    assert timers.deadline(OVEN, device) is None
+    assert timers.deadline(OVEN, device, "On_Hot") == 510
+    assert timers.deadline(OVEN, device, "On") == 500
+    assert timers.next_deadline() == 500
+    (due,) = timers.due(505)
+    assert (due.state, due.trigger, due.when) == ("On", "stop", 500)
+    timers.fire(OVEN, device, "stop", 505)
+    assert len(timers) == 0
+    assert timers.next_deadline() is None
+
+
+def test_a_composite_that_is_entered_again_starts_its_time_again() -> None:
+    timers, device = Timers(), Device()
+    timers.fire(OVEN, device, "start", 0)
+    timers.fire(OVEN, device, "reset", 100)  # from On_Idle to On_Idle, out of On and into it
+    assert device.state == "On_Idle"
+    assert timers.deadline(OVEN, device, "On") == 600
+    timers.fire(OVEN, device, "hold", 200)
+    timers.fire(OVEN, device, "resume", 300)
+    assert timers.deadline(OVEN, device, "On") == 800
+
+
+def test_a_stored_entity_goes_on_with_the_time_of_its_composite() -> None:
+    timers, device = Timers(), Device(state="On_Hot_Low")
+    timers.resume(OVEN, device, 400, "On")
+    timers.resume(OVEN, device, 40, "On_Hot")
+    timers.resume(OVEN, device, 30)  # no limit: no timer
+    assert [(due.when, due.trigger) for due in timers.due(40)] == [(40, "cool")]
+    timers.entered(OVEN, device, 100)
+    assert timers.deadline(OVEN, device, "On_Hot") == 160
+    assert timers.deadline(OVEN, device, "On") == 600
+    timers.stop(OVEN, device)
+    assert len(timers) == 0
+
+
 # -- mistakes --------------------------------------------------------------------------------------
 
 LAMP_LASTS = {"Off": unbounded("on"), "On": unbounded("off")}
@@ -316,6 +361,16 @@ def test_a_row_that_the_states_inside_always_take() -> None:
         "row 3: On_Dim --up--> On_Bright: an earlier row always takes this trigger",
         *LAMP_ROWS,
         row("up", "On_Dim", "Off"),
+    )
+
+
+def test_alternatives_that_differ_only_in_leaving_a_composite() -> None:
+    refused(
+        "row 3: On_Dim --dip--> On_Dim: another alternative leads there too, "
+        "and only one of them leaves On",
+        *LAMP_ROWS,
+        row("dip", "On_Dim", "On_Dim", when=hot),
+        row("dip", "On_Dim", "On"),
     )
 
 
@@ -511,23 +566,15 @@ def test_random_nested_tables_do_what_the_library_does(
             machine.get_state(composite).add_callback(
                 event, lambda data, said=f"{event} {composite}": crossed.append(said)
             )
-    written = {
-        flat: row.target
-        for row, by_leaf in (table.nesting.expanded if table.nesting else ())
-        for rows in by_leaf.values()
-        for flat in rows
-    }
     for trigger, agrees in steps:
         before = entity.state
         crossed.clear()
         expected: list[str] = []
         if table.allows(before, trigger):
             chosen = table.choose(entity, trigger, {"agrees": agrees})
-            if table.nesting and chosen.target is not None:
-                to = written[chosen]
-                expected = [f"exit {c}" for c in table.nesting.left(before, to)]
-                into = to if not hasattr(to, "deep") else chosen.target
-                expected += [f"enter {c}" for c in table.nesting.entered(before, into)]
+            if chosen.target is not None:
+                left, entered = table.crossed(Edge("", before, trigger, chosen.target))
+                expected = [f"exit {c}" for c in left] + [f"enter {c}" for c in entered]
             told = table.fire(entity, trigger, agrees=agrees)
             for model in (nested, plain):
                 model.heard = ()
