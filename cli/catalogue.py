@@ -22,10 +22,18 @@ def all_lifecycles() -> dict[str, Lifecycle]:
 
 
 def find_lifecycle(name: str) -> Lifecycle:
-    """The lifecycle with this name. Raises `CommandError` that lists the valid names."""
+    """The lifecycle with this name, or the one that ``package.module:TABLE`` names.
+
+    Raises `CommandError` that lists the valid names.
+    """
+    if ":" in name:
+        from quadriga.cli.importing import import_lifecycle
+
+        return import_lifecycle(name)
     known = all_lifecycles()
     if name in known:
         return known[name]
     near = get_close_matches(name.lower(), known, 1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-    raise CommandError(f"no lifecycle is called {name!r}: {hint}")
+    own = "; for one of your own give package.module:TABLE" if "." in name or not near else ""
+    raise CommandError(f"no lifecycle is called {name!r}: {hint}{own}")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from quadriga.cli.errors import USAGE, CommandError
+from quadriga.cli.errors import USAGE, CommandError, about
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
+    from quadriga.fsm import Lifecycle
+    from quadriga.sim.recording import Line
 
 __all__ = ["configure"]
 
@@ -30,7 +33,10 @@ def configure(commands: Commands) -> None:
         " and pdf need graphviz.",
     )
     parser.add_argument(
-        "lifecycle", nargs="?", help="name of the lifecycle, as listed by 'quadriga lifecycles'"
+        "lifecycle",
+        nargs="?",
+        help="name of the lifecycle, as listed by 'quadriga lifecycles', or package.module:TABLE for"
+        " one of your own (the current directory is searched too)",
     )
     parser.add_argument(
         "--format",
@@ -52,16 +58,35 @@ def configure(commands: Commands) -> None:
         help="draw the messages of a gang's flow, recorded from a run, as a sequence diagram:"
         " gang-start, hard-timeout, soft-timeout, clean-up (mermaid, plantuml or text)",
     )
+    marks = parser.add_mutually_exclusive_group()
+    marks.add_argument(
+        "--coverage",
+        metavar="FILE",
+        help="show how often each row was taken in a test run: the file of pytest"
+        " --fsm-coverage-report",
+    )
+    marks.add_argument(
+        "--path",
+        metavar="FILE#KEY",
+        help="show the path of one entity: the journal of a simulation or a service, and the key as"
+        " for 'quadriga story' (run.jsonl#application/8687); with a key of the scheduler the name of"
+        " the lifecycle can be left out",
+    )
+    parser.add_argument(
+        "--left-to-right", action="store_true", help="draw from left to right (default: downwards)"
+    )
+    parser.add_argument("--dark", action="store_true", help="for pages with a dark background")
     parser.set_defaults(run=run)
 
 
 def run(arguments: Namespace) -> int:
     """Draw one lifecycle, all lifecycles, or a flow."""
-    what = (arguments.lifecycle, arguments.all, arguments.flow)
+    what = (arguments.lifecycle or arguments.path, arguments.all, arguments.flow)
     if sum(each is not None for each in what) != 1:
         raise CommandError("draw: give the name of a lifecycle, --all DIR or --flow NAME", USAGE)
     if arguments.all is not None and arguments.output is not None:
         raise CommandError("draw: --all DIR and --output do not go together", USAGE)
+    _refuse_options(arguments)
     from quadriga.diagrams import DiagramError
 
     try:
@@ -76,15 +101,27 @@ def run(arguments: Namespace) -> int:
         raise CommandError(f"draw: {error.filename}: {error.strerror}") from error
 
 
-def _draw_one(arguments: Namespace) -> int:
-    from quadriga.cli.catalogue import find_lifecycle
-    from quadriga.diagrams import render
+def _refuse_options(arguments: Namespace) -> None:
+    """Options of one lifecycle do not go with the gallery or a flow."""
+    flow = arguments.flow is not None
+    if arguments.all is None and not flow:
+        return
+    options = {
+        "--coverage": arguments.coverage,
+        "--left-to-right": arguments.left_to_right,
+        "--dark": arguments.dark,
+    }
+    for option, given in options.items():
+        if given:
+            other = "--flow NAME" if flow else "--all DIR"
+            raise CommandError(f"draw: {option} and {other} do not go together", USAGE)
 
-    lifecycle = find_lifecycle(arguments.lifecycle)
+
+def _draw_one(arguments: Namespace) -> int:
     format = arguments.format or _by_name(arguments.output)
     if format == "text":
         raise CommandError("draw: the format text is only for flows; use md for a lifecycle", USAGE)
-    drawn = render(lifecycle, _LONG.get(format, format))
+    drawn = _drawn(arguments, _LONG.get(format, format))
     content = drawn.encode() if isinstance(drawn, str) else drawn
     if arguments.output is not None:
         Path(arguments.output).write_bytes(content)
@@ -98,6 +135,63 @@ def _draw_one(arguments: Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
     return 0
+
+
+def _drawn(arguments: Namespace, format: str) -> str | bytes:
+    from quadriga.cli.catalogue import find_lifecycle
+    from quadriga.cli.story import read_story
+    from quadriga.diagrams import render, render_path
+
+    style = {"left_to_right": arguments.left_to_right, "dark": arguments.dark}
+    if arguments.path is not None:
+        journal, key = _of_path(arguments.path)
+        story, now = read_story("draw", journal, key)
+        lifecycle = find_lifecycle(arguments.lifecycle or key.partition("/")[0])
+        story = _last_life(lifecycle, story)
+        steps = [(line.time, line.trigger, line.source, line.target) for line in story]
+        return render_path(lifecycle, steps, now, format, **style)
+    lifecycle = find_lifecycle(arguments.lifecycle)
+    coverage = None if arguments.coverage is None else _coverage(arguments.coverage)
+    return render(lifecycle, format, coverage=coverage, **style)
+
+
+def _coverage(file: str) -> Any:
+    try:
+        with about(f"draw: {file}"):
+            return json.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError:
+        raise CommandError(
+            f"draw: {file} is not a coverage file (the JSON of pytest --fsm-coverage-report)"
+        ) from None
+
+
+def _of_path(text: str) -> tuple[str, str]:
+    """File and key. Both may contain ``#``, so the shortest file that exists is taken."""
+    cuts = [at for at, character in enumerate(text) if character == "#"]
+    if not cuts:
+        raise CommandError(f"draw: --path {text} has no key; give FILE#KEY", USAGE)
+    at = next((at for at in cuts if Path(text[:at]).is_file()), cuts[0])
+    return text[:at], text[at + 1 :]
+
+
+def _last_life(lifecycle: Lifecycle, story: list[Line]) -> list[Line]:
+    """The steps since the entity was last in its initial state for the first time.
+
+    A key may be used again after the entity has ended; each life starts in the initial state.
+    """
+    starts = [
+        number
+        for number in range(1, len(story))
+        if story[number].source == lifecycle.initial != story[number - 1].target
+    ]
+    if not starts:
+        return story
+    times = "once" if len(starts) == 1 else f"{len(starts)} times"
+    print(
+        f"draw: {story[0].key} begins anew {times} in this journal; this is its last path",
+        file=sys.stderr,
+    )
+    return story[starts[-1] :]
 
 
 def _draw_flow(arguments: Namespace) -> int:

@@ -20,7 +20,11 @@ def configure(commands: Commands) -> None:
         help="show the transition tables of the lifecycles",
         description="List all lifecycles, or show the transition table of one.",
     )
-    parser.add_argument("name", nargs="?", help="the lifecycle to show (all: every table)")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        help="the lifecycle to show: its name, package.module:TABLE for one of your own, or all",
+    )
     parser.set_defaults(run=run)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
     from quadriga.sim.recording import Line
 
-__all__ = ["configure"]
+__all__ = ["configure", "read_story"]
 
 _SUGGESTED = 5
 _DAY_S, _HOUR_S, _MINUTE_S = 86_400, 3600, 60
@@ -38,22 +38,33 @@ def configure(commands: Commands) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the story."""
+    story, _ = read_story("story", arguments.journal, arguments.key)
+    print("\n".join(_told(story)))
+    return 0
+
+
+def read_story(command: str, journal: str, key: str) -> tuple[list[Line], int]:
+    """All lines about one entity, and the time of the last line of the journal.
+
+    Raises `CommandError` for a file that is not a journal, and for a key that is not in it.
+    """
     from quadriga.sim.recording import JournalError, read_journal
 
     keys: dict[str, None] = {}
     story: list[Line] = []
+    end = 0
     try:
-        with about(f"story: {arguments.journal}"):
-            for line in read_journal(arguments.journal):
-                if line.key == arguments.key:
+        with about(f"{command}: {journal}"):
+            for line in read_journal(journal):
+                if line.key == key:
                     story.append(line)
                 keys[line.key] = None
+                end = line.time
     except JournalError as error:
-        raise CommandError(f"story: {error}") from error
+        raise CommandError(f"{command}: {error}") from error
     if not story:
-        raise CommandError(f"story: {_unknown(arguments.key, keys)}")
-    print("\n".join(_told(story)))
-    return 0
+        raise CommandError(f"{command}: {_unknown(key, keys)}")
+    return story, end
 
 
 def _unknown(key: str, keys: Iterable[str]) -> str:

@@ -1,9 +1,9 @@
 """The rows of a table as the arrows of a diagram.
 
 Too many labels make a state diagram unreadable, so rows share arrows. All rows between the same two
-states become one arrow, whose label has a line for each row. A row that the table writes once for
-many sources is drawn that way: the arrows of its sources meet in a junction, and one arrow with the
-effects leads on from there.
+states become one arrow, whose label has a line for each row; rows with the same effects share a line.
+A row that the table writes once for many sources is drawn that way: the arrows of its sources meet in
+a junction, and one arrow with the effects leads on from there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
-from quadriga.diagrams.paint import Mark, Paint
+from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.fsm import Lifecycle, Row
 
-__all__ = ["Arrow", "Junction", "arrows", "junctions", "staying"]
+__all__ = ["Arrow", "Junction", "arrows", "junctions", "sharing_effects", "staying", "stem_tone"]
 
 #: A row with at least this many sources is drawn with a junction.
 LEAST_JOINED = 4
@@ -66,6 +66,26 @@ def arrows(
     return tuple(Arrow(source, target, tuple(rows)) for (source, target, _), rows in shared.items())
 
 
+def sharing_effects(rows: Iterable[Row], paint: Paint) -> list[list[Row]]:
+    """The rows of an arrow in groups that share a line of its label.
+
+    These are unguarded rows with the same effects and without notes; any other row is a group alone.
+    """
+    groups: dict[object, list[Row]] = {}
+    for row in rows:
+        shares = bool(row.guard is None and row.emit and not paint.row(row).note)
+        # compared by identity: an emitter may be a callable object that is not hashable
+        key = tuple(map(id, row.emit)) if shares else (row.line, row.source)
+        groups.setdefault((shares, key), []).append(row)
+    return list(groups.values())
+
+
 def staying(lifecycle: Lifecycle, state: str) -> tuple[Row, ...]:
     """The rows that are legal in a state and do not change it; the diagram lists them in its box."""
     return tuple(row for row in lifecycle.rows_from(state) if row.target is None)
+
+
+def stem_tone(junction: Junction, paint: Paint) -> Tone:
+    """The tone of the arrow that leads on from a junction: taken, if any of its branches was taken."""
+    tones = [paint.row(row).tone for row in junction.rows]
+    return next((tone for tone in tones if tone in (Tone.COVERED, Tone.WALKED)), tones[0])

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from quadriga.diagrams.paint import Paint
 from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Unbounded, Within
 
 __all__ = ["json_document"]
 
 
-def json_document(lifecycle: Lifecycle) -> str:
-    """The lifecycle as a JSON document. Times are in ns; a null target means that the state stays."""
+def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
+    """The lifecycle as a JSON document. Times are in ns; a null target means that the state stays.
+
+    With coverage every row has the number of times that it was taken.
+    """
     document = {
         "name": lifecycle.name,
         "initial": lifecycle.initial,
@@ -29,6 +33,7 @@ def json_document(lifecycle: Lifecycle) -> str:
                 "guard": function_name(row.guard) if row.guard else None,
                 "emit": [function_name(emitter) for emitter in row.emit],
                 "why": row.why,
+                **({"count": coverage.row(row).count} if coverage else {}),
             }
             for row in lifecycle.rows
         ],

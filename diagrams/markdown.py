@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from quadriga.diagrams.paint import Paint
 from quadriga.diagrams.wording import function_name, limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
 
 __all__ = ["escape", "markdown"]
 
 
-def markdown(lifecycle: Lifecycle) -> str:
-    """The lifecycle as Markdown tables (GitHub's dialect)."""
+def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
+    """The lifecycle as Markdown tables (GitHub's dialect).
+
+    With coverage the last column says how often each row was taken: ``3, 0`` for two sources.
+    """
     lines = [f"# {escape(readable(lifecycle.name))}", ""]
     lines += _table(
         ("State", "", "Lasts"),
@@ -24,8 +28,9 @@ def markdown(lifecycle: Lifecycle) -> str:
     written: dict[int, list[Row]] = {}
     for row in lifecycle.rows:
         written.setdefault(row.line, []).append(row)
+    counted = ("Taken",) if coverage else ()
     lines += _table(
-        ("#", "Trigger", "From", "To", "If", "Effects", "Why"),
+        ("#", "Trigger", "From", "To", "If", "Effects", "Why", *counted),
         [
             (
                 str(line),
@@ -35,6 +40,7 @@ def markdown(lifecycle: Lifecycle) -> str:
                 _code(function_name(rows[0].guard)) if rows[0].guard else "",
                 ", ".join(_code(function_name(emitter)) for emitter in rows[0].emit),
                 escape(rows[0].why),
+                *((", ".join(str(coverage.row(row).count) for row in rows),) if coverage else ()),
             )
             for line, rows in written.items()
         ],

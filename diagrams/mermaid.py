@@ -1,19 +1,33 @@
 """Mermaid's ``stateDiagram-v2``, which GitHub and many wikis draw in place.
 
 The description of a state has its time limit and the rows that do not change it. Mermaid cannot
-colour arrows, so numbers on the arrows and classes of the states show a path.
+colour arrows, so counts and numbers on the arrows show coverage and a path, and classes of the states
+show where an entity was.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from quadriga.diagrams.arrows import arrows, staying
+from quadriga.diagrams.arrows import Junction, arrows, junctions, sharing_effects, staying
 from quadriga.diagrams.paint import Mark, Paint, Tone
-from quadriga.diagrams.wording import identifiers, label, limit, one_line, readable
+from quadriga.diagrams.style import Palette, Style
+from quadriga.diagrams.wording import (
+    identifiers,
+    label,
+    limit,
+    one_line,
+    readable,
+    trigger,
+    unused_name,
+)
 from quadriga.fsm import Lifecycle, Row
 
-__all__ = ["escape", "mermaid"]
+__all__ = ["DARK_THEME", "escape", "mermaid"]
+
+#: The first line of a dark diagram: without it Mermaid takes the theme of the page.
+DARK_THEME = '%%{init: {"theme": "dark"}}%%'
 
 _RESERVED = frozenset(
     {"accdescr", "acctitle", "as", "choice", "class", "classdef", "click", "default", "direction"}
@@ -22,11 +36,14 @@ _RESERVED = frozenset(
 )
 
 
-def mermaid(lifecycle: Lifecycle, paint: Paint | None = None) -> str:
+def mermaid(lifecycle: Lifecycle, paint: Paint | None = None, style: Style | None = None) -> str:
     """The diagram as Mermaid text."""
-    paint = paint or Paint()
+    paint, style = paint or Paint(), style or Style()
     ids = identifiers(lifecycle.states, _RESERVED)
-    lines = ["stateDiagram-v2"]
+    lines = [DARK_THEME] if style.dark else []
+    lines.append("stateDiagram-v2")
+    if style.left_to_right:
+        lines.append("    direction LR")
     for state in lifecycle.states:
         name = ids[state]
         # Mermaid takes the first description for the title, so it is written even if it only repeats
@@ -34,13 +51,17 @@ def mermaid(lifecycle: Lifecycle, paint: Paint | None = None) -> str:
         described = [readable(state), paint.state(state).note, limit(lifecycle, state)]
         lines += [f"    {name} : {escape(text)}" for text in described if text]
         for row in staying(lifecycle, state):
-            lines.append(f"    {name} : {_line(row, paint.row(row))} (stays)")
+            lines.append(f"    {name} : {_line([row], paint.row(row))} (stays)")
     lines.append(f"    [*] --> {ids[lifecycle.initial]}")
-    for arrow in arrows(lifecycle):
-        text = "<br/>".join(_line(row, paint.row(row)) for row in arrow.rows)
+    joined = junctions(lifecycle)
+    for arrow in arrows(lifecycle, joined):
+        groups = sharing_effects(arrow.rows, paint)
+        text = "<br/>".join(_line(rows, paint.row(rows[0])) for rows in groups)
         lines.append(f"    {ids[arrow.source]} --> {ids[arrow.target]} : {text}")
+    for junction in joined:
+        lines += _junction(junction, ids, paint)
     lines += [f"    {ids[state]} --> [*]" for state in lifecycle.final]
-    lines += _classes(lifecycle, ids, paint)
+    lines += _classes(lifecycle, ids, paint, style.palette)
     return "\n".join(lines) + "\n"
 
 
@@ -51,15 +72,33 @@ def escape(text: str) -> str:
     )
 
 
-def _line(row: Row, mark: Mark) -> str:
-    words = escape(label(row))
+def _line(rows: Sequence[Row], mark: Mark) -> str:
+    return _noted(escape(label(*rows)), mark)
+
+
+def _noted(words: str, mark: Mark) -> str:
     return f"({escape(mark.note)}) {words}" if mark.note else words
 
 
-def _classes(lifecycle: Lifecycle, ids: dict[str, str], paint: Paint) -> list[str]:
+def _junction(junction: Junction, ids: dict[str, str], paint: Paint) -> list[str]:
+    """A branch with the trigger from each source, and one stem with the effects of all of them."""
+    name = unused_name(f"line{junction.line}", ids.values())
+    lines = [f"    state {name} <<choice>>"]
+    for row in junction.rows:
+        words = _noted(escape(trigger(row)), paint.row(row))
+        lines.append(f"    {ids[row.source]} --> {name} : {words}")
+    words = escape(label(junction.rows[0]))
+    return [*lines, f"    {name} --> {ids[junction.target]} : {words}"]
+
+
+def _classes(
+    lifecycle: Lifecycle, ids: dict[str, str], paint: Paint, palette: Palette
+) -> list[str]:
+    walked, current = palette.tones[Tone.WALKED], palette.tones[Tone.CURRENT]
     styles = {
-        Tone.WALKED: "walked fill:#d6e6ff,stroke:#0b57d0",
-        Tone.CURRENT: "current fill:#ffe9a8,stroke:#0b57d0,stroke-width:3px,font-weight:bold",
+        Tone.WALKED: f"walked fill:{walked.fill},stroke:{walked.arrow}",
+        Tone.CURRENT: f"current fill:{current.fill},stroke:{current.border},stroke-width:3px,"
+        "font-weight:bold",
     }
     lines = []
     for tone, style in styles.items():

@@ -35,10 +35,11 @@ class Tone(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A tone and a short note: ``12×``, ``1, 3``, ``30 s``."""
+    """A tone and a short note: ``12×``, ``1, 3``, ``30 s``. ``count`` is that of a coverage."""
 
     tone: Tone = Tone.PLAIN
     note: str = ""
+    count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,10 @@ def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
     without the lifecycle, and for one with rows that the table does not have: an old file would mark
     the wrong rows.
     """
+    if not isinstance(coverage, Mapping):
+        raise DiagramError("not a coverage: it is no object with a key for each lifecycle")
     try:
-        records = coverage[lifecycle.name]["rows"]
+        records = list(coverage[lifecycle.name]["rows"])
     except (KeyError, TypeError):
         known = ", ".join(map(str, coverage)) or "nothing"
         raise DiagramError(f"the coverage has no rows of {lifecycle.name}, only {known}") from None
@@ -85,7 +88,7 @@ def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
     for row in lifecycle.rows:
         count = counts.get((row.line, row.source), 0)
         tone = Tone.COVERED if count else Tone.MISSED
-        marks[row.line, row.source] = Mark(tone, f"{count}×")
+        marks[row.line, row.source] = Mark(tone, f"{count}×", count)
     return Paint(marks)
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "one_line",
     "readable",
     "trigger",
+    "unused_name",
 ]
 
 _UNITS = ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"), (10**3, "µs"), (1, "ns"))
@@ -65,9 +66,13 @@ def effects(row: Row) -> str:
     return ", ".join(readable(function_name(emitter)) for emitter in row.emit)
 
 
-def label(row: Row) -> str:
-    """``kill / give back everything, update``: the usual notation of state diagrams."""
-    return f"{trigger(row)} / {effects(row)}" if row.emit else trigger(row)
+def label(*rows: Row) -> str:
+    """``kill / give back everything, update``: the usual notation of state diagrams.
+
+    Several rows have the same effects: ``complete, release / update``.
+    """
+    triggers = ", ".join(map(trigger, rows))
+    return f"{triggers} / {effects(rows[0])}" if rows[0].emit else triggers
 
 
 def duration(ns: int) -> str:
@@ -119,3 +124,11 @@ def identifiers(states: Iterable[str], reserved: Collection[str] = ()) -> dict[s
             made += "_"
         ids[name] = name if name in plain else made
     return ids
+
+
+def unused_name(name: str, taken: Iterable[str]) -> str:
+    """The name, with as many underscores after it as make it different from all others."""
+    names = set(taken)
+    while name in names:
+        name += "_"
+    return name

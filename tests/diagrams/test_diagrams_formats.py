@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render
+from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
+from quadriga.diagrams.arrows import arrows, junctions
+from quadriga.diagrams.style import DARK, LIGHT
 from quadriga.diagrams.wording import duration, elapsed, identifiers, limit
-from quadriga.fsm import ALLOCATION, APPLICATION, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 SCXML = "{http://www.w3.org/2005/07/scxml}"
@@ -166,7 +168,8 @@ def test_mermaid_lines_follow_the_grammar(lifecycle: Lifecycle) -> None:
     label = r"(?:[^:;#\n]|#\d+;)+"
     for line in rest:
         assert re.fullmatch(
-            rf"    (\w+ : {label}|(\[\*]|\w+) --> (\[\*]|\w+)( : {label})?)", line
+            rf"    (\w+ : {label}|state \w+ <<choice>>|(\[\*]|\w+) --> (\[\*]|\w+)( : {label})?)",
+            line,
         ), line
 
 
@@ -176,8 +179,90 @@ def test_plantuml_lines_follow_the_grammar(lifecycle: Lifecycle) -> None:
     assert (lines[0], lines[-1]) == ("@startuml", "@enduml")
     for line in lines[2:-1]:
         assert re.fullmatch(
-            r'state "[^"]+" as \w+|\w+ : .+|(\[\*]|\w+) --> (\[\*]|\w+)( : .+)?', line
+            r'state ("[^"]+" as \w+|\w+ <<choice>>)|\w+ : .+|(\[\*]|\w+) --> (\[\*]|\w+)( : .+)?',
+            line,
         ), line
+
+
+@pytest.mark.parametrize(("format", "indent"), [("mermaid", "    "), ("plantuml", "")])
+def test_a_row_with_many_sources_is_joined_as_in_dot(format: str, indent: str) -> None:
+    drawn = text(APPLICATION, format).splitlines()
+    (line,) = {row.line for row in APPLICATION.rows if row.trigger == "kill" and row.target}
+    assert f"{indent}state line{line} <<choice>>" in drawn
+    branches = [each for each in drawn if each.endswith(f" --> line{line} : kill")]
+    assert len(branches) == 6
+    (stem,) = (each for each in drawn if each.startswith(f"{indent}line{line} --> Killing : "))
+    assert stem.endswith("kill / give back everything, stopped running, update, check killed")
+
+
+@pytest.mark.parametrize(("format", "indent"), [("mermaid", "    "), ("plantuml", "")])
+def test_rows_with_the_same_effects_share_a_line_of_their_arrow(format: str, indent: str) -> None:
+    drawn = text(APPLICATION, format).splitlines()
+    (arrow,) = (line for line in drawn if line.startswith(f"{indent}Waiting --> Running"))
+    assert arrow == f"{indent}Waiting --> Running : ask, run / run limit, started running, update"
+    # with counts each row has a line of its own
+    counts = {"application": {"rows": []}}
+    counted = render(APPLICATION, format, coverage=counts)
+    assert isinstance(counted, str)
+    (arrow,) = (
+        line for line in counted.splitlines() if "Waiting -" in line and "-> Running" in line
+    )
+    assert arrow.count("0×") == 2
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "plantuml"])
+def test_every_format_has_the_same_arrows(format: str, awkward: Lifecycle) -> None:
+    for lifecycle in (*LIFECYCLES.values(), awkward):
+        joined = junctions(lifecycle)
+        expected = len(arrows(lifecycle, joined)) + sum(len(each.rows) + 1 for each in joined)
+        marks = re.findall(r"^ *\w+ -+> \w+ (?:: |\[)", text(lifecycle, format), re.MULTILINE)
+        assert len(marks) == expected
+
+
+# -- direction and colours -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("format", "mark"),
+    [
+        ("dot", "rankdir=LR"),
+        ("mermaid", "\n    direction LR\n"),
+        ("plantuml", "\nleft to right direction\n"),
+    ],
+)
+def test_a_diagram_may_go_from_left_to_right(format: str, mark: str) -> None:
+    drawn = render(NODE, format, left_to_right=True)
+    assert isinstance(drawn, str)
+    assert mark in drawn
+    assert mark not in text(NODE, format)
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "plantuml"])
+def test_a_dark_diagram_has_no_colour_of_a_light_one(format: str) -> None:
+    steps = [(0, "submit", "Initial", "Pending")]
+    counts = {"ask": {"rows": []}}
+    light = [LIGHT.line, LIGHT.fill, LIGHT.soft, LIGHT.page]
+    for colours in LIGHT.tones.values():
+        light += [colours.text, colours.arrow, colours.fill, colours.border]
+    for drawn in (
+        render(ASK, format, dark=True),
+        render(ASK, format, coverage=counts, dark=True),
+        render_path(ASK, steps, 1, format, dark=True),
+    ):
+        assert isinstance(drawn, str)
+        assert ("dark" if format == "mermaid" else DARK.page) in drawn
+        for colour in filter(None, light):
+            assert colour[1:] not in drawn
+
+
+def test_a_table_has_neither_a_direction_nor_colours() -> None:
+    for format in ("scxml", "markdown", "json"):
+        with pytest.raises(
+            DiagramError, match=f"{format} cannot show dark colours; these can: dot"
+        ):
+            render(NODE, format, dark=True)
+        with pytest.raises(DiagramError, match=f"{format} cannot show a direction"):
+            render(NODE, format, left_to_right=True)
 
 
 def test_awkward_names_become_entities(awkward: Lifecycle) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from quadriga.diagrams import DiagramError, Step, render, render_path
+from quadriga.diagrams import FORMATS, DiagramError, Step, render, render_path
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, RESOURCE_MANAGER, Lifecycle
 from quadriga.fsm.table import SECOND
 
+#: text formats that show coverage beside DOT
+SHOWN = ("mermaid", "plantuml", "markdown", "json")
 GREEN, RED = "#1a7f37", "#c62828"
 
 
@@ -87,11 +90,35 @@ def test_coverage_of_another_table_is_refused() -> None:
         render(ASK, "dot", coverage={"ask": {"rows": ["x"]}})
 
 
+@pytest.mark.parametrize("wrong", [3, {}, [], "ask", {"ask": {"rows": 5}}, {"ask": []}])
+def test_what_is_no_coverage_is_refused(wrong: Any) -> None:
+    with pytest.raises(DiagramError, match="not a coverage|no rows of ask, only"):
+        render(ASK, "markdown", coverage=wrong)
+
+
+def test_counts_in_every_format_that_shows_them() -> None:
+    counts = coverage(ASK, submit=12, reject=3)
+    drawn = {format: render(ASK, format, coverage=counts) for format in FORMATS if format in SHOWN}
+    assert "    Initial --> Pending : (12×) submit\n" in drawn["mermaid"]
+    assert (
+        f"Initial -[{GREEN},bold]-> Pending : <color:{GREEN}><b>(12×)</b> submit</color>\n"
+        in drawn["plantuml"]
+    )
+    assert f"Parked -[{RED},dashed]-> Pending" in drawn["plantuml"]
+    assert "| # | Trigger | From | To | If | Effects | Why | Taken |" in drawn["markdown"]
+    assert (
+        "| 1 | reject | Initial, Pending, Parked | Rejected | | | | 3, 3, 3 |" in drawn["markdown"]
+    )
+    rows = json.loads(drawn["json"])["rows"]
+    assert [row["count"] for row in rows[:4]] == [12, 3, 3, 3]
+    assert "count" not in render(ASK, "json")
+
+
 def test_formats_that_cannot_paint_say_so() -> None:
-    with pytest.raises(DiagramError, match="json cannot show coverage; these can: dot, svg"):
-        render(ASK, "json", coverage=coverage(ASK))
-    with pytest.raises(DiagramError, match="plantuml cannot show a path"):
-        render_path(ASK, [], 0, "plantuml")
+    with pytest.raises(DiagramError, match="scxml cannot show coverage; these can: dot, mermaid"):
+        render(ASK, "scxml", coverage=coverage(ASK))
+    with pytest.raises(DiagramError, match="json cannot show a path; these can: dot, mermaid"):
+        render_path(ASK, [], 0, "json")
     with pytest.raises(DiagramError, match="unknown format"):
         render_path(ASK, [], 0, "gif")
 
@@ -138,6 +165,15 @@ def test_a_path_in_mermaid() -> None:
     assert "    Waiting : 17 s, 2 times\n" in drawn
     assert "    class New,Accepted,Running walked\n" in drawn
     assert "    class Waiting current\n" in drawn
+
+
+def test_a_path_in_plantuml() -> None:
+    drawn = render_path(APPLICATION, LIFE, NOW, "plantuml", born=0)
+    assert isinstance(drawn, str)
+    assert 'state "Waiting" as Waiting #ffe9a8;line:0b57d0;line.bold\n' in drawn
+    assert "\nWaiting : <b>17 s, 2 times</b>\n" in drawn
+    assert 'state "Killed" as Killed #ffffff;line:c3c9d1;text:9aa3ae\n' in drawn
+    assert "\nRunning -[#0b57d0,bold]-> Waiting : <color:#0b57d0><b>(4, 6)</b> wait / " in drawn
 
 
 def test_an_entity_without_steps_is_in_the_initial_state() -> None:

@@ -1,0 +1,196 @@
+"""``quadriga draw`` of any importable lifecycle, with the coverage of tests and the path of an entity."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.sim.recording import Line, write_journal
+
+SHOP = """
+from quadriga.fsm import Lifecycle, row, unbounded
+
+PRICE = 3
+
+class Desk:
+    ORDER = Lifecycle(
+        "order", initial="New", final=("Paid", "Gone"), lasts={"New": unbounded("pay")},
+        rows=(row("pay", "New", "Paid"), row("drop", "New", "Gone")),
+    )
+
+ORDER = Desk.ORDER
+"""
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory with modules of an embedder, as the current one."""
+    (tmp_path / "shop.py").write_text(SHOP, encoding="utf-8")
+    (tmp_path / "broken.py").write_text("1 / 0", encoding="utf-8")
+    (tmp_path / "needy.py").write_text("import not_installed", encoding="utf-8")
+    (tmp_path / "stock").mkdir()
+    (tmp_path / "stock" / "__init__.py").touch()
+    (tmp_path / "stock" / "shelves.py").write_text(SHOP, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    for name in ("shop", "broken", "needy", "stock", "stock.shelves"):
+        sys.modules.pop(name, None)
+
+
+def journal(path: Path, *lines: tuple[int, str, str, str, str]) -> Path:
+    write_journal(
+        path,
+        [
+            Line(seq, time, key, trigger, source, target, "test")
+            for seq, (time, key, trigger, source, target) in enumerate(lines)
+        ],
+    )
+    return path
+
+
+# -- importable lifecycles -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["shop:ORDER", "shop:Desk.ORDER", "stock.shelves:ORDER"])
+def test_a_lifecycle_from_the_current_directory(quadriga: Any, shop: Path, name: str) -> None:
+    done = quadriga("draw", name, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out)["name"] == "order"
+    assert "pay" in quadriga("lifecycles", name).out
+
+
+def test_a_lifecycle_from_an_installed_package(quadriga: Any) -> None:
+    by_name = quadriga("draw", "node")
+    assert quadriga("draw", "quadriga.fsm.node:NODE") == by_name
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("shop:ODER", "shop has no ODER; did you mean ORDER?"),
+        ("shop:Desk.X", "shop has no Desk.X: give shop:ORDER"),
+        ("shop:PRICE", "shop:PRICE is a int, not a Lifecycle: give shop:ORDER"),
+        ("shop:", "'shop:' names no table: give shop:ORDER"),
+        ("json:X", "json has no X: give another module, because json has no Lifecycle"),
+        ("shopp:ORDER", "there is no module 'shopp'; did you mean shop?"),
+        ("stock.shelfs:ORDER", "no module 'stock.shelfs'; did you mean stock.shelves?"),
+        ("shop.orders:ORDER", "there is no module 'shop.orders'"),
+        ("stokc.shelves:ORDER", "there is no module 'stokc.shelves'"),
+        ("broken:X", "the import of broken failed: ZeroDivisionError: division by zero"),
+        ("needy:X", "needy needs the module not_installed, which is not there"),
+        ("stock/shelves.py:ORDER", "is a file; name the module, as in stock.shelves:ORDER"),
+        ("shop.ORDER", "for one of your own give package.module:TABLE"),
+        (":ORDER", "'' is not the name of a module"),
+        ("a..b:ORDER", "there is no module 'a..b'"),
+    ],
+)
+def test_a_wrong_name_says_what_is_near(quadriga: Any, shop: Path, name: str, said: str) -> None:
+    done = quadriga("draw", name)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+# -- coverage --------------------------------------------------------------------------------------
+
+
+def test_coverage_of_a_test_run(quadriga: Any, shop: Path) -> None:
+    rows = [{"line": 0, "trigger": "pay", "source": "New", "count": 7}]
+    (shop / "fsm.json").write_text(json.dumps({"order": {"rows": rows}}), encoding="utf-8")
+    drawn = quadriga("draw", "shop:ORDER", "--coverage", "fsm.json", "--format", "mermaid")
+    assert "New --> Paid : (7×) pay" in drawn.out
+    assert "New --> Gone : (0×) drop" in drawn.out
+    other = quadriga("draw", "node", "--coverage", "fsm.json")
+    assert (other.code, other.out) == (2, "")
+    assert "the coverage has no rows of node, only order" in other.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("{", "is not a coverage file"), ("3", "not a coverage"), (None, "No such file")],
+)
+def test_a_wrong_coverage_file(quadriga: Any, shop: Path, content: str | None, said: str) -> None:
+    if content is not None:
+        (shop / "c.json").write_text(content, encoding="utf-8")
+    done = quadriga("draw", "node", "--coverage", "c.json")
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+# -- the path of an entity -------------------------------------------------------------------------
+
+
+def test_the_path_of_an_entity_of_a_simulation(quadriga: Any, trace: Path, shop: Path) -> None:
+    done = quadriga("simulate", "--trace", trace, "--journal", "run.jsonl", "--quiet")
+    assert done.code == 0
+    drawn = quadriga("draw", "--path", "run.jsonl#application/5", "--format", "mermaid")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert "New --> Accepted : (1) ask" in drawn.out
+    assert " current\n" in drawn.out
+    assert quadriga("draw", "application", "--path", "run.jsonl#application/5").code == 0
+    wrong = quadriga("draw", "--path", "run.jsonl#application/555", "--format", "dot")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "nothing is called 'application/555' in this journal" in wrong.err
+
+
+def test_the_path_of_an_entity_of_ones_own(quadriga: Any, shop: Path) -> None:
+    journal(shop / "a#1.jsonl", (2, "order/1#a", "pay", "New", "Paid"), (9, "x/y", "a", "b", "c"))
+    drawn = quadriga("draw", "shop:ORDER", "--path", "a#1.jsonl#order/1#a", "--format", "dot")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert "<B>7 ns</B>" in drawn.out  # until the end of the journal
+
+
+def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: Path) -> None:
+    journal(shop / "j", (1, "order/1", "drop", "New", "Gone"), (5, "order/1", "pay", "New", "Paid"))
+    drawn = quadriga("draw", "shop:ORDER", "--path", "j#order/1", "--format", "mermaid")
+    assert "(1) pay" in drawn.out
+    assert "(1) drop" not in drawn.out
+    assert "begins anew once" in drawn.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--path", "j"), "has no key; give FILE#KEY"),
+        (("--path", "none#order/1"), "none: No such file"),
+        (("--path", "j#order/1"), "no lifecycle is called 'order'"),
+        (("node", "--path", "j#order/1"), "step 1 of node: New --pay--> Paid is not in the table"),
+        (("--path", "j#order/1", "--coverage", "c"), "not allowed with argument"),
+        (("shop:ORDER", "--path", "j#order/1", "--format", "json"), "json cannot show a path"),
+        (("shop:ORDER", "--path", "shop.py#order/1"), "not a line of a journal"),
+        (("--all", "x", "--dark"), "--dark and --all DIR do not go together"),
+        (("--flow", "gang-start", "--left-to-right"), "--left-to-right and --flow NAME"),
+    ],
+    ids=str,
+)
+def test_wrong_use_is_explained(
+    quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    journal(shop / "j", (1, "order/1", "pay", "New", "Paid"))
+    done = quadriga("draw", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
+
+
+# -- direction and colours -------------------------------------------------------------------------
+
+
+def test_left_to_right_and_dark(quadriga: Any) -> None:
+    plain = quadriga("draw", "ask").out
+    drawn = quadriga("draw", "ask", "--left-to-right", "--dark").out
+    assert "rankdir=LR" in drawn
+    assert "rankdir=TB" in plain
+    assert 'bgcolor="#14181f"' in drawn
+    assert quadriga("draw", "ask", "--format", "md", "--dark").code == 2
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="dot is not installed")
+def test_a_dark_image(quadriga: Any, tmp_path: Path) -> None:
+    assert quadriga("draw", "ask", "--dark", "-o", tmp_path / "ask.svg").code == 0
+    assert "#14181f" in (tmp_path / "ask.svg").read_text(encoding="utf-8")
