@@ -4,124 +4,45 @@
 
     pytest --fsm-coverage                            a summary, with the rows that no test took
     pytest --fsm-coverage-min=95                     fails below 95 % of all rows
+    pytest --fsm-coverage-guards-min=95              fails below 95 % of guards seen true and false
     pytest --fsm-coverage-report=fsm.json            a file with the counts, for diagrams
     pytest --fsm-coverage-of=order                   only this lifecycle (may be repeated)
 
-Each of the last three options also turns the recording on. The same names with underscores are
-settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin knows the
-scheduler's seven lifecycles and those that a conftest or a test passes to ``track``. When it is off, it
-does nothing. With pytest-xdist, worker processes send their counts to the process that reports.
+Each of the last four options also turns the recording on. The same names with underscores are
+settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin counts the
+lifecycles that a conftest or a test passes to ``track``. When it is off, it does nothing. With
+pytest-xdist, worker processes send their counts to the process that reports.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quadriga.fsm import LIFECYCLES, Lifecycle, Row
-from quadriga.fsm.table import name_of
+from quadriga.fsm.coverage import Coverage
+from quadriga.fsm.lifecycle import Lifecycle
 
 __all__ = ["Coverage", "track"]
 
-#: Counts of the rows by the name of the lifecycle, in the order of its rows; data that can be sent to
-#: another process.
-Counts = dict[str, list[int]]
-
-_tracked: dict[str, Lifecycle] = dict(LIFECYCLES)
+_tracked: dict[str, Lifecycle] = {}
 _running: list[Coverage] = []
 
 
 def track(lifecycle: Lifecycle) -> Lifecycle:
-    """Count the rows of this lifecycle too, and return it.
+    """Count the rows of this lifecycle, and return it.
 
     It may be called at any time, before or during the run, and more than once. Raises ``ValueError`` if
-    another lifecycle of the same name is known.
+    another lifecycle of the same name is tracked.
     """
     if _tracked.setdefault(lifecycle.name, lifecycle) is not lifecycle:
         raise ValueError(f"another lifecycle is named {lifecycle.name!r}")
     for coverage in _running:
         coverage.add(lifecycle)
     return lifecycle
-
-
-class Coverage:
-    """The number of times that each row of some lifecycles was taken between ``add`` and ``stop``."""
-
-    def __init__(self, only: Iterable[str] = ()) -> None:
-        self.only = frozenset(only)
-        self.lifecycles: dict[str, Lifecycle] = {}
-        self._counts: dict[str, dict[Row, int]] = {}
-        self._stops: list[Callable[[], None]] = []
-
-    def add(self, lifecycle: Lifecycle) -> None:
-        """Start counting, unless the run is limited to other lifecycles."""
-        name = lifecycle.name
-        if name in self.lifecycles or (self.only and name not in self.only):
-            return
-        self.lifecycles[name] = lifecycle
-        counts = self._counts[name] = dict.fromkeys(lifecycle.rows, 0)
-
-        def taken(row: Row) -> None:
-            counts[row] += 1
-
-        self._stops.append(lifecycle.observe(taken))
-
-    def stop(self) -> None:
-        """Stop counting and keep the counts."""
-        while self._stops:
-            self._stops.pop()()
-
-    def count(self, name: str, row: Row) -> int:
-        """The number of times that this row of the lifecycle was taken."""
-        return self._counts[name][row]
-
-    def missing(self, name: str) -> tuple[Row, ...]:
-        """The rows that were never taken, in the order of the table."""
-        return tuple(row for row, count in self._counts[name].items() if not count)
-
-    @property
-    def percent(self) -> float:
-        """The share of rows taken, over all lifecycles; 100 if there are no rows."""
-        total = sum(len(counts) for counts in self._counts.values())
-        missing = sum(len(self.missing(name)) for name in self.lifecycles)
-        return 100 * (total - missing) / total if total else 100.0
-
-    def report(self) -> dict[str, Any]:
-        """``{name: {"rows": [{line, trigger, source, target, guard, count}]}}``, in table order.
-
-        A row that stays has no target.
-        """
-        return {
-            name: {
-                "rows": [
-                    {
-                        "line": row.line,
-                        "trigger": row.trigger,
-                        "source": row.source,
-                        "target": row.target,
-                        "guard": name_of(row.guard) if row.guard else None,
-                        "count": count,
-                    }
-                    for row, count in counts.items()
-                ]
-            }
-            for name, counts in self._counts.items()
-        }
-
-    def counts(self) -> Counts:
-        """All counts, for ``merge`` in another process."""
-        return {name: list(counts.values()) for name, counts in self._counts.items()}
-
-    def merge(self, counts: Mapping[str, list[int]]) -> None:
-        """Add the counts of another process for the lifecycles known here."""
-        for name, mine in self._counts.items():
-            for row, count in zip(mine, counts.get(name, ()), strict=False):
-                mine[row] += count
 
 
 # -- hooks -------------------------------------------------------------------------------------
@@ -141,6 +62,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail where less than this share of all rows was taken",
     )
     group.addoption(
+        "--fsm-coverage-guards-min",
+        type=_percent,
+        metavar="PERCENT",
+        help="fail where less than this share of all guards was seen true and seen false",
+    )
+    group.addoption(
         "--fsm-coverage-report",
         metavar="FILE.json",
         help="write the number of times each row was taken",
@@ -153,13 +80,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("fsm_coverage", "as --fsm-coverage", type="bool", default=False)
     parser.addini("fsm_coverage_min", "as --fsm-coverage-min", default="")
+    parser.addini("fsm_coverage_guards_min", "as --fsm-coverage-guards-min", default="")
     parser.addini("fsm_coverage_report", "as --fsm-coverage-report", default="")
     parser.addini("fsm_coverage_of", "as --fsm-coverage-of", type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    asked = ("coverage", "coverage_min", "coverage_report", "coverage_of")
-    given = any(config.getoption(f"fsm_{each}") not in (None, False) for each in asked)
+    asked = ("", "_min", "_guards_min", "_report", "_of")
+    options = [config.getoption(f"fsm_coverage{each}") for each in asked]
+    given = any(option is not None and option is not False for option in options)
     if given or config.getini("fsm_coverage"):
         config.pluginmanager.register(_Recorder(config), "fsm-recorder")
 
@@ -179,22 +108,23 @@ class _Recorder:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.least = self._least()
+        self.least = self._least("fsm_coverage_min")
+        self.least_guards = self._least("fsm_coverage_guards_min")
         only = config.getoption("fsm_coverage_of") or config.getini("fsm_coverage_of")
         self.coverage = Coverage(only)
         for lifecycle in _tracked.values():
             self.coverage.add(lifecycle)
         _running.append(self.coverage)
 
-    def _least(self) -> float | None:
-        given: float | None = self.config.getoption("fsm_coverage_min")
-        text = self.config.getini("fsm_coverage_min")
+    def _least(self, name: str) -> float | None:
+        given: float | None = self.config.getoption(name)
+        text = self.config.getini(name)
         if given is not None or not text:
             return given
         try:
             return _percent(text)
         except argparse.ArgumentTypeError as error:
-            raise pytest.UsageError(f"fsm_coverage_min: {error}") from None
+            raise pytest.UsageError(f"{name}: {error}") from None
 
     def pytest_unconfigure(self) -> None:
         self.coverage.stop()
@@ -231,10 +161,15 @@ class _Recorder:
 
     def _problem(self) -> str | None:
         """The reason for which the run fails although its tests passed."""
-        if unknown := sorted(self.coverage.only - set(self.coverage.lifecycles)):
+        coverage = self.coverage
+        if unknown := sorted(coverage.only - set(coverage.names)):
             return f"no lifecycle is named {unknown[0]!r}; hand yours to track()"
-        if self.least is not None and self.coverage.percent < self.least:
-            return f"less than the {self.least:g} % asked for"
+        limits = (self.least, coverage.percent), (self.least_guards, coverage.guards_percent)
+        for least, percent in limits:
+            if least is not None and not coverage.names:
+                return "no lifecycle is tracked; hand yours to track()"
+            if least is not None and percent < least:
+                return f"less than the {least:g} % asked for"
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -242,12 +177,25 @@ class _Recorder:
             return
         write = terminalreporter.write_line
         terminalreporter.section("rows of lifecycles taken")
-        for name, lifecycle in self.coverage.lifecycles.items():
-            missing = self.coverage.missing(name)
-            taken = len(lifecycle.rows) - len(missing)
-            write(f"{name}: {taken} of {len(lifecycle.rows)}")
+        coverage = self.coverage
+        guarded = 0
+        for name in coverage.names:
+            missing = coverage.missing(name)
+            total = coverage.rows(name)
+            write(f"{name}: {total - len(missing)} of {total}")
             for row in missing:
                 write(f"    not taken: {row}")
-        write(f"{self.coverage.percent:.1f} % of all rows")
-        if problem := self._problem():
+            guards = coverage.guards(name)
+            guarded += len(guards)
+            for each in guards:
+                if each.missing:
+                    write(f"    guard never {each.missing}: {each.row}")
+        if coverage.names:
+            write(f"{coverage.percent:.1f} % of all rows")
+        if guarded:
+            write(f"{coverage.guards_percent:.1f} % of all guards seen true and false")
+        problem = self._problem()
+        if problem:
             write(problem, red=True)
+        elif not coverage.names:
+            write("no lifecycle is tracked; hand yours to track()", yellow=True)

@@ -1,4 +1,4 @@
-"""What all tests share: profiles of Hypothesis, markers, the shared data."""
+"""What all tests share: profiles of Hypothesis, markers, the shared data, the lifecycles counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from quadriga.fsm import LIFECYCLES
+from quadriga.fsm.pytest_plugin import track
+
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+for each in LIFECYCLES.values():
+    track(each)
 
 # No test depends on the wall clock, so none has a deadline.
 settings.register_profile("dev", max_examples=50, deadline=None)

@@ -15,8 +15,10 @@ from quadriga.fsm import APPLICATION, NODE, Lifecycle, pytest_plugin, row, unbou
 from quadriga.fsm.pytest_plugin import Coverage, track
 
 CONFTEST = """
-from quadriga.fsm import STAYS, Lifecycle, row, unbounded
+from quadriga.fsm import NODE, STAYS, Lifecycle, row, unbounded
 from quadriga.fsm.pytest_plugin import track
+
+track(NODE)
 
 def is_heavy(door, info):
     return bool(info.get("heavy"))
@@ -97,7 +99,37 @@ def test_the_summary_names_what_no_test_took(run: Run) -> None:
     assert "not taken: row 3: Closed --burn--> Gone" in said
     assert "not taken: row 3: Open --burn--> Gone" in said
     assert not any(line.startswith("not taken: row 0: Closed --open") for line in said)
-    assert f"application: 0 of {len(APPLICATION.rows)}" in said
+    assert not any(line.startswith("application") for line in said)  # it is not tracked
+
+
+def test_the_summary_names_the_answers_that_guards_did_not_give(run: Run) -> None:
+    said = lines(run("--fsm-coverage"))
+    assert "guard never true: row 0: New --accept [created_draining]--> Draining" in said
+    assert not any("is_heavy" in line for line in said)  # a test has seen both
+    assert "50.0 % of all guards seen true and false" in said
+
+
+@pytest.mark.parametrize(("least", "passes"), [("50", True), ("51", False)])
+def test_guards_can_be_held_to_a_minimum(run: Run, least: str, passes: bool) -> None:
+    result = run(f"--fsm-coverage-guards-min={least}")
+    assert result.returncode == (0 if passes else pytest.ExitCode.TESTS_FAILED)
+    assert ("less than the 51 % asked for" in lines(result)) == (not passes)
+
+
+NOTHING = "no lifecycle is tracked; hand yours to track()"
+
+
+def test_where_nothing_is_tracked_it_says_so(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("from quadriga.fsm import NODE as DOOR\n")
+    (tmp_path / "test_door.py").write_text("def test_nothing(): pass\n")
+    result = run("--fsm-coverage")
+    assert result.returncode == 0
+    assert NOTHING in lines(result)
+    assert "of all rows" not in result.stdout
+    for option in ("--fsm-coverage-min=0", "--fsm-coverage-guards-min=0"):
+        result = run(option)
+        assert result.returncode == pytest.ExitCode.TESTS_FAILED  # a limit on nothing is a mistake
+        assert lines(result).count(NOTHING) == 1
 
 
 def test_only_some_lifecycles(run: Run) -> None:
@@ -125,26 +157,24 @@ def test_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
     assert run("--fsm-coverage").returncode == pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.mark.parametrize("name", ["min", "guards-min"])
 @pytest.mark.parametrize("least", ["much", "-1", "101", "nan"])
-def test_a_minimum_must_be_a_percentage(run: Run, tmp_path: Path, least: str) -> None:
-    result = run(f"--fsm-coverage-min={least}")
+def test_a_minimum_must_be_a_percentage(run: Run, tmp_path: Path, name: str, least: str) -> None:
+    result = run(f"--fsm-coverage-{name}={least}")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert f"'{least}' is not a percentage from 0 to 100" in result.stderr
 
-    (tmp_path / "pytest.ini").write_text(
-        f"[pytest]\nfsm_coverage = true\nfsm_coverage_min = {least}\n"
-    )
+    setting = f"fsm_coverage_{name.replace('-', '_')}"
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nfsm_coverage = true\n{setting} = {least}\n")
     result = run()
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
-    assert f"fsm_coverage_min: '{least}' is not a percentage" in result.stderr
+    assert f"{setting}: '{least}' is not a percentage" in result.stderr
 
 
 def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
     assert run("--fsm-coverage-report=out/fsm.json").returncode == 0
     report = json.loads((tmp_path / "out" / "fsm.json").read_text(encoding="utf-8"))
-    assert list(report) == [
-        *("application", "gang", "ask", "allocation", "node", "resource_manager", "queue", "door")
-    ]
+    assert list(report) == ["node", "door"]
     assert report["door"]["rows"][0] == {
         "line": 0,
         "trigger": "open",
@@ -156,6 +186,9 @@ def test_the_report_can_be_painted(run: Run, tmp_path: Path) -> None:
     assert [each["count"] for each in report["door"]["rows"]] == [1, 2, 1, 0, 0]
     assert [each["line"] for each in report["door"]["rows"]] == [0, 1, 2, 3, 3]
     assert sum(each["count"] for each in report["node"]["rows"]) == 1
+    assert report["door"]["guards"] == [
+        {"line": 0, "source": "Closed", "guard": "is_heavy", "true": 1, "false": 2}
+    ]
 
 
 def test_settings_say_the_same_as_options(run: Run, tmp_path: Path) -> None:
@@ -203,8 +236,25 @@ def test_coverage_counts_between_add_and_stop(twin: Any) -> None:
     assert coverage.percent == 20
 
 
+def test_guards_answer_by_the_rows_that_are_taken(twin: Any) -> None:
+    node, coverage = twin(NODE), Coverage()
+    coverage.add(node)
+    (guard,) = coverage.guards("node")
+    assert (guard.guard, guard.true, guard.false) == ("created_draining", 0, 0)
+    assert guard.missing == "true or false"
+    accept(node)
+    assert [each.missing for each in coverage.guards("node")] == ["true"]
+    assert coverage.guards_percent == 0
+    node.fire(SimpleNamespace(key="n-1", state="New"), "accept", draining=True)
+    coverage.stop()
+    (guard,) = coverage.guards("node")
+    assert (guard.true, guard.false, guard.missing) == (1, 1, "")
+    assert coverage.guards_percent == 100
+
+
 def test_nothing_to_take_is_all_taken() -> None:
     assert Coverage().percent == 100
+    assert Coverage().guards_percent == 100
 
 
 def test_a_model_of_the_shared_machine_counts(twin: Any) -> None:
@@ -275,7 +325,9 @@ def test_counts_of_several_processes_are_added(twin: Any) -> None:
     for _ in range(2):
         mine.merge(json.loads(json.dumps(theirs.counts())))
     assert mine.count("node", node.rows[1]) == 2
-    assert list(mine.report()) == ["node"]
+    # A worker of pytest-xdist tracks tables of test modules, which the reporting process does not load.
+    assert list(mine.report()) == ["node", "application"]
+    assert mine.count("application", APPLICATION.rows[0]) == 0
 
 
 def test_names_are_tracked_once(monkeypatch: pytest.MonkeyPatch, twin: Any) -> None:

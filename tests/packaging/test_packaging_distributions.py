@@ -151,8 +151,9 @@ def clean(engine: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture(scope="module")
 def alone(engine: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands of an environment with the engine, and with pytest for its plugin."""
-    return environment(tmp_path_factory.mktemp("alone") / "venv", engine, "pytest")
+    """The commands of an environment with the engine, and with pytest and xdist for its plugin."""
+    folder = tmp_path_factory.mktemp("alone") / "venv"
+    return environment(folder, engine, "pytest", "pytest-xdist")
 
 
 def test_nothing_of_ours_is_at_the_top(inside: Sequence[str]) -> None:
@@ -294,7 +295,15 @@ def test_the_version_is_known(clean: Path, alone: Path, metadata: Message) -> No
 def test_the_engine_installs_nothing_but_the_library(alone: Path) -> None:
     listed = json.loads(run(alone / "python", "-m", "pip", "list", "--format=json", cwd=alone))
     names = {each["name"].lower() for each in listed} - {"pip", "setuptools", "wheel"}
-    of_pytest = {"pytest", "iniconfig", "packaging", "pluggy", "pygments"}
+    of_pytest = {
+        "pytest",
+        "iniconfig",
+        "packaging",
+        "pluggy",
+        "pygments",
+        "pytest-xdist",
+        "execnet",
+    }
     assert names - of_pytest == {"quadriga-fsm", "transitions", "six"}
 
 
@@ -312,15 +321,25 @@ def test_the_engine_alone_runs(alone: Path, engine: Path, repository: Path, tmp_
 def test_the_plugin_runs_with_pytest_and_the_engine_alone(alone: Path, tmp_path: Path) -> None:
     (tmp_path / "test_node.py").write_text(
         "from types import SimpleNamespace\n"
+        "import pytest\n"
         "from quadriga.fsm import NODE\n"
         "from quadriga.fsm.pytest_plugin import track\n"
         "track(NODE)\n"
-        "def test_a_node_is_accepted():\n"
-        "    NODE.fire(SimpleNamespace(key='n-1', state='New'), 'accept')\n",
+        "@pytest.mark.parametrize('draining', [False, True])\n"
+        "def test_a_node_is_accepted(draining):\n"
+        "    NODE.fire(SimpleNamespace(key='n-1', state='New'), 'accept', draining=draining)\n",
         encoding="utf-8",
     )
-    said = run(alone / "python", "-W", "error", "-m", "pytest", "--fsm-coverage", cwd=tmp_path)
-    assert f"node: 1 of {len(NODE.rows)}" in said
+    report = tmp_path / "fsm.json"
+    words = (alone / "python", "-W", "error", "-m", "pytest", f"--fsm-coverage-report={report}")
+    counts = []
+    for more in ((), ("-n", "2")):  # with two workers, each of which runs one of the two tests
+        said = run(*words, *more, cwd=tmp_path)
+        assert f"node: 2 of {len(NODE.rows)}" in said
+        assert "100.0 % of all guards seen true and false" in said
+        counts.append(json.loads(report.read_text(encoding="utf-8")))
+        report.unlink()
+    assert counts[0] == counts[1]
 
 
 def test_to_build_the_engine_leaves_nothing_behind(distributions: Path, copy: Path) -> None:
