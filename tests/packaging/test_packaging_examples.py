@@ -14,6 +14,7 @@ EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 #: a line that each of them must print, so that an example which does nothing is noticed
 SAYS = {
     "async_lifecycle": "web-2: confirm -> Replaced",
+    "device": "back, and still Online_Paused",
     "embed_core": "Waiting --complete--> Completed",
     "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
     "first_gang": "start pod worker-3 on n2",
