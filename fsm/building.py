@@ -15,6 +15,7 @@ from quadriga.fsm.machine import (
     LeanMachine,
     Owner,
 )
+from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nested_machine import is_hierarchical, library_rows, nested_states
 from quadriga.fsm.nesting import Nesting
 from quadriga.fsm.table import Row
@@ -26,11 +27,11 @@ class Table(Owner, Protocol):
     """The part of a lifecycle that a machine is built from."""
 
     @property
-    def initial(self) -> str: ...
+    def initial(self) -> Name: ...
     @property
-    def final(self) -> Iterable[str]: ...
+    def final(self) -> Iterable[Name]: ...
     @property
-    def states(self) -> Iterable[str]: ...
+    def states(self) -> Iterable[Name]: ...
     @property
     def rows(self) -> Iterable[Row]: ...
     @property
@@ -69,7 +70,7 @@ def build_machine(
     for each, emitting in rows:
         lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
         machine.add_transition(
-            each.trigger,
+            text_of(each.trigger),
             each.source,
             each.target,
             conditions=[Asking(each.guard)] if each.guard else [],

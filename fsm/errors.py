@@ -8,6 +8,8 @@ from typing import Any
 
 from transitions import MachineError
 
+from quadriga.fsm.names import Name, text_of
+
 __all__ = ["DefinitionError", "InvalidTransition", "did_you_mean"]
 
 
@@ -25,16 +27,17 @@ class InvalidTransition(MachineError):
     """
 
     def __init__(
-        self, lifecycle: str, key: str, state: str, trigger: str, possible: Iterable[str] = ()
+        self, lifecycle: str, key: str, state: Name, trigger: Name, possible: Iterable[Name] = ()
     ) -> None:
         self.lifecycle = lifecycle
         self.key = key
         self.state = state
         self.trigger = trigger
         self.possible = tuple(possible)
-        said = f"{lifecycle} {key!r} cannot {trigger!r} in state {state}"
+        said = f"{lifecycle} {key!r} cannot {text_of(trigger)!r} in state {text_of(state)}"
         if self.possible:
-            said += f" (possible: {', '.join(self.possible)}{did_you_mean(trigger, self.possible)})"
+            possible = ", ".join(map(text_of, self.possible))
+            said += f" (possible: {possible}{did_you_mean(trigger, self.possible)})"
         super().__init__(said)
 
     def __reduce__(self) -> tuple[type[InvalidTransition], tuple[Any, ...]]:
@@ -45,9 +48,14 @@ class InvalidTransition(MachineError):
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:
-    """``; did you mean 'run'?`` for a name that resembles a known one, else nothing."""
-    names = [str(each) for each in known]
-    if str(name) in names:
-        return ""
-    close = get_close_matches(str(name), names, 1)
+    """``; did you mean 'run'?`` for a name that resembles a known one, else nothing.
+
+    A member of an Enum differs from a string with the same text.
+    """
+    members = {text_of(each): each for each in known}
+    names = list(members)
+    if text_of(name) in members:
+        meant = members[text_of(name)]
+        return "" if meant == name else f"; did you mean {meant}, not {name!r}?"
+    close = get_close_matches(text_of(name), names, 1)
     return f"; did you mean {close[0]!r}?" if close else ""

@@ -21,7 +21,7 @@ class Step:
     """
 
     edge: Edge
-    target: str
+    target: Any
     moves: bool
     #: The step has no effects, and the new state has no time limit: nothing else has to be done.
     quiet: bool = False

@@ -14,7 +14,6 @@ entity stays as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,10 +23,12 @@ from quadriga.fsm.building import build_machine
 from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
 from quadriga.fsm.firing import Cell, Step, emit
 from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
+from quadriga.fsm.names import text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten
 from quadriga.fsm.table import (
     Edge,
     Effect,
+    Emitter,
     Entity,
     Info,
     Limit,
@@ -36,7 +37,14 @@ from quadriga.fsm.table import (
     Trigger,
     Within,
 )
-from quadriga.fsm.validation import validate
+from quadriga.fsm.validation import check_actions, validate
+from quadriga.fsm.written import (
+    actions_by_state,
+    check_lines,
+    expand,
+    states_of,
+    with_actions,
+)
 
 __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
@@ -66,6 +74,8 @@ class Lifecycle(Generic[State, Trigger]):
         final: Iterable[State],
         lasts: Mapping[State, Limit],
         rows: Iterable[tuple[Row[State, Trigger], ...]],
+        on_enter: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
+        on_exit: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         inside: Mapping[State, Lifecycle[Any, Any]] = MappingProxyType({}),
         stock: bool = False,
     ) -> None:
@@ -73,16 +83,24 @@ class Lifecycle(Generic[State, Trigger]):
         #: What is written for this lifecycle alone; it differs from ``initial``, ``final``, ``lasts`` and
         #: ``rows`` only if there are lifecycles inside.
         self.entry = initial
-        self.own_final = tuple(final)
+        self.own_final = states_of(name, "final", final)
         self.own_lasts = dict(lasts)
-        self.own_rows = tuple(replace(r, line=n) for n, written in enumerate(rows) for r in written)
+        #: The lines of the table; a ``"*"`` in them is still one.
+        self.written = check_lines(name, rows)
+        lasting = tuple(state for state in self.own_lasts if state not in self.own_final)
+        self.own_rows: tuple[Row[State, Trigger], ...] = expand(name, self.written, lasting)
+        #: The emitters for entering and for leaving a state, by state.
+        self.on_enter = actions_by_state(on_enter)
+        self.on_exit = actions_by_state(on_exit)
         self.inside: dict[Any, Lifecycle[Any, Any]] = dict(inside)
         nesting: Any = flatten(self)
         self.nesting: Nesting | None = nesting
         self.initial: State = nesting.initial if nesting else initial
         self.final = self.own_final
         self.lasts: dict[State, Limit] = nesting.lasts if nesting else self.own_lasts
-        self.rows: tuple[Row[State, Trigger], ...] = nesting.rows if nesting else self.own_rows
+        self.rows: tuple[Row[State, Trigger], ...] = (
+            nesting.rows if nesting else with_actions(self.own_rows, self.on_enter, self.on_exit)
+        )
         validate(name, self.initial, self.final, self.lasts, self.rows)
         self._legal = frozenset((r.source, r.trigger) for r in self.rows)
         #: Pairs of state and trigger that change nothing. validate() has checked that an unguarded row is the
@@ -93,14 +111,17 @@ class Lifecycle(Generic[State, Trigger]):
             if r.target is None and not r.emit and self.rows_from(r.source, r.trigger) == (r,)
         )
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
+        check_actions(self, nesting)
         self.stock = stock
         #: The states and composites with a time limit, for the timers and the watchdog.
         limits = {**self.lasts, **{name: c.lasts for name, c in self.composites.items()}}
         self.timed = {s: limit for s, limit in limits.items() if isinstance(limit, Within)}
         self.machine = build_machine(self, Machine if stock else LeanMachine)
         self._observers: dict[object, Taken] = {}
-        self._cells: dict[str, dict[str, Cell]] = {
-            t: e.cells for t, e in self.machine.events.items() if isinstance(e, LeanEvent)
+        self._cells: dict[Any, dict[Any, Cell]] = {
+            event.trigger_of_rows: event.cells
+            for event in self.machine.events.values()
+            if isinstance(event, LeanEvent)
         }
         if isinstance(self.machine, LeanMachine):
             self.machine.frozen = True
@@ -138,7 +159,7 @@ class Lifecycle(Generic[State, Trigger]):
             else:  # validate() refuses a table whose alternatives may all fail
                 raise AssertionError(f"{cell} are guarded, all of them")
         if step.moves:
-            entity.state = step.target  # type: ignore[assignment]  # one of the table's
+            entity.state = step.target
         return step
 
     def choose(
@@ -180,14 +201,14 @@ class Lifecycle(Generic[State, Trigger]):
         return InvalidTransition(self.name, entity.key, entity.state, trigger, possible)
 
     def _take_stock(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
-        event = self.machine.events.get(trigger)
         # checked first, because a guard or an emitter may raise a MachineError of its own
         source = entity.state
-        if event is None or source not in event.transitions:
+        if (source, trigger) not in self._legal:
             raise self._refusal(entity, trigger)
+        event = self.machine.events[text_of(trigger)]
         data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
         event._trigger(data)
-        edge = Edge(self.name, source, trigger, entity.state)
+        edge = Edge(self.name, source, trigger, entity.state)  # type: ignore[arg-type]  # see Edge
         effects = getattr(data, "effects", ())
         return Step(edge, edge.target, source != edge.target, False, effects)
 
@@ -224,7 +245,9 @@ class Lifecycle(Generic[State, Trigger]):
         unknown = [state for state in by_state if state not in self.states]
         for problem, states in (("lacks", missing), ("has unknown", unknown)):
             if states:
-                raise DefinitionError(f"{self.name}: {what} {problem} {', '.join(states)}")
+                raise DefinitionError(
+                    f"{self.name}: {what} {problem} {', '.join(map(text_of, states))}"
+                )
         return dict(by_state)
 
     # -- states that are lifecycles ------------------------------------------------------------

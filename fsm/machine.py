@@ -16,6 +16,7 @@ from transitions.core import Event, Transition
 
 from quadriga.fsm.errors import DefinitionError
 from quadriga.fsm.firing import Cell, Step, emit
+from quadriga.fsm.names import Name
 from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Info, Row, name_of
 
 __all__ = [
@@ -43,7 +44,7 @@ class Owner(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def timed(self) -> Container[str]: ...
+    def timed(self) -> Container[Any]: ...
 
     def take(self, entity: Any, trigger: Any, info: Info, /) -> Step: ...
 
@@ -61,7 +62,7 @@ class LeanEvent(Event):
 
     def __init__(self, name: str, machine: Machine) -> None:
         super().__init__(name, machine)
-        self.cells: dict[str, Cell] = {}
+        self.cells: dict[Name, Cell] = {}
 
     def add_transition(self, transition: Transition) -> None:
         super().add_transition(transition)
@@ -71,11 +72,12 @@ class LeanEvent(Event):
         """Write the cell of a state; observers become one more emitter of each of its rows."""
         known = self.transitions[source]
         rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
+        self.trigger_of_rows = rows[0].trigger  # the library has its name only, if it is of an Enum
         if observers:
             rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
         choices = tuple((r.guard, self._step(r), r if r.emit else None) for r in rows)
         guard, step, emitting = choices[0]
-        self.cells[source] = step if guard is None and emitting is None else choices
+        self.cells[rows[0].source] = step if guard is None and emitting is None else choices
 
     def _step(self, row: Row) -> Step:
         lifecycle, target = self.machine.lifecycle, row.target or row.source
@@ -88,7 +90,7 @@ class LeanEvent(Event):
 
         The effects go to the model's ``on_effects``, if it has one.
         """
-        if effects := self.machine.lifecycle.take(model, self.name, info).effects:
+        if effects := self.machine.lifecycle.take(model, self.trigger_of_rows, info).effects:
             deliver_to_model(model, effects)
         return True
 

@@ -14,21 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Final, Protocol, cast
 
 from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.names import text_of
 from quadriga.fsm.table import (
     Effect,
+    Emitter,
     Fired,
     Guard,
     Info,
     Limit,
     Row,
     State,
+    Target,
     Unbounded,
     Within,
     name_of,
 )
+from quadriga.fsm.written import Actions, add_actions
 
 __all__ = ["SEPARATOR", "Composite", "History", "Nesting", "Table", "flatten", "history"]
 
@@ -37,7 +42,7 @@ SEPARATOR: Final = "_"
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class History(Target):
     """The target of a row that returns to where the entity was when it last left a composite."""
 
     state: str
@@ -85,6 +90,10 @@ class Table(Protocol):
     @property
     def inside(self) -> Mapping[Any, Table]: ...
     @property
+    def on_enter(self) -> Actions: ...
+    @property
+    def on_exit(self) -> Actions: ...
+    @property
     def children(self) -> tuple[str, ...]: ...
 
 
@@ -99,6 +108,12 @@ class Nesting:
         self.name = table.name
         self.composites: dict[str, Composite] = {}
         self._limits: dict[str, Limit] = {}
+        #: The emitters for entering and for leaving each leaf and composite.
+        self.on_enter: dict[str, tuple[Emitter, ...]] = {}
+        self.on_exit: dict[str, tuple[Emitter, ...]] = {}
+        #: The leaves and composites that some row enters and leaves.
+        self.entered_by_rows: set[str] = set()
+        self.left_by_rows: set[str] = set()
         self._final_inside: dict[str, str] = {}  # leaf, and the composite that it ends
         self._lines = 0
         written: list[Row] = []
@@ -156,6 +171,11 @@ class Nesting:
         named = dict.fromkeys((*table.own_lasts, *table.own_final))
         own = [s for s in named if not any(s.startswith(f"{i}{SEPARATOR}") for i in inside)]
         for state in own:
+            if isinstance(state, Enum):
+                raise self._wrong(
+                    f"state {prefix}{text_of(state)} is a member of an Enum; in a nested lifecycle "
+                    "the names of states are joined, so they are strings"
+                )
             if SEPARATOR in state or not state:
                 raise self._wrong(
                     f"state {prefix}{state}: in a nested lifecycle {SEPARATOR!r} separates a state "
@@ -163,6 +183,9 @@ class Nesting:
                 )
         for state, limit in table.own_lasts.items():
             self._limits.setdefault(f"{prefix}{state}", limit)
+        for collected, actions in ((self.on_enter, table.on_enter), (self.on_exit, table.on_exit)):
+            for state, emitters in actions.items():
+                collected.setdefault(f"{prefix}{state}", emitters)
         offset = self._lines
         for row in table.own_rows:
             self._lines = max(self._lines, offset + row.line + 1)
@@ -229,21 +252,37 @@ class Nesting:
     def _flat(self, row: Row, leaf: str) -> Iterator[Row]:
         """The rows from one leaf that a written row stands for."""
         target = row.target
-        emit = row.emit
-        common = self._common(leaf, target)
-        left = tuple(c for c in self.around(leaf)[common:] if c in self._remembered)
-        if left:
-            emit = (*emit, _Remember(left, leaf))
-        row = replace(row, source=leaf, emit=emit)
+        row = replace(row, source=leaf)
         if isinstance(target, History):
             home = self.enter(target.state)
             for back, last in self._ways_back(target):
                 if back != home:
                     guard = _Was(target.state, back, last, row.guard)
-                    yield replace(row, target=back, guard=guard)
-            yield replace(row, target=home)
+                    yield self._moving(replace(row, guard=guard), target, back)
+            yield self._moving(row, target, home)
+        elif target is None:
+            yield row
         else:
-            yield replace(row, target=None if target is None else self.enter(target))
+            yield self._moving(row, target, self.enter(target))
+
+    def _moving(self, row: Row, written: str | History, target: str) -> Row:
+        """A row from leaf to leaf with all its emitters: those of the states that it leaves, the innermost
+        first, its own, those of the states that it enters, the outermost first, and at last history."""
+        common = self._common(row.source, written)
+        left = tuple(reversed(self.around(row.source)[common:]))
+        exits = (row.source, *left)
+        enters = (*self.around(target)[common:], target)
+        self.left_by_rows.update(exits)
+        self.entered_by_rows.update(enters)
+        moving = add_actions(
+            replace(row, target=target),
+            tuple(emitter for state in exits for emitter in self.on_exit.get(state, ())),
+            tuple(emitter for state in enters for emitter in self.on_enter.get(state, ())),
+        )
+        if remembered := tuple(composite for composite in left if composite in self._remembered):
+            remember = _Remember(remembered, row.source)
+            moving = replace(moving, emit=(*moving.emit, remember), own=moving.own_emit)
+        return moving
 
     def _ways_back(self, target: History) -> Iterator[tuple[str, frozenset[str]]]:
         """The leaves that a row may return to, each with the leaves that were left for that."""

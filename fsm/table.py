@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Protocol
+from datetime import timedelta
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, Never, Protocol
 
 from quadriga.fsm.errors import DefinitionError
+from quadriga.fsm.names import Name, text_of
 
 if TYPE_CHECKING:
     from typing_extensions import (
@@ -24,6 +27,7 @@ else:
 __all__ = [
     "HOUR",
     "MINUTE",
+    "EVERY",
     "SECOND",
     "STAYS",
     "Edge",
@@ -36,6 +40,7 @@ __all__ = [
     "Limit",
     "Row",
     "State",
+    "Target",
     "Tone",
     "Trigger",
     "Unbounded",
@@ -50,14 +55,21 @@ SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
-# The states and the triggers of a lifecycle, each a ``Literal`` of all names. A plain ``Lifecycle``
-# without type arguments has any states and triggers.
+#: As the source of a row: every state that is not final, not the row's own target, and in which no
+#: earlier row always takes the trigger.
+EVERY: Final = "*"
+
+# The states and the triggers of a lifecycle, each a ``Literal`` of all names or an ``Enum``, and what its
+# guards and emitters read of an entity. A plain ``Lifecycle`` without type arguments has any states and
+# triggers.
 if TYPE_CHECKING:
-    State = TypeVar("State", bound=str, default=Any)
-    Trigger = TypeVar("Trigger", bound=str, default=Any)
+    State = TypeVar("State", bound=Name, default=Any)
+    Trigger = TypeVar("Trigger", bound=Name, default=Any)
+    Needs = TypeVar("Needs", contravariant=True, default=Any)
 else:
-    State = TypeVar("State", bound=str)
-    Trigger = TypeVar("Trigger", bound=str)
+    State = TypeVar("State", bound=Name)
+    Trigger = TypeVar("Trigger", bound=Name)
+    Needs = TypeVar("Needs", contravariant=True)
 
 
 #: How a state is shown: the entity works, waits, has ended well, or has failed.
@@ -65,7 +77,8 @@ Tone = Literal["good", "wait", "done", "bad"]
 
 
 class Entity(Protocol[State]):
-    """An object that can have a lifecycle: a plain ``state`` string, and a ``key`` that errors name."""
+    """An object that can have a lifecycle: a ``state``, a string or a member of an Enum, and a ``key`` that
+    errors name."""
 
     state: State
 
@@ -84,17 +97,20 @@ Info = Mapping[str, Any]
 Guard = Callable[[Any, Info], object]
 
 
-class Fired(NamedTuple):
+class Fired(NamedTuple, Generic[State, Trigger]):
     """The argument of an emitter: the trigger, both states, and the information from the caller."""
 
-    trigger: str
-    source: str
-    target: str
+    trigger: Trigger
+    source: State
+    target: State
     info: Info
 
 
 class Edge(NamedTuple):
-    """A transition from state to state by a trigger; all entities that take it share one object."""
+    """A transition from state to state by a trigger; all entities that take it share one object.
+
+    If the table has members of an Enum, so has the edge.
+    """
 
     lifecycle: str
     source: str
@@ -107,52 +123,114 @@ Emitter = Callable[[Any, Fired], Iterable[Effect]]
 #: The target of a row that is legal and does not change the state, its timer or its entry count.
 STAYS: Final = None
 
+#: States that are the sources of a row together; a group may contain others.
+Group = (
+    frozenset[State]
+    | tuple[
+        State | frozenset[State] | tuple[State | frozenset[State] | tuple[State, ...], ...], ...
+    ]
+)
+
+
+class Target:
+    """A target that is not a state but stands for one (``history``)."""
+
+    __slots__ = ()
+
 
 @dataclass(frozen=True, slots=True)
-class Row(Generic[State, Trigger]):
+class Row(Generic[State, Trigger, Needs]):
     """One line of a table, for one source state (``row`` makes several at once).
 
     ``target`` is ``None`` for a row that stays. ``line`` is the number of the written row, from 0; errors,
-    diagrams and coverage reports refer to it.
+    diagrams and coverage reports refer to it. ``emit`` has all emitters that are called, in order: those for
+    leaving the source, those of the row itself (``own_emit``), and those for entering the target.
     """
 
     trigger: Trigger
     source: State
     target: State | None
-    guard: Guard | None = None
-    emit: tuple[Emitter, ...] = ()
+    guard: Callable[[Needs, Info], object] | None = None
+    emit: tuple[Callable[[Needs, Fired], Iterable[Effect]], ...] = ()
     why: str = ""
     line: int = 0
+    #: the emitters of the row itself, if there are others too
+    own: tuple[Callable[[Needs, Fired], Iterable[Effect]], ...] | None = None
+
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)  # two types suffice, as for the type checker
+
+    @property
+    def own_emit(self) -> tuple[Callable[[Needs, Fired], Iterable[Effect]], ...]:
+        """The emitters that are written in the row."""
+        return self.emit if self.own is None else self.own
 
     @property
     def label(self) -> str:
         """The trigger, with its guard in brackets: ``run [in_stateaware_queue]``."""
-        return f"{self.trigger} [{name_of(self.guard)}]" if self.guard else self.trigger
+        trigger = text_of(self.trigger)
+        return f"{trigger} [{name_of(self.guard)}]" if self.guard else trigger
 
     def __str__(self) -> str:
-        target = "stays" if self.target is None else self.target
-        return f"row {self.line}: {self.source} --{self.label}--> {target}"
+        target = "stays" if self.target is None else text_of(self.target)
+        return f"row {self.line}: {text_of(self.source)} --{self.label}--> {target}"
 
 
 def row(
     trigger: Trigger,
-    source: State | tuple[State, ...],
+    source: State | Literal["*"] | Group[State],
     target: State | None,
-    *,
-    when: Guard | None = None,
-    emit: Emitter | tuple[Emitter, ...] = (),
+    *misplaced: Never,
+    when: Callable[[Needs, Info], object] | None = None,
+    emit: Callable[[Needs, Fired], Iterable[Effect]]
+    | tuple[Callable[[Needs, Fired], Iterable[Effect]], ...] = (),
     why: str = "",
-) -> tuple[Row[State, Trigger], ...]:
-    """One written line of a table: a row for each source state."""
-    sources: tuple[State, ...] = (source,) if isinstance(source, str) else source
+) -> tuple[Row[State, Trigger, Needs], ...]:
+    """One written line of a table: a row for each source state.
+
+    ``source`` is a state, a group of states (a tuple, which may contain other groups, or a ``frozenset``),
+    or ``"*"`` (see ``EVERY``). Raises ``DefinitionError`` for arguments of the wrong kind.
+    """
+    named = f"row {text_of(trigger)!r}"
+    if misplaced:
+        raise DefinitionError(
+            f"{named}: {name_of(misplaced[0])} has no place after the target; "
+            "write when= before a guard and emit= before emitters"
+        )
+    if not isinstance(trigger, Name):
+        raise DefinitionError(
+            f"{named}: a trigger is a string or a member of an Enum; write a row for each trigger"
+        )
+    if target is not None and not isinstance(target, (Name, Target)):
+        raise DefinitionError(
+            f"{named}: the target {target!r} is not a state; a row leads to one state, or STAYS"
+        )
+    if isinstance(emit, list):
+        raise DefinitionError(f"{named}: emit is a list; write a tuple")
+    sources = (source,) if isinstance(source, Name) else tuple(_states_of(source, named))
     if not sources:
-        raise DefinitionError(f"row {trigger!r} to {target!r} has no source state")
+        raise DefinitionError(f"{named} to {text_of(target)!r} has no source state")
     emitters = emit if isinstance(emit, tuple) else (emit,)
-    return tuple(Row(trigger, each, target, when, emitters, why) for each in sources)
+    return tuple(Row(trigger, each, target, when, emitters, why) for each in dict.fromkeys(sources))
+
+
+def _states_of(group: object, named: str) -> Iterable[Any]:
+    """The states of a group, which may contain other groups; those of a set in the order of their texts."""
+    if isinstance(group, Name):
+        if group == EVERY:
+            raise DefinitionError(f"{named}: '*' is a source by itself, not one of several")
+        return (group,)
+    if isinstance(group, frozenset):
+        group = tuple(sorted(group, key=text_of))
+    if not isinstance(group, tuple):
+        raise DefinitionError(
+            f"{named}: the source {group!r} is not a state; a group of states is a tuple or a frozenset"
+        )
+    return (state for each in group for state in _states_of(each, named))
 
 
 def ignored(
-    trigger: Trigger, source: State | tuple[State, ...], why: str
+    trigger: Trigger, source: State | Literal["*"] | Group[State], why: str
 ) -> tuple[Row[State, Trigger], ...]:
     """A trigger that is legal here and does nothing, with the reason for that."""
     return row(trigger, source, STAYS, why=why)
@@ -167,7 +245,7 @@ class Within:
     """
 
     ns: int
-    then: str | None = None
+    then: Any = None  # a trigger
     backoff_to: int | None = None
 
 
@@ -175,20 +253,30 @@ class Within:
 class Unbounded:
     """A state may last for ever; the trigger ``ends`` from outside ends it."""
 
-    ends: str
+    ends: Any  # a trigger
 
 
 Limit = Within | Unbounded
 
 
-def within(ns: int, *, then: str | None = None, backoff_to: int | None = None) -> Within:
-    """At most ``ns`` nanoseconds in this state."""
-    return Within(ns, then, backoff_to)
+def within(
+    limit: int | timedelta, *, then: Name | None = None, backoff_to: int | timedelta | None = None
+) -> Within:
+    """At most ``limit`` in this state: nanoseconds, or a ``timedelta``.
+
+    A lifecycle refuses any other type: a float could be seconds or nanoseconds.
+    """
+    return Within(_in_ns(limit), then, None if backoff_to is None else _in_ns(backoff_to))
 
 
-def unbounded(ends: str) -> Unbounded:
+def unbounded(ends: Name) -> Unbounded:
     """No limit; ``ends`` is the trigger that leads out of the state."""
     return Unbounded(ends)
+
+
+def _in_ns(limit: int | timedelta) -> int:
+    # exactly: total_seconds() is a float
+    return limit // timedelta(microseconds=1) * 1000 if isinstance(limit, timedelta) else limit
 
 
 def name_of(function: object) -> str:

@@ -122,7 +122,7 @@ class Kernel:
         #: the timer of the last entered state that has a time limit
         self.limit: Timer | None = None
         self.outbox = Outbox(options.batch)
-        self.queue: deque[tuple[Lifecycle, Any, str]] = deque()
+        self.queue: deque[tuple[Lifecycle, Any, Any]] = deque()
         #: the handler of each type of effect
         self.effects: dict[type[Effect], Callable[[Any, Any], None]] = {}
         #: the functions called, in this order, when an entity has entered a state, by lifecycle
@@ -196,7 +196,7 @@ class Kernel:
                 self._follow(lifecycle, entity, step, _NOTHING)
         return taken
 
-    def _take(self, lifecycle: Lifecycle, entity: Any, trigger: str, info: Info) -> Step | None:
+    def _take(self, lifecycle: Lifecycle, entity: Any, trigger: Any, info: Info) -> Step | None:
         """Change the state. ``None``: nothing has changed, and nothing follows."""
         try:
             step = lifecycle.take(entity, trigger, info)

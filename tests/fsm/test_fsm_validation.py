@@ -1,5 +1,6 @@
 """A table that is not a lifecycle is refused when it is built, and the row is named."""
 
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.table import Limit
+from quadriga.fsm.table import HOUR, Limit
 
 LASTS: dict[str, Limit] = {"Closed": unbounded("open"), "Open": unbounded("close")}
 GOOD = (row("open", "Closed", "Open"), row("close", "Open", "Closed"), row("rot", "Open", "Gone"))
@@ -184,6 +185,53 @@ def test_an_unbounded_state_whose_named_exit_leads_nowhere(ends: str) -> None:
 def test_a_limit_that_is_over_at_once(ns: int) -> None:
     refused(
         "state Open: its time limit is not positive", *GOOD, lasts={**LASTS, "Open": within(ns)}
+    )
+
+
+LATER = datetime.timedelta(minutes=5, microseconds=1)
+
+
+def test_a_limit_may_be_a_timedelta() -> None:
+    lasts = {**LASTS, "Open": within(LATER, then="close", backoff_to=2 * LATER)}
+    limit = build(*GOOD, lasts=lasts).timed["Open"]
+    assert (limit.ns, limit.backoff_to) == (300_000_001_000, 600_000_002_000)
+    long = datetime.timedelta(days=999_999, microseconds=1)
+    assert within(long).ns == 999_999 * 24 * HOUR + 1_000  # a float would lose this
+
+
+@pytest.mark.parametrize(
+    ("ns", "what"), [(1.5, "1.5, a float"), (True, "True, a bool"), ("5 s", "'5 s', a str")]
+)
+def test_a_limit_that_is_no_whole_number(ns: Any, what: str) -> None:
+    write = "write whole nanoseconds (5 * SECOND) or a timedelta"
+    refused(
+        f"state Open: its time limit is {what}; {write}", *GOOD, lasts={**LASTS, "Open": within(ns)}
+    )
+    refused(
+        f"state Open: its backoff_to is {what}; {write}",
+        *GOOD,
+        lasts={**LASTS, "Open": within(1, then="close", backoff_to=ns)},
+    )
+
+
+def test_a_limit_that_is_not_declared_as_one() -> None:
+    refused(
+        "state Open: its limit is 5; write within(...) or unbounded(...)",
+        *GOOD,
+        lasts={**LASTS, "Open": 5},  # type: ignore[dict-item]
+    )
+
+
+def test_a_back_off_that_has_no_effect() -> None:
+    refused(
+        "state Open: its backoff_to has no effect without then=",
+        *GOOD,
+        lasts={**LASTS, "Open": within(1, backoff_to=2)},
+    )
+    refused(
+        "state Open: its backoff_to is shorter than its time limit",
+        *GOOD,
+        lasts={**LASTS, "Open": within(2, then="close", backoff_to=1)},
     )
 
 

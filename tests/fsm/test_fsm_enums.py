@@ -1,0 +1,253 @@
+"""States and triggers that are strings, members of a StrEnum, or members of any Enum."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, StrEnum, auto
+from typing import Any
+
+import pytest
+from transitions import Machine
+
+from quadriga.fsm import (
+    DefinitionError,
+    Effect,
+    FastMachine,
+    Fired,
+    InvalidTransition,
+    Lifecycle,
+    path_to,
+    reachable,
+    row,
+    tour,
+    unbounded,
+    within,
+)
+from quadriga.fsm.table import STAYS
+
+
+class Status(Enum):
+    OPEN = auto()
+    PAID = auto()
+    SENT = auto()
+
+
+class Step(Enum):
+    PAY = auto()
+    SEND = auto()
+
+
+class TextStatus(StrEnum):
+    OPEN = "Open"
+    PAID = "Paid"
+    SENT = "Sent"
+
+
+class TextStep(StrEnum):
+    PAY = "pay"
+    SEND = "send"
+
+
+class Plain:
+    OPEN, PAID, SENT = "Open", "Paid", "Sent"
+
+
+class PlainStep:
+    PAY, SEND = "pay", "send"
+
+
+KINDS = {"enum": (Status, Step), "strenum": (TextStatus, TextStep), "str": (Plain, PlainStep)}
+TEXTS = {"enum": ("OPEN", "PAID", "PAY"), "strenum": ("Open", "Paid", "pay")}
+TEXTS["str"] = TEXTS["strenum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told(Effect):
+    trigger: Any
+    source: Any
+    target: Any
+
+
+def tell(order: Any, fired: Fired) -> Iterator[Effect]:
+    yield Told(fired.trigger, fired.source, fired.target)
+
+
+def in_part(order: Any, info: Any) -> bool:
+    return bool(info.get("in_part"))
+
+
+def table(kind: str, **options: Any) -> Lifecycle:
+    state, step = KINDS[kind]
+    return Lifecycle(
+        "order",
+        initial=state.OPEN,
+        final=(state.SENT,),
+        lasts={state.OPEN: within(5, then=step.PAY), state.PAID: unbounded(step.SEND)},
+        rows=(
+            row(step.PAY, state.OPEN, STAYS, when=in_part, why="the rest is due"),
+            row(step.PAY, state.OPEN, state.PAID, emit=tell),
+            row(step.SEND, state.PAID, state.SENT),
+        ),
+        **options,
+    )
+
+
+@dataclass(eq=False)
+class Order:
+    state: Any
+    key: str = "A-1"
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.mark.parametrize("stock", [False, True], ids=["own", "stock"])
+def test_the_entity_has_the_member(kind: str, stock: bool) -> None:
+    state, step = KINDS[kind]
+    orders = table(kind, stock=stock)
+    order = Order(orders.initial)
+    assert orders.fire(order, step.PAY, in_part=True) == ()
+    assert order.state is state.OPEN
+    assert orders.fire(order, step.PAY) == (Told(step.PAY, state.OPEN, state.PAID),)
+    assert order.state is state.PAID
+    taken = orders.take(order, step.SEND)
+    assert (taken.target, taken.edge.source, taken.edge.trigger) == (
+        state.SENT,
+        state.PAID,
+        step.SEND,
+    )
+    assert order.state is state.SENT
+
+
+def test_the_table_is_read_by_members(kind: str) -> None:
+    state, step = KINDS[kind]
+    orders = table(kind)
+    assert orders.states == (state.OPEN, state.PAID, state.SENT)
+    assert orders.triggers(state.OPEN) == (step.PAY,)
+    assert orders.allows(state.PAID, step.SEND) and not orders.allows(state.OPEN, step.SEND)
+    assert list(orders.timed) == [state.OPEN]
+    assert orders.choose(Order(state.OPEN), step.PAY, {}).target is state.PAID
+    assert [r.trigger for r in path_to(orders, state.SENT)] == [step.PAY, step.SEND]
+    assert reachable(orders, state.PAID) == (state.PAID, state.SENT)
+    assert sum(map(len, tour(orders))) == 3
+    colours = {state.OPEN: 1, state.PAID: 2, state.SENT: 3}
+    assert orders.total("colours", colours) == colours
+
+
+def test_errors_print_the_text_of_a_member(kind: str) -> None:
+    state, step = KINDS[kind]
+    open_, paid, pay = TEXTS[kind]
+    orders = table(kind)
+    with pytest.raises(InvalidTransition) as refused:
+        orders.fire(Order(state.OPEN), step.SEND)
+    send = "SEND" if kind == "enum" else "send"
+    said = f"order 'A-1' cannot '{send}' in state {open_} (possible: {pay})"
+    assert str(refused.value) == said
+    assert refused.value.state is state.OPEN
+    assert refused.value.possible == (step.PAY,)
+    again = pickle.loads(pickle.dumps(refused.value))
+    assert (str(again), again.state, again.trigger) == (said, state.OPEN, step.SEND)
+    assert str(orders.rows[1]) == f"row 1: {open_} --{pay}--> {paid}"
+    with pytest.raises(DefinitionError, match=f"^order: colours lacks {open_}$"):
+        orders.total("colours", {state.PAID: 2, state.SENT: 3})
+
+
+def test_a_string_is_no_member_of_an_enum_but_equals_one_of_a_strenum() -> None:
+    order = Order("Open")
+    table("strenum").fire(order, "pay")
+    assert order.state is TextStatus.PAID
+    with pytest.raises(InvalidTransition, match=r"; did you mean Step.PAY, not 'PAY'\?\)$"):
+        table("enum").fire(Order(Status.OPEN), "PAY")
+
+
+def test_a_model_of_the_shared_machine_has_the_member(kind: str) -> None:
+    state, _ = KINDS[kind]
+
+    class Model:
+        def on_effects(self, effects: Any) -> None:
+            self.effects = effects
+
+    orders = table(kind)
+    model: Any = Model()
+    model.key = "A-1"
+    orders.machine.add_model(model)
+    getattr(model, TEXTS[kind][2])()
+    assert model.state is state.PAID and len(model.effects) == 1
+    orders.machine.remove_model(model)
+
+
+@pytest.mark.parametrize("machine_cls", [Machine, FastMachine])
+def test_a_model_of_another_machine_has_the_member(kind: str, machine_cls: Any) -> None:
+    state, _ = KINDS[kind]
+
+    class Model:
+        heard: Any = ()
+
+        def on_effects(self, effects: Any) -> None:
+            self.heard = effects
+
+    model: Any = Model()
+    table(kind).make_machine(model, machine_cls)
+    assert model.state is state.OPEN
+    getattr(model, TEXTS[kind][2])()
+    assert model.state is state.PAID and len(model.heard) == 1
+    assert getattr(model, "is_Paid" if kind == "str" else "is_PAID")()
+
+
+def test_a_table_with_an_enum_is_observed(kind: str) -> None:
+    state, step = KINDS[kind]
+    orders = table(kind)
+    seen: list[Any] = []
+    stop = orders.observe(seen.append)
+    orders.fire(Order(state.OPEN), step.PAY)
+    stop()
+    orders.fire(Order(state.OPEN), step.PAY)
+    assert [r.line for r in seen] == [1]
+
+
+def test_a_misspelled_member_is_found() -> None:
+    class Other(Enum):
+        OPNE = auto()
+
+    with pytest.raises(DefinitionError, match=r"unknown state 'OPNE'; did you mean 'OPEN'\?"):
+        Lifecycle(
+            "order",
+            initial=Status.OPEN,
+            final=(Status.SENT,),
+            lasts={Status.OPEN: unbounded(Step.SEND)},
+            rows=(row(Step.SEND, Status.OPEN, Other.OPNE),),
+        )
+
+
+def test_two_states_or_triggers_with_one_name_are_refused() -> None:
+    class Other(Enum):
+        OPEN = auto()
+        PAY = auto()
+
+    same = r"order: the states <Status.OPEN: 1> and <Other.OPEN: 1> have the same name 'OPEN'"
+    with pytest.raises(DefinitionError, match=same):
+        Lifecycle(
+            "order",
+            initial=Status.OPEN,
+            final=(Other.OPEN,),
+            lasts={Status.OPEN: unbounded(Step.PAY)},
+            rows=(row(Step.PAY, Status.OPEN, Other.OPEN),),
+        )
+    with pytest.raises(DefinitionError, match=r"<Step.PAY: 1> and 'PAY' have the same name$"):
+        Lifecycle(
+            "order",
+            initial=Status.OPEN,
+            final=(Status.SENT,),
+            lasts={Status.OPEN: unbounded(Step.PAY), Status.PAID: unbounded("PAY")},
+            rows=(
+                row(Step.PAY, Status.OPEN, Status.PAID),
+                row("PAY", Status.PAID, Status.SENT),
+            ),
+        )
+    with pytest.raises(DefinitionError, match="state 1 is neither a string nor a member"):
+        Lifecycle("n", initial=1, final=(), lasts={1: unbounded("go")}, rows=())  # type: ignore[type-var]
