@@ -283,7 +283,7 @@ class Lifecycle(Generic[State, Trigger]):
 
         Raises ``ValueError`` for a state that the lifecycle does not have.
         """
-        if composite := self.composites.get(state):
+        if composite := self.composites.get(text_of(state)):
             return entity.state in composite.leaves
         if state not in self.states:
             known = (*self.states, *self.composites)

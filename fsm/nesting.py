@@ -45,7 +45,7 @@ SEPARATOR: Final = "_"
 class History(Target):
     """The target of a row that returns to where the entity was when it last left a composite."""
 
-    state: str
+    state: Any
     deep: bool = False
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Table(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def entry(self) -> str: ...
+    def entry(self) -> Any: ...
     @property
     def own_final(self) -> tuple[str, ...]: ...
     @property
@@ -308,7 +308,7 @@ class Nesting:
                 f"{(left or crossed[0])[-1]}"
             )
 
-    def around(self, state: str) -> tuple[str, ...]:
+    def around(self, state: Any) -> tuple[str, ...]:
         """The composites around a state, the outermost first."""
         parts = _path(state)
         return tuple(SEPARATOR.join(parts[:n]) for n in range(1, len(parts)))
