@@ -13,6 +13,7 @@ from quadriga.fsm.explore import path_to, reachable, tour
 from quadriga.fsm.fast_machine import FastMachine
 from quadriga.fsm.gang import GANG
 from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.loading import UnknownState
 from quadriga.fsm.nesting import Composite, history
 from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
@@ -60,6 +61,7 @@ __all__ = [
     "Row",
     "Timers",
     "Unbounded",
+    "UnknownState",
     "Within",
     "history",
     "ignored",

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from transitions import Machine
 
+from quadriga.fsm.loading import keeping
 from quadriga.fsm.machine import (
     Asking,
     Deliver,
@@ -33,6 +34,8 @@ class Table(Owner, Protocol):
     @property
     def states(self) -> Iterable[Name]: ...
     @property
+    def renamed(self) -> Mapping[Any, Any]: ...
+    @property
     def rows(self) -> Iterable[Row]: ...
     @property
     def nesting(self) -> Nesting | None: ...
@@ -48,10 +51,10 @@ def build_machine(
     """A machine of this class with the states and rows of the table.
 
     ``deliver`` receives a model and its effects after each transition that has some; ``options`` are those
-    of the library. ``model`` is registered with the machine.
+    of the library. ``model`` is registered with the machine. A model that has a state keeps it.
     """
     nested = table.nesting if table.nesting and is_hierarchical(machine_cls) else None
-    machine = machine_cls(
+    machine = keeping(machine_cls)(
         model=None,
         states=nested_states(nested) if nested else list(table.states),
         initial=table.initial,
@@ -61,6 +64,7 @@ def build_machine(
         auto_transitions=False,
         **(options or {}),
     )
+    machine.__dict__["renamed"] = table.renamed
     if isinstance(machine, LeanMachine):
         machine.lifecycle = table
     for state in table.final:  # transitions 0.9.0 has no such argument in the constructor

@@ -22,6 +22,7 @@ from transitions import EventData, Machine
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
 from quadriga.fsm.firing import Cell, Step, emit
+from quadriga.fsm.loading import all_renamed, check_renamed, check_state, present_state
 from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
 from quadriga.fsm.names import text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten
@@ -58,7 +59,8 @@ class Lifecycle(Generic[State, Trigger]):
     """A named table of rows with its states, their time limits and its shared machine.
 
     ``rows`` are the results of ``row`` and ``ignored``. ``lasts`` has every state that is not final with
-    the time that it may last. Raises ``DefinitionError`` naming the row at fault.
+    the time that it may last. ``renamed`` has the former names of states, each with the present one, for
+    entities that were stored (``migrate``). Raises ``DefinitionError`` naming the row at fault.
 
     If it is declared as ``Lifecycle[State, Trigger]``, each a ``Literal`` of all names, then a misspelled
     name and a name of another lifecycle are type errors, in the table and wherever it is used.
@@ -77,6 +79,7 @@ class Lifecycle(Generic[State, Trigger]):
         on_enter: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         on_exit: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         inside: Mapping[State, Lifecycle[Any, Any]] = MappingProxyType({}),
+        renamed: Mapping[str, State] | None = None,
         stock: bool = False,
     ) -> None:
         self.name = name
@@ -112,6 +115,9 @@ class Lifecycle(Generic[State, Trigger]):
         )
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         check_actions(self, nesting)
+        #: former names of states, which entities that were stored may still have
+        self.renamed = all_renamed(renamed or {}, self.inside, self.nesting)
+        check_renamed(name, self.states, self.renamed)
         self.stock = stock
         #: The states and composites with a time limit, for the timers and the watchdog.
         limits = {**self.lasts, **{name: c.lasts for name, c in self.composites.items()}}
@@ -236,6 +242,21 @@ class Lifecycle(Generic[State, Trigger]):
             r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
         )
 
+    def check(self, entity: Entity[State]) -> None:
+        """Raise ``UnknownState`` if the entity, which was stored perhaps, is in none of the states."""
+        check_state(self.name, entity.key, entity.state, self.states, self.renamed)
+
+    def migrate(self, entity: Entity[State]) -> bool:
+        """Give a stored entity the present name of its state, and check it as ``check`` does.
+
+        Returns whether the name has changed. This is no transition: nothing is fired.
+        """
+        state = present_state(self.name, entity.key, entity.state, self.states, self.renamed)
+        if state == entity.state:
+            return False
+        entity.state = state
+        return True
+
     def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
         """A copy of a table with a key for every state of the lifecycle and for no other.
 
@@ -305,8 +326,10 @@ class Lifecycle(Generic[State, Trigger]):
     ) -> Machine:
         """A machine of your own with this table: plain, Async, Locked, Graph or hierarchical.
 
-        ``model`` is registered with the machine, and its state becomes the initial one. After each
-        transition ``deliver(model, effects)`` receives the effects. Without ``deliver`` the model's own
-        ``on_effects(effects)`` receives them, if it has one. ``options`` are those of the library.
+        ``model`` is registered with the machine. If it has a state it keeps it, under its present name;
+        otherwise its state becomes the initial one. The same holds for ``add_model`` of the machine,
+        without ``initial``. Both raise ``UnknownState``. After each transition ``deliver(model, effects)``
+        receives the effects. Without ``deliver`` the model's own ``on_effects(effects)`` receives them, if
+        it has one. ``options`` are those of the library.
         """
         return build_machine(self, machine_cls, model, deliver or deliver_to_model, options)

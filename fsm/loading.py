@@ -1,0 +1,175 @@
+"""Entities that were stored: which states they may have, and what has become of renamed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+from itertools import groupby
+from typing import Any, Final
+
+from transitions import Machine
+from transitions.core import listify
+
+from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.nesting import SEPARATOR, Nesting
+
+__all__ = [
+    "all_renamed",
+    "UnknownState",
+    "check_renamed",
+    "check_state",
+    "keeping",
+    "present_state",
+]
+
+
+class UnknownState(ValueError):
+    """An entity whose state is none of its lifecycle's.
+
+    Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state``, ``states`` (all that there are), and
+    ``now``: the present name of a state that was renamed, else ``None``. It can be pickled.
+    """
+
+    def __init__(
+        self, lifecycle: str, key: str, state: Any, states: Collection[Any], now: Any = None
+    ) -> None:
+        self.lifecycle = lifecycle
+        self.key = key
+        self.state = state
+        self.states = tuple(states)
+        self.now = now
+        if now is None:
+            known = ", ".join(map(str, self.states))
+            why = f"unknown state {state!r} (states: {known}{did_you_mean(state, self.states)})"
+        else:
+            why = f"state {state!r}, which is called {str(now)!r} now; migrate() renames it"
+        super().__init__(f"{lifecycle} {key!r} is in {why}")
+
+    def __reduce__(self) -> tuple[type[UnknownState], tuple[Any, ...]]:
+        return type(self), (self.lifecycle, self.key, self.state, self.states, self.now)
+
+
+def all_renamed(
+    renamed: Mapping[Any, Any], inside: Mapping[Any, Any], nesting: Nesting | None
+) -> dict[Any, Any]:
+    """The former names of a lifecycle's states, those of the lifecycles inside and of their states included."""
+    found: dict[Any, Any] = {
+        f"{state}{SEPARATOR}{old}": f"{state}{SEPARATOR}{new}"
+        for state, inner in inside.items()
+        for old, new in inner.renamed.items()
+    }
+    for old, new in renamed.items():
+        composite = nesting.composites.get(new) if nesting else None
+        if composite is None:
+            found[old] = new
+            continue
+        below = f"{new}{SEPARATOR}"
+        leaves = {name: leaf for name, leaf in found.items() if name.startswith(below)}
+        leaves.update((leaf, leaf) for leaf in composite.leaves)
+        for name, leaf in leaves.items():
+            found[f"{old}{SEPARATOR}{name.removeprefix(below)}"] = leaf
+    return found
+
+
+def check_renamed(lifecycle: str, states: Collection[Any], renamed: Mapping[Any, Any]) -> None:
+    """Raise ``DefinitionError`` if a name is still in use, or becomes what is not a state."""
+    for old, new in renamed.items():
+        problem = ""
+        if old in states:
+            problem = f"{str(old)!r} is still a state"
+        elif new in renamed:
+            problem = (
+                f"{str(old)!r} becomes {str(new)!r}, which becomes {str(renamed[new])!r}; "
+                f"name the last one"
+            )
+        elif new not in states:
+            problem = (
+                f"{str(old)!r} becomes the unknown state {str(new)!r}{did_you_mean(new, states)}"
+            )
+        if problem:
+            raise DefinitionError(f"{lifecycle}: renamed: {problem}")
+
+
+def check_state(
+    lifecycle: str, key: Any, state: Any, states: Collection[Any], renamed: Mapping[Any, Any]
+) -> None:
+    """Raise ``UnknownState`` unless the state is one of these."""
+    if state not in states:
+        now = next((new for old, new in renamed.items() if old == state), None)
+        raise UnknownState(lifecycle, key, state, states, now)
+
+
+def present_state(
+    lifecycle: str, key: Any, state: Any, states: Collection[Any], renamed: Mapping[Any, Any]
+) -> Any:
+    """The state that a stored one is called now. Raises ``UnknownState``."""
+    for old, new in renamed.items():
+        if old == state:
+            return new
+    check_state(lifecycle, key, state, states, renamed)
+    return state
+
+
+# -- machines of the library ----------------------------------------------------------------------
+
+
+class _Keeping:
+    """A machine that lets a model which has a state of its own keep it."""
+
+    #: old names of states, with the present ones
+    renamed: Mapping[Any, Any] = {}
+
+    def add_model(self, model: Any, initial: Any = None, **options: Any) -> None:
+        """Register models. One that has a state keeps it, unless ``initial`` is given.
+
+        Raises ``UnknownState`` for a state that the machine does not know; then none is registered.
+        """
+        machine: Any = self
+        add = super().add_model  # type: ignore[misc]
+        if initial is not None:
+            add(model, initial, **options)
+            return
+        found = [(_state_of(machine, each), each) for each in listify(model)]
+        for state, models in groupby(found, key=lambda each: each[0]):
+            add([each for _, each in models], state, **options)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # the class is made when it is needed, so a pickle names the library's
+        return _blank, (type(self).__mro__[2],), self.__getstate__()
+
+
+def _state_of(machine: Any, model: Any) -> Any:
+    if model is machine.self_literal:
+        return None
+    state = getattr(model, machine.model_attribute, None)
+    if state is None or state == "":
+        return None
+    renamed, states = machine.renamed, list(machine.states)
+    for each in listify(state):  # several where states are parallel
+        try:
+            machine.get_state(each)
+        except ValueError:
+            key, name = getattr(model, "key", type(model).__name__), machine.name.removesuffix(": ")
+            return present_state(name, key, state, states, renamed)
+    return state
+
+
+def _keeping(machine_cls: Any) -> Any:
+    if issubclass(machine_cls, _Keeping):
+        return machine_cls
+    about = {name: getattr(machine_cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(machine_cls)(machine_cls.__name__, (_Keeping, machine_cls), about)
+
+
+_made: Final[Callable[[Any], Any]] = lru_cache(maxsize=256)(_keeping)
+
+
+def keeping(machine_cls: type[Machine]) -> type[Machine]:
+    """This class of machines, with models that keep a state which they have already."""
+    made: type[Machine] = _made(machine_cls)
+    return made
+
+
+def _blank(machine_cls: type[Machine]) -> Machine:
+    cls = keeping(machine_cls)
+    return cls.__new__(cls)

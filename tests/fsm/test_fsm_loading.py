@@ -1,0 +1,277 @@
+"""Entities that were stored: they keep their state, and renamed and unknown states are noticed."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from transitions import Machine
+from transitions.extensions import HierarchicalMachine, factory
+from transitions.extensions.asyncio import AsyncMachine
+
+from quadriga.fsm import (
+    DefinitionError,
+    FastMachine,
+    Lifecycle,
+    UnknownState,
+    row,
+    unbounded,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Order:
+    key: str
+    state: str
+
+
+def order_table(renamed: dict[str, str] | None = None) -> Lifecycle:
+    # fmt: off
+    return Lifecycle(
+        "order",
+        initial="Open",
+        final=("Delivered",),
+        lasts={"Open": unbounded("pay"), "Paid": unbounded("deliver")},
+        rows=(
+            row("pay",     "Open", "Paid"),
+            row("deliver", "Paid", "Delivered"),
+        ),
+        renamed=renamed,
+    )
+    # fmt: on
+
+
+ORDER = order_table({"New": "Open", "Settled": "Paid"})
+
+
+class Model:
+    def __init__(self, key: str = "A-1", state: Any = None) -> None:
+        self.key = key
+        if state is not None:
+            self.state = state
+
+
+# -- entities ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", ORDER.states)
+def test_a_state_of_the_table_passes(state: str) -> None:
+    order = Order("A-1", state)
+    ORDER.check(order)
+    assert not ORDER.migrate(order)
+    assert order.state == state
+
+
+def test_an_unknown_state_is_named_with_what_it_resembles() -> None:
+    order = Order("A-1", "Payed")
+    for look in (ORDER.check, ORDER.migrate):
+        with pytest.raises(UnknownState) as caught:
+            look(order)
+        assert str(caught.value) == (
+            "order 'A-1' is in unknown state 'Payed' "
+            "(states: Open, Paid, Delivered; did you mean 'Paid'?)"
+        )
+        error = pickle.loads(pickle.dumps(caught.value))
+        assert (error.lifecycle, error.key, error.state) == ("order", "A-1", "Payed")
+        assert (error.states, error.now, str(error)) == (ORDER.states, None, str(caught.value))
+    assert order.state == "Payed"
+
+
+@pytest.mark.parametrize("state", [None, 7, ["Open"], ""])
+def test_what_is_no_name_is_unknown(state: Any) -> None:
+    with pytest.raises(UnknownState, match="is in unknown state"):
+        ORDER.check(Order("A-1", state))
+
+
+def test_a_renamed_state_is_migrated() -> None:
+    order = Order("A-1", "Settled")
+    with pytest.raises(UnknownState) as caught:
+        ORDER.check(order)
+    assert str(caught.value) == (
+        "order 'A-1' is in state 'Settled', which is called 'Paid' now; migrate() renames it"
+    )
+    assert caught.value.now == "Paid"
+    assert ORDER.migrate(order)
+    assert order.state == "Paid"
+    ORDER.fire(order, "deliver")
+    assert order.state == "Delivered"
+
+
+@pytest.mark.parametrize(
+    ("renamed", "problem"),
+    [
+        ({"New": "Opne"}, "'New' becomes the unknown state 'Opne'; did you mean 'Open'?"),
+        ({"Open": "Paid"}, "'Open' is still a state"),
+        (
+            {"New": "Fresh", "Fresh": "Open"},
+            "'New' becomes 'Fresh', which becomes 'Open'; name the last one",
+        ),
+        ({"New": "New"}, "'New' becomes 'New', which becomes 'New'; name the last one"),
+    ],
+)
+def test_a_wrong_rename_is_no_definition(renamed: dict[str, str], problem: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        order_table(renamed)
+    assert str(caught.value) == f"order: renamed: {problem}"
+
+
+def nested_table() -> Lifecycle:
+    # fmt: off
+    heater = Lifecycle(
+        "heater",
+        initial="Cold",
+        final=(),
+        lasts={"Cold": unbounded("warm"), "Warm": unbounded("cool")},
+        rows=(row("warm", "Cold", "Warm"), row("cool", "Warm", "Cold")),
+        renamed={"Hot": "Warm"},
+    )
+    return Lifecycle(
+        "oven",
+        initial="Off",
+        final=(),
+        lasts={"Off": unbounded("switch"), "On": unbounded("switch")},
+        rows=(row("switch", "Off", "On"), row("switch", "On", "Off")),
+        inside={"On": heater},
+        renamed={"Switched": "On", "Out": "Off"},
+    )
+    # fmt: on
+
+
+def test_states_inside_of_states_may_be_renamed_at_each_level() -> None:
+    oven = nested_table()
+    for old, new in {
+        "Out": "Off",
+        "On_Hot": "On_Warm",
+        "Switched_Cold": "On_Cold",
+        "Switched_Hot": "On_Warm",
+    }.items():
+        stored = Order("kitchen", old)
+        assert oven.migrate(stored)
+        assert stored.state == new
+    for unknown in ("On", "Switched", "On_Tepid"):
+        with pytest.raises(UnknownState):
+            oven.migrate(Order("kitchen", unknown))
+
+
+@pytest.mark.parametrize("machine_cls", [HierarchicalMachine, Machine])
+def test_a_model_keeps_a_state_inside_of_a_state(machine_cls: type[Machine]) -> None:
+    models: list[Any] = [Model("a", "On_Warm"), Model("b", "Switched_Hot"), Model("c")]
+    nested_table().make_machine(machine_cls=machine_cls).add_model(models)
+    assert [model.state for model in models] == ["On_Warm", "On_Warm", "Off"]
+    assert models[1].cool()
+    assert models[1].state == "On_Cold"
+
+
+# -- models ----------------------------------------------------------------------------------------
+
+#: every class of machines that the library has
+CLASSES = [
+    FastMachine,
+    *(cls for cls in vars(factory).values() if inspect.isclass(cls) and issubclass(cls, Machine)),
+]
+
+
+@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_a_model_keeps_its_state(machine_cls: type[Machine]) -> None:
+    if "Graph" in machine_cls.__name__:
+        pytest.importorskip("graphviz")
+    paid: Any = Model("A-1", "Paid")
+    machine = ORDER.make_machine(paid, machine_cls)
+    others: list[Any] = [
+        Model(f"B-{n}", state)
+        for n, state in enumerate((None, "Paid", "Paid", "", "Settled", "Open"))
+    ]
+    machine.add_model(others)
+    assert paid.state == "Paid"
+    assert [each.state for each in others] == ["Open", "Paid", "Paid", "Open", "Paid", "Open"]
+    assert machine.models == [paid, *others]
+    # what the caller says counts
+    told: Any = Model("C-1", "Paid")
+    machine.add_model(told, initial="Delivered")
+    assert told.state == "Delivered"
+
+    result = paid.deliver()
+    if issubclass(machine_cls, AsyncMachine):
+        asyncio.run(_finish(result))
+    assert paid.state == "Delivered"
+
+
+async def _finish(result: Any) -> None:
+    assert await result
+
+
+@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_a_model_with_an_unknown_state_is_refused(machine_cls: type[Machine]) -> None:
+    if "Graph" in machine_cls.__name__:
+        pytest.importorskip("graphviz")
+    machine = ORDER.make_machine(None, machine_cls)
+    good: Any = Model("A-1", "Open")
+    with pytest.raises(
+        UnknownState, match=r"^order 'A-2' is in unknown state 'Payed' .*did you mean 'Paid'\?\)$"
+    ):
+        machine.add_model([good, Model("A-2", "Payed")])
+    assert machine.models == []
+    assert not hasattr(good, "pay")
+
+
+def test_a_model_without_a_key_is_named_by_its_class() -> None:
+    model = Model(state="Payed")
+    del model.key
+    with pytest.raises(UnknownState, match="^order 'Model' is in unknown state"):
+        ORDER.make_machine(model)
+
+
+def test_the_state_may_have_another_name_and_the_machine_more_states() -> None:
+    machine = ORDER.make_machine(model_attribute="phase")
+    machine.add_states("Asleep")
+    model: Any = Model(state="anything")
+    model.phase = "Asleep"
+    machine.add_model(model)
+    assert (model.state, model.phase) == ("anything", "Asleep")
+
+
+def test_the_shared_machine_keeps_states_too() -> None:
+    for stock in (False, True):
+        shared = Lifecycle(
+            "lamp",
+            initial="Off",
+            final=(),
+            lasts={"Off": unbounded("on"), "On": unbounded("off")},
+            rows=(row("on", "Off", "On"), row("off", "On", "Off")),
+            renamed={"Lit": "On"},
+            stock=stock,
+        )
+        models: list[Any] = [Model("a", "On"), Model("b"), Model("c", "Lit")]
+        shared.machine.add_model(models)
+        assert [model.state for model in models] == ["On", "Off", "On"]
+        assert models[2].off()
+
+
+def test_the_machine_may_be_its_own_model() -> None:
+    machine: Any = ORDER.make_machine()
+    machine.add_model("self")
+    assert machine.state == "Open"
+    assert machine.pay()
+
+
+@pytest.mark.parametrize("machine_cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_a_machine_can_be_copied_and_pickled(machine_cls: type[Machine]) -> None:
+    if "Graph" in machine_cls.__name__:
+        pytest.importorskip("graphviz")
+    machine = ORDER.make_machine(Model("A-1", "Paid"), machine_cls)
+    assert (type(machine).__name__, type(machine).__module__) == (
+        machine_cls.__name__,
+        machine_cls.__module__,
+    )
+    for other in (pickle.loads(pickle.dumps(machine)), copy.deepcopy(machine)):
+        assert isinstance(other, machine_cls)
+        assert other is not machine
+        assert [model.state for model in other.models] == ["Paid"]
+        late: Any = Model("A-2", "Settled")
+        other.add_model(late)
+        assert late.state == "Paid"
