@@ -30,7 +30,7 @@ PLAIN = """
     core/intake/foreign core/intake/recovery core/intake/registration core/placement
     core/runtime/remote_predicates core/scheduling/explain core/scheduling/explain_nodes
     core/scheduling/explanation core/views
-    fsm/names fsm/written
+    fsm/derive fsm/names fsm/written
 """.split()  # what is not done for every ask: read, shown, or heard from other threads
 PLAIN += """
     fsm/allocation fsm/application fsm/ask fsm/gang fsm/node fsm/queue fsm/resource_manager

@@ -20,11 +20,12 @@ from typing import Any, Final, Generic, TypeVar
 from transitions import EventData, Machine
 
 from quadriga.fsm.building import build_machine
+from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
 from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
 from quadriga.fsm.firing import Cell, Step, emit
 from quadriga.fsm.loading import all_renamed, check_renamed, check_state, present_state
 from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
-from quadriga.fsm.names import text_of
+from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten
 from quadriga.fsm.table import (
     Edge,
@@ -51,6 +52,9 @@ __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
 
 Value = TypeVar("Value")
+#: The names in an extended lifecycle: those of the first one, and more.
+NewState = TypeVar("NewState", bound=Name)
+NewTrigger = TypeVar("NewTrigger", bound=Name)
 
 _NOTHING: Final[Info] = {}
 
@@ -313,6 +317,73 @@ class Lifecycle(Generic[State, Trigger]):
 
     def __repr__(self) -> str:
         return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"
+
+    # -- lifecycles derived from this one --------------------------------------------------------
+
+    def extend(
+        self,
+        *,
+        rows: Iterable[tuple[Row[NewState, NewTrigger], ...]] = (),
+        lasts: Mapping[NewState, Limit] = MappingProxyType({}),
+        final: Iterable[NewState] = (),
+        on_enter: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
+        on_exit: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
+        inside: Mapping[NewState, Lifecycle[Any, Any]] = MappingProxyType({}),
+        name: str | None = None,
+    ) -> Lifecycle[NewState, NewTrigger]:
+        """Another lifecycle with more rows, which come after those of this one, and with more states.
+
+        A state that is given in ``lasts`` is no longer final, and one that is given in ``final`` has no
+        time limit any more. A row with ``"*"`` includes the new states.
+        """
+        parts = self._parts(name)
+        return Lifecycle(**extended(parts, rows, lasts, final, on_enter, on_exit, inside))
+
+    def without(
+        self,
+        *,
+        triggers: Iterable[Trigger] = (),
+        states: Iterable[State] = (),
+        rows: Iterable[Row[State, Trigger]] = (),
+        lasts: Mapping[State, Limit] = MappingProxyType({}),
+        name: str | None = None,
+    ) -> Lifecycle[State, Trigger]:
+        """Another lifecycle without all rows of some triggers, without some states and the rows from and to
+        them, and without some ``rows`` of this one.
+
+        ``lasts`` has new time limits for states whose limit names a trigger that is gone.
+        """
+        return Lifecycle(**reduced(self._parts(name), self.own_rows, triggers, states, rows, lasts))
+
+    def replace(
+        self,
+        *rows: tuple[Row[State, Trigger], ...],
+        lasts: Mapping[State, Limit] = MappingProxyType({}),
+        name: str | None = None,
+    ) -> Lifecycle[State, Trigger]:
+        """Another lifecycle with ``rows`` (results of ``row``) in place of all rows of this one that have
+        their triggers and source states."""
+        return Lifecycle(**replaced(self._parts(name), self.own_rows, rows, lasts))
+
+    def as_text(self) -> Lifecycle[str, str]:
+        """This lifecycle, or if it has members of an Enum, another one with their texts, for files and
+        diagrams."""
+        parts = self._parts()
+        plain: Any = self if is_text(parts) else Lifecycle(**as_text(parts))
+        return plain  # type: ignore[no-any-return]
+
+    def _parts(self, name: str | None = None) -> Parts:
+        return {
+            "name": self.name if name is None else name,
+            "initial": self.entry,
+            "final": self.own_final,
+            "lasts": self.own_lasts,
+            "rows": self.written,
+            "on_enter": self.on_enter,
+            "on_exit": self.on_exit,
+            "inside": self.inside,
+            "stock": self.stock,
+        }
 
     # -- machines of the library -------------------------------------------------------------
 

@@ -133,9 +133,10 @@ Group = (
 
 
 class Target:
-    """A target that is not a state but stands for one (``history``)."""
+    """A target that is not a state but stands for one inside of it (``history``)."""
 
     __slots__ = ()
+    state: Any
 
 
 @dataclass(frozen=True, slots=True)
