@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
+from quadriga.diagrams.nesting import drawn_rows, inward
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.fsm import Lifecycle, Row
+from quadriga.fsm.nesting import History
 
 __all__ = ["Arrow", "Junction", "arrows", "junctions", "sharing_effects", "staying", "stem_tone"]
 
@@ -25,7 +27,7 @@ class Arrow:
     """Rows from one state to another, drawn as one."""
 
     source: str
-    target: str
+    target: str | History
     rows: tuple[Row, ...]
 
 
@@ -34,15 +36,16 @@ class Junction:
     """One line of the table with many sources; its rows differ only in the source."""
 
     line: int
-    target: str
+    target: str | History
     rows: tuple[Row, ...]
 
 
 def junctions(lifecycle: Lifecycle) -> tuple[Junction, ...]:
     """The lines of the table that are drawn with a junction."""
     lines: dict[int, list[Row]] = {}
-    for row in lifecycle.rows:
-        lines.setdefault(row.line, []).append(row)
+    for row in drawn_rows(lifecycle):
+        if not inward(lifecycle, row):
+            lines.setdefault(row.line, []).append(row)
     return tuple(
         Junction(line, rows[0].target, tuple(rows))
         for line, rows in lines.items()
@@ -58,8 +61,10 @@ def arrows(
     Rows of different tones do not share an arrow.
     """
     drawn_apart = {junction.line for junction in joined}
-    shared: dict[tuple[str, str, Hashable], list[Row]] = {}
-    for row in lifecycle.rows:
+    shared: dict[tuple[str, str | History, Hashable], list[Row]] = {}
+    for row in drawn_rows(lifecycle):
+        if inward(lifecycle, row):
+            continue
         if row.target is not None and row.line not in drawn_apart:
             mark = paint.row(row) if paint else Mark()
             shared.setdefault((row.source, row.target, mark.tone), []).append(row)
@@ -81,8 +86,13 @@ def sharing_effects(rows: Iterable[Row], paint: Paint) -> list[list[Row]]:
 
 
 def staying(lifecycle: Lifecycle, state: str) -> tuple[Row, ...]:
-    """The rows that are legal in a state and do not change it; the diagram lists them in its box."""
-    return tuple(row for row in lifecycle.rows_from(state) if row.target is None)
+    """The rows that are listed in the box of a state: they are legal in it and do not change it. The box of
+    a composite also lists those that lead from it to a state inside."""
+    return tuple(
+        row
+        for row in drawn_rows(lifecycle)
+        if row.source == state and (row.target is None or inward(lifecycle, row))
+    )
 
 
 def stem_tone(junction: Junction, paint: Paint) -> Tone:

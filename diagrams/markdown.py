@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from quadriga.diagrams.nesting import drawn_rows, tree, where_to
 from quadriga.diagrams.paint import Paint
 from quadriga.diagrams.wording import function_name, limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
@@ -22,11 +23,11 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
         ("State", "", "Lasts"),
         [
             (f"**{escape(s) or '?'}**", _kind(lifecycle, s), _lasts(lifecycle, s))
-            for s in lifecycle.states
+            for s in tree(lifecycle)
         ],
     )
     written: dict[int, list[Row]] = {}
-    for row in lifecycle.rows:
+    for row in drawn_rows(lifecycle):
         written.setdefault(row.line, []).append(row)
     counted = ("Taken",) if coverage else ()
     lines += _table(
@@ -36,7 +37,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
                 str(line),
                 escape(rows[0].trigger),
                 ", ".join(escape(row.source) for row in rows),
-                "*stays*" if rows[0].target is None else escape(rows[0].target),
+                "*stays*" if rows[0].target is None else escape(where_to(rows[0])),
                 _code(function_name(rows[0].guard)) if rows[0].guard else "",
                 ", ".join(_code(function_name(emitter)) for emitter in rows[0].emit),
                 escape(rows[0].why),
@@ -45,7 +46,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
             for line, rows in written.items()
         ],
     )
-    guards = {id(row.guard): row.guard for row in lifecycle.rows if row.guard}
+    guards = {id(row.guard): row.guard for row in drawn_rows(lifecycle) if row.guard}
     if guards:
         meanings = [(_code(function_name(g)), escape(_meaning(g))) for g in guards.values()]
         lines += _table(("Guard", "Meaning"), meanings)
@@ -65,7 +66,10 @@ def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def _kind(lifecycle: Lifecycle, state: str) -> str:
-    kinds = {"initial": state == lifecycle.initial, "final": state in lifecycle.final}
+    kinds = {"initial": state == lifecycle.entry, "final": state in lifecycle.final}
+    for name, composite in lifecycle.composites.items():
+        kinds[f"initial in {escape(name)}"] = state == composite.initial
+        kinds[f"has {len(composite.children)} states inside"] = state == name
     return ", ".join(kind for kind, applies in kinds.items() if applies)
 
 

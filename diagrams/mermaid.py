@@ -2,7 +2,7 @@
 
 The description of a state has its time limit and the rows that do not change it. Mermaid cannot
 colour arrows, so counts and numbers on the arrows show coverage and a path, and classes of the states
-show where an entity was.
+show where an entity was. It has no history either: the label of an arrow says that it leads to one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from quadriga.diagrams.arrows import Junction, arrows, junctions, sharing_effects, staying
+from quadriga.diagrams.nesting import listed, short_name, tree
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.diagrams.style import Palette, Style
 from quadriga.diagrams.wording import (
@@ -23,6 +24,7 @@ from quadriga.diagrams.wording import (
     unused_name,
 )
 from quadriga.fsm import Lifecycle, Row
+from quadriga.fsm.nesting import History
 
 __all__ = ["DARK_THEME", "escape", "mermaid"]
 
@@ -39,30 +41,53 @@ _RESERVED = frozenset(
 def mermaid(lifecycle: Lifecycle, paint: Paint | None = None, style: Style | None = None) -> str:
     """The diagram as Mermaid text."""
     paint, style = paint or Paint(), style or Style()
-    ids = identifiers(lifecycle.states, _RESERVED)
+    ids = identifiers((*lifecycle.states, *lifecycle.composites), _RESERVED)
     lines = [DARK_THEME] if style.dark else []
     lines.append("stateDiagram-v2")
     if style.left_to_right:
         lines.append("    direction LR")
-    for state in lifecycle.states:
-        name = ids[state]
-        # Mermaid takes the first description for the title, so it is written even if it only repeats
-        # the identifier.
-        described = [readable(state), paint.state(state).note, limit(lifecycle, state)]
-        lines += [f"    {name} : {escape(text)}" for text in described if text]
-        for row in staying(lifecycle, state):
-            lines.append(f"    {name} : {_line([row], paint.row(row))} (stays)")
-    lines.append(f"    [*] --> {ids[lifecycle.initial]}")
+    for state in lifecycle.children:
+        lines += _state(lifecycle, state, ids, paint)
+    lines.append(f"    [*] --> {ids[lifecycle.entry]}")
     joined = junctions(lifecycle)
     for arrow in arrows(lifecycle, joined):
         groups = sharing_effects(arrow.rows, paint)
         text = "<br/>".join(_line(rows, paint.row(rows[0])) for rows in groups)
-        lines.append(f"    {ids[arrow.source]} --> {ids[arrow.target]} : {text}")
+        end, note = _end(arrow.target, ids)
+        lines.append(f"    {ids[arrow.source]} --> {end} : {text}{note}")
     for junction in joined:
         lines += _junction(junction, ids, paint)
     lines += [f"    {ids[state]} --> [*]" for state in lifecycle.final]
     lines += _classes(lifecycle, ids, paint, style.palette)
     return "\n".join(lines) + "\n"
+
+
+def _state(lifecycle: Lifecycle, state: str, ids: dict[str, str], paint: Paint) -> list[str]:
+    name = ids[state]
+    title = readable(short_name(lifecycle, state))
+    described = [
+        escape(text) for text in (title, paint.state(state).note, limit(lifecycle, state)) if text
+    ]
+    described += [
+        f"{_line([row], paint.row(row))} {listed(lifecycle, row)}"
+        for row in staying(lifecycle, state)
+    ]
+    composite = lifecycle.composites.get(state)
+    if composite is None:
+        # Mermaid takes the first description for the title, so it is written even if it only repeats
+        # the identifier.
+        return [f"    {name} : {text}" for text in described]
+    inner = [line for child in composite.children for line in _state(lifecycle, child, ids, paint)]
+    inner.append(f"    [*] --> {ids[composite.initial]}")
+    heading = f'    state "{"<br/>".join(described)}" as {name} {{'
+    return [heading, *(f"    {line}" for line in inner), "    }"]
+
+
+def _end(target: str | History, ids: dict[str, str]) -> tuple[str, str]:
+    """Where an arrow ends, and what its label says of it."""
+    if isinstance(target, History):
+        return ids[target.state], f"<br/>({'deep ' if target.deep else ''}history)"
+    return ids[target], ""
 
 
 def escape(text: str) -> str:
@@ -88,7 +113,8 @@ def _junction(junction: Junction, ids: dict[str, str], paint: Paint) -> list[str
         words = _noted(escape(trigger(row)), paint.row(row))
         lines.append(f"    {ids[row.source]} --> {name} : {words}")
     words = escape(label(junction.rows[0]))
-    return [*lines, f"    {name} --> {ids[junction.target]} : {words}"]
+    end, note = _end(junction.target, ids)
+    return [*lines, f"    {name} --> {end} : {words}{note}"]
 
 
 def _classes(
@@ -102,7 +128,7 @@ def _classes(
     }
     lines = []
     for tone, style in styles.items():
-        members = [ids[state] for state in lifecycle.states if paint.state(state).tone is tone]
+        members = [ids[state] for state in tree(lifecycle) if paint.state(state).tone is tone]
         if members:
             lines.append(f"    classDef {style}")
             lines.append(f"    class {','.join(members)} {tone.value}")

@@ -72,6 +72,7 @@ def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
         raise DiagramError(f"the coverage has no rows of {lifecycle.name}, only {known}") from None
     keys = {(row.line, row.trigger, row.source) for row in lifecycle.rows}
     counts: dict[tuple[int, str], int] = {}
+    taken: set[tuple[int, str, str | None]] = set()
     for record in records:
         try:
             line, trigger, source = record["line"], record["trigger"], record["source"]
@@ -84,11 +85,18 @@ def coverage_paint(lifecycle: Lifecycle, coverage: Mapping[str, Any]) -> Paint:
                 f"{trigger} from {source}"
             )
         counts[line, source] = counts.get((line, source), 0) + count
+        if count:
+            taken.add((line, source, record.get("target")))
     marks = {}
-    for row in lifecycle.rows:
-        count = counts.get((row.line, row.source), 0)
-        tone = Tone.COVERED if count else Tone.MISSED
-        marks[row.line, row.source] = Mark(tone, f"{count}×", count)
+    for drawn, rows in _drawn(lifecycle).items():
+        count = sum(counts.get(key, 0) for key in {(row.line, row.source) for row in rows})
+        note = f"{count}×"
+        covered = count > 0
+        if len(rows) > 1:  # of a composite, or back to history: each of its rows counts
+            seen = sum((row.line, row.source, row.target) in taken for row in rows)
+            covered = seen == len(rows)
+            note += f", {seen} of {len(rows)}"
+        marks[drawn] = Mark(Tone.COVERED if covered else Tone.MISSED, note, count)
     return Paint(marks)
 
 
@@ -130,22 +138,35 @@ def path_paint(
         return ", ".join(filter(None, (time, times)))
 
     faint = Mark(Tone.FAINT)
-    return Paint(
-        {
-            (row.line, row.source): Mark(
-                Tone.WALKED, ", ".join(map(str, numbers[row.line, row.source]))
-            )
-            if (row.line, row.source) in numbers
-            else faint
-            for row in lifecycle.rows
-        },
-        {
-            state: Mark(Tone.CURRENT if state == here else Tone.WALKED, note(state))
-            if state in visits
-            else faint
-            for state in lifecycle.states
-        },
-    )
+    rows: dict[tuple[int, str], Mark] = {}
+    for drawn, meant in _drawn(lifecycle).items():
+        keys = {(row.line, row.source) for row in meant}
+        walked = sorted({number for key in keys for number in numbers.get(key, ())})
+        rows[drawn] = Mark(Tone.WALKED, ", ".join(map(str, walked))) if walked else faint
+    states = {
+        state: Mark(Tone.CURRENT if state == here else Tone.WALKED, note(state))
+        if state in visits
+        else faint
+        for state in lifecycle.states
+    }
+    for name, composite in lifecycle.composites.items():
+        been = any(leaf in visits for leaf in composite.leaves)
+        tone = Tone.CURRENT if here in composite.leaves else Tone.WALKED if been else Tone.FAINT
+        states[name] = Mark(tone)
+    return Paint(rows, states)
+
+
+def _drawn(lifecycle: Lifecycle) -> dict[tuple[int, str], list[Row]]:
+    """The line and the source of each row that is drawn, with the rows that it stands for."""
+    drawn: dict[tuple[int, str], list[Row]] = {}
+    if lifecycle.nesting is None:
+        for row in lifecycle.rows:
+            drawn.setdefault((row.line, row.source), []).append(row)
+    else:
+        for written, by_leaf in lifecycle.nesting.expanded:
+            flat = [row for rows in by_leaf.values() for row in rows]
+            drawn[written.line, written.source] = flat
+    return drawn
 
 
 def _add_time(spent: dict[str, int], state: str, since: int | None, until: int, what: str) -> None:

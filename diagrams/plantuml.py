@@ -13,6 +13,7 @@ from quadriga.diagrams.arrows import (
     staying,
     stem_tone,
 )
+from quadriga.diagrams.nesting import listed, short_name
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.diagrams.style import Palette, Style
 from quadriga.diagrams.wording import (
@@ -25,6 +26,7 @@ from quadriga.diagrams.wording import (
     unused_name,
 )
 from quadriga.fsm import Lifecycle, Row
+from quadriga.fsm.nesting import History
 
 __all__ = ["escape", "plantuml"]
 
@@ -45,34 +47,57 @@ def plantuml(lifecycle: Lifecycle, paint: Paint | None = None, style: Style | No
     """The diagram as PlantUML text."""
     paint, style = paint or Paint(), style or Style()
     palette = style.palette
-    ids = identifiers(lifecycle.states, _RESERVED)
+    ids = identifiers((*lifecycle.states, *lifecycle.composites), _RESERVED)
     lines = ["@startuml", "hide empty description"]
     if style.left_to_right:
         lines.append("left to right direction")
     if style.dark:
         lines += dark_theme(palette)
-    for state in lifecycle.states:
-        name, mark = ids[state], paint.state(state)
-        lines.append(f'state "{escape(readable(state))}" as {name}{_box(mark.tone, palette)}')
-        if mark.note:
-            lines.append(f"{name} : <b>{escape(mark.note)}</b>")
-        if until := limit(lifecycle, state):
-            faded = palette.tones[mark.tone].faded
-            lines.append(f"{name} : {_coloured(escape(until), faded)}")
-        for row in staying(lifecycle, state):
-            words = f"{escape(label(row))} (stays)"
-            lines.append(f"{name} : {_noted(words, paint.row(row), palette)}")
-    lines.append(f"[*] --> {ids[lifecycle.initial]}")
+    for state in lifecycle.children:
+        lines += _state(lifecycle, state, ids, paint, palette)
+    lines.append(f"[*] --> {ids[lifecycle.entry]}")
     joined = junctions(lifecycle)
     for arrow in arrows(lifecycle, joined, paint):
         groups = sharing_effects(arrow.rows, paint)
         text = "\\n".join(_line(rows, paint.row(rows[0]), palette) for rows in groups)
-        ends = _ends(ids[arrow.source], ids[arrow.target], paint.row(arrow.rows[0]).tone, palette)
+        ends = _ends(
+            ids[arrow.source], _end(arrow.target, ids), paint.row(arrow.rows[0]).tone, palette
+        )
         lines.append(f"{ends} : {text}")
     for junction in joined:
         lines += _junction(junction, ids, paint, palette)
     lines += [f"{ids[state]} --> [*]" for state in lifecycle.final]
     return "\n".join(lines) + "\n@enduml\n"
+
+
+def _state(
+    lifecycle: Lifecycle, state: str, ids: dict[str, str], paint: Paint, palette: Palette
+) -> list[str]:
+    name, mark = ids[state], paint.state(state)
+    title = escape(readable(short_name(lifecycle, state)))
+    lines = [f'state "{title}" as {name}{_box(mark.tone, palette)}']
+    if composite := lifecycle.composites.get(state):
+        lines[0] += " {"
+        for child in composite.children:
+            inner = _state(lifecycle, child, ids, paint, palette)
+            lines += [f"  {line}" for line in inner]
+        lines += [f"  [*] --> {ids[composite.initial]}", "}"]
+    if mark.note:
+        lines.append(f"{name} : <b>{escape(mark.note)}</b>")
+    if until := limit(lifecycle, state):
+        faded = palette.tones[mark.tone].faded
+        lines.append(f"{name} : {_coloured(escape(until), faded)}")
+    for row in staying(lifecycle, state):
+        words = f"{escape(label(row))} {listed(lifecycle, row)}"
+        lines.append(f"{name} : {_noted(words, paint.row(row), palette)}")
+    return lines
+
+
+def _end(target: str | History, ids: dict[str, str]) -> str:
+    """Where an arrow ends: PlantUML draws the history of a composite in it."""
+    if isinstance(target, History):
+        return f"{ids[target.state]}[{'H*' if target.deep else 'H'}]"
+    return ids[target]
 
 
 def dark_theme(palette: Palette) -> list[str]:
@@ -135,4 +160,4 @@ def _junction(junction: Junction, ids: dict[str, str], paint: Paint, palette: Pa
         lines.append(f"{_ends(ids[row.source], name, mark.tone, palette)} : {words}")
     stem = stem_tone(junction, paint)
     words = _line(junction.rows[:1], Mark(stem), palette)
-    return [*lines, f"{_ends(name, ids[junction.target], stem, palette)} : {words}"]
+    return [*lines, f"{_ends(name, _end(junction.target, ids), stem, palette)} : {words}"]

@@ -95,7 +95,8 @@ def elapsed(ns: int) -> str:
 
 def limit(lifecycle: Lifecycle, state: str) -> str:
     """How long a state may last: ``30 s then complete``, ``unbounded: run``; empty if it is final."""
-    lasts = lifecycle.lasts.get(state)
+    composite = lifecycle.composites.get(state)
+    lasts = composite.lasts if composite else lifecycle.lasts.get(state)
     if lasts is None:
         return ""
     if not isinstance(lasts, Within):

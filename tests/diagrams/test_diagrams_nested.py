@@ -1,0 +1,229 @@
+"""Composites in every format: drawn as boxes around states, with rows from and to their borders."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from quadriga.diagrams import render, render_path
+from quadriga.fsm import STAYS, Lifecycle, history, row, unbounded, within
+from quadriga.fsm.table import SECOND
+
+# fmt: off
+MOTOR = Lifecycle(
+    "motor",
+    initial="Slow",
+    final=(),
+    lasts={"Slow": unbounded("faster"), "Fast": within(5 * SECOND, then="slower")},
+    rows=(
+        row("faster", "Slow", "Fast"),
+        row("slower", "Fast", "Slow"),
+    ),
+)
+FAN = Lifecycle(
+    "fan",
+    initial="Off",
+    final=("Gone",),
+    lasts={"Off": unbounded("start"), "On": within(60 * SECOND, then="stop")},
+    rows=(
+        row("start",  "Off",         "On"),
+        row("resume", "Off",         history("On")),
+        row("back",   "Off",         history("On", deep=True)),
+        row("stop",   "On",          "Off"),
+        row("reset",  "On",          "On"),
+        row("hurry",  "On",          "On_Fast"),
+        row("look",   "On",          STAYS,  why="it spins"),
+        row("jam",    "On_Fast",     "On"),
+        row("sell",   ("Off", "On"), "Gone"),
+    ),
+    inside={"On": MOTOR},
+)
+# fmt: on
+
+
+def test_mermaid_has_nested_states() -> None:
+    assert (
+        render(FAN, "mermaid")
+        == """\
+stateDiagram-v2
+    Off : Off
+    Off : unbounded#58; start
+    state "On<br/>60 s then stop<br/>reset (to On)<br/>hurry (to On Fast)<br/>look (stays)" as On {
+        On_Slow : Slow
+        On_Slow : unbounded#58; faster
+        On_Fast : Fast
+        On_Fast : 5 s then slower
+        [*] --> On_Slow
+    }
+    Gone : Gone
+    [*] --> Off
+    Off --> On : start
+    Off --> On : resume<br/>(history)
+    Off --> On : back<br/>(deep history)
+    On --> Off : stop
+    On_Fast --> On_Slow : jam<br/>slower
+    Off --> Gone : sell
+    On --> Gone : sell
+    On_Slow --> On_Fast : faster
+    Gone --> [*]
+"""
+    )
+
+
+def test_plantuml_has_nested_states_and_draws_history() -> None:
+    assert (
+        render(FAN, "plantuml")
+        == """\
+@startuml
+hide empty description
+state "Off" as Off
+Off : unbounded: start
+state "On" as On {
+  state "Slow" as On_Slow
+  On_Slow : unbounded: faster
+  state "Fast" as On_Fast
+  On_Fast : 5 s then slower
+  [*] --> On_Slow
+}
+On : 60 s then stop
+On : reset (to On)
+On : hurry (to On Fast)
+On : look (stays)
+state "Gone" as Gone
+[*] --> Off
+Off --> On : start
+Off --> On[H] : resume
+Off --> On[H*] : back
+On --> Off : stop
+On_Fast --> On_Slow : jam\\nslower
+Off --> Gone : sell
+On --> Gone : sell
+On_Slow --> On_Fast : faster
+Gone --> [*]
+@enduml
+"""
+    )
+
+
+def edges(text: str | bytes) -> set[str]:
+    """The arrows of a DOT text, without their labels."""
+    assert isinstance(text, str)
+    found = re.findall(r"^ *(\w+ -> \w+)(?: \[(.*)\])?$", text, re.MULTILINE)
+    ends = re.compile(r"[lh]?(?:head|tail)=\w+")
+    return {" ".join([arrow, *ends.findall(attributes)]) for arrow, attributes in found}
+
+
+def test_dot_has_clusters_and_arrows_end_at_their_borders() -> None:
+    text = render(FAN, "dot")
+    assert "graph [compound=true " in text
+    assert "  subgraph cluster_On {\n" in text
+    assert edges(text) == {
+        "start -> Off",
+        "start_On -> On_Slow",
+        "Off -> start_On lhead=cluster_On",
+        "Off -> history_On",
+        "Off -> deep_history_On",
+        "On_Slow -> Off ltail=cluster_On",
+        "On_Fast -> On_Slow",
+        "On_Slow -> On_Fast",
+        "Off -> Gone",
+        "On_Slow -> Gone ltail=cluster_On",
+    }
+    dark = render(FAN, "dot", dark=True)
+    assert re.search(r'graph \[compound=true bgcolor="#\w+" fontcolor="#\w+" ', str(dark))
+
+
+def test_a_picture_shows_every_name(
+    needs_dot: None, words: Callable[[bytes | str], set[str]]
+) -> None:
+    shown = words(render(FAN, "svg"))
+    assert shown >= {"Off", "On", "Slow", "Fast", "Gone", "H", "H*", "60 s then stop", "stop"}
+    assert "reset → On" in shown
+    assert "hurry → On Fast" in shown
+
+
+def test_a_composite_is_one_of_the_sources_of_a_joined_row() -> None:
+    table = Lifecycle(
+        "joined",
+        initial="A",
+        final=("End",),
+        lasts={
+            "A": unbounded("on"),
+            "B": unbounded("on"),
+            "C": unbounded("on"),
+            "On": unbounded("end"),
+        },
+        rows=(
+            row("on", "A", "B"),
+            row("on", "B", "C"),
+            row("on", "C", "On"),
+            row("end", ("A", "B", "C", "On"), "End"),
+        ),
+        inside={"On": MOTOR},
+    )
+    assert edges(render(table, "dot")) >= {
+        "A -> line3 head=none",
+        "On_Slow -> line3 ltail=cluster_On head=none",
+        "line3 -> End",
+    }
+    assert "    On --> line3 : end\n" in str(render(table, "mermaid"))
+
+
+def test_markdown_has_the_rows_as_they_are_written() -> None:
+    page = str(render(FAN, "markdown"))
+    assert "| **On** | has 2 states inside | 60 s then stop |\n" in page
+    assert "| **On\\_Slow** | initial in On | unbounded: faster |\n" in page
+    assert "| 1 | resume | Off | history of On | | | |\n" in page
+    assert "| 2 | back | Off | deep history of On | | | |\n" in page
+    assert "| 3 | stop | On | Off | | | |\n" in page
+    assert "was_in" not in page  # the guards that read the history are not the table's
+
+
+def coverage(*missing: tuple[str, str, str | None]) -> dict[str, Any]:
+    records = [
+        {
+            "line": r.line,
+            "trigger": r.trigger,
+            "source": r.source,
+            "target": r.target,
+            "count": 0 if (r.trigger, r.source, r.target) in missing else 2,
+        }
+        for r in FAN.rows
+    ]
+    return {"fan": {"rows": records}}
+
+
+def test_a_row_of_a_composite_is_covered_if_it_was_taken_from_every_state_inside() -> None:
+    some = coverage(("stop", "On_Fast", "Off"), ("resume", "Off", "On_Fast"))
+    page = str(render(FAN, "markdown", coverage=some))
+    assert "| 3 | stop | On | Off | | | | 2 |" in page
+    text = str(render(FAN, "mermaid", coverage=some))
+    assert "On --> Off : (2×, 1 of 2) stop" in text
+    assert "Off --> On : (2×, 1 of 2) resume<br/>(history)" in text
+    assert "On --> Gone : (4×, 2 of 2) sell" in text
+    assert "Off --> Gone : (2×) sell" in text
+    drawn = str(render(FAN, "dot", coverage=some))
+    assert re.search(r'ltail=cluster_On color="#c62828" style=dashed label=.*stop', drawn)
+    assert re.search(r'ltail=cluster_On color="#1a7f37" penwidth=1.6 label=.*sell', drawn)
+
+
+def test_a_path_marks_the_composites_that_the_entity_was_in() -> None:
+    steps = [
+        (1 * SECOND, "start", "Off", "On_Slow"),
+        (3 * SECOND, "faster", "On_Slow", "On_Fast"),
+        (4 * SECOND, "stop", "On_Fast", "Off"),
+    ]
+    gone = str(render_path(FAN, steps, 5 * SECOND, "mermaid", born=0))
+    assert "class On,On_Slow,On_Fast walked" in gone
+    assert "On --> Off : (3) stop" in gone
+    inside = str(render_path(FAN, steps[:2], 5 * SECOND, "mermaid", born=0))
+    assert "class On,On_Fast current" in inside
+
+
+@pytest.mark.parametrize("format", ["dot", "mermaid", "plantuml", "markdown"])
+def test_lifecycles_without_composites_are_drawn_as_before(format: str) -> None:
+    text = str(render(MOTOR, format))
+    assert not re.search("cluster|compound|inside|state .* {", text)
