@@ -21,7 +21,7 @@ from setuptools.command.build import build
 from setuptools.config.setupcfg import read_configuration
 
 #: what it takes, beside what is installed with the package: mypy checks all types on its way
-NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-protobuf"]
+NEEDS = ["mypy[mypyc]>=2.4,<2.5", "types-grpcio", "types-protobuf"]
 
 #: packages whose modules are compiled, but for ...
 COMPILED = ("fsm", "core", "sim")
