@@ -251,15 +251,15 @@ class Lifecycle(Generic[State, Trigger]):
         check_state(self.name, entity.key, entity.state, self.states, self.renamed)
 
     def migrate(self, entity: Entity[State]) -> bool:
-        """Give a stored entity the present name of its state, and check it as ``check`` does.
+        """Give a stored entity the state that its own stands for now, and check it as ``check`` does.
 
-        Returns whether the name has changed. This is no transition: nothing is fired.
+        A former name becomes the present one, and the name or the value of a member of an Enum becomes the
+        member. Returns whether the state has changed. This is no transition: nothing is fired.
         """
         state = present_state(self.name, entity.key, entity.state, self.states, self.renamed)
-        if state == entity.state:
-            return False
-        entity.state = state
-        return True
+        former = entity.state
+        entity.state = state  # a member of a StrEnum equals its text
+        return bool(state != former)
 
     def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
         """A copy of a table with a key for every state of the lifecycle and for no other.

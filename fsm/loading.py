@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Final
 
 from transitions import Machine
 from transitions.core import listify
 
 from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.names import text_of
 from quadriga.fsm.nesting import SEPARATOR, Nesting
 
 __all__ = [
@@ -27,7 +29,7 @@ class UnknownState(ValueError):
     """An entity whose state is none of its lifecycle's.
 
     Fields: ``lifecycle`` (its name), ``key`` (the entity's), ``state``, ``states`` (all that there are), and
-    ``now``: the present name of a state that was renamed, else ``None``. It can be pickled.
+    ``now``: the state for which ``state`` is a former name or a text, else ``None``. It can be pickled.
     """
 
     def __init__(
@@ -39,10 +41,10 @@ class UnknownState(ValueError):
         self.states = tuple(states)
         self.now = now
         if now is None:
-            known = ", ".join(map(str, self.states))
+            known = ", ".join(map(text_of, self.states))
             why = f"unknown state {state!r} (states: {known}{did_you_mean(state, self.states)})"
         else:
-            why = f"state {state!r}, which is called {str(now)!r} now; migrate() renames it"
+            why = f"state {state!r}, which is {now!r} now; migrate() changes it"
         super().__init__(f"{lifecycle} {key!r} is in {why}")
 
     def __reduce__(self) -> tuple[type[UnknownState], tuple[Any, ...]]:
@@ -76,16 +78,14 @@ def check_renamed(lifecycle: str, states: Collection[Any], renamed: Mapping[Any,
     for old, new in renamed.items():
         problem = ""
         if old in states:
-            problem = f"{str(old)!r} is still a state"
+            problem = f"{text_of(old)!r} is still a state"
         elif new in renamed:
             problem = (
-                f"{str(old)!r} becomes {str(new)!r}, which becomes {str(renamed[new])!r}; "
+                f"{text_of(old)!r} becomes {text_of(new)!r}, which becomes {text_of(renamed[new])!r}; "
                 f"name the last one"
             )
         elif new not in states:
-            problem = (
-                f"{str(old)!r} becomes the unknown state {str(new)!r}{did_you_mean(new, states)}"
-            )
+            problem = f"{text_of(old)!r} becomes the unknown state {text_of(new)!r}{did_you_mean(new, states)}"
         if problem:
             raise DefinitionError(f"{lifecycle}: renamed: {problem}")
 
@@ -95,19 +95,30 @@ def check_state(
 ) -> None:
     """Raise ``UnknownState`` unless the state is one of these."""
     if state not in states:
-        now = next((new for old, new in renamed.items() if old == state), None)
-        raise UnknownState(lifecycle, key, state, states, now)
+        raise UnknownState(lifecycle, key, state, states, _meant(state, states, renamed))
 
 
 def present_state(
     lifecycle: str, key: Any, state: Any, states: Collection[Any], renamed: Mapping[Any, Any]
 ) -> Any:
-    """The state that a stored one is called now. Raises ``UnknownState``."""
-    for old, new in renamed.items():
-        if old == state:
-            return new
-    check_state(lifecycle, key, state, states, renamed)
-    return state
+    """The state that a stored one stands for: by itself, by a former name, or as the text of a member of an Enum.
+
+    Raises ``UnknownState``.
+    """
+    meant = _meant(state, states, renamed)
+    if meant is None:
+        raise UnknownState(lifecycle, key, state, states)
+    return meant
+
+
+def _meant(state: Any, states: Collection[Any], renamed: Mapping[Any, Any]) -> Any:
+    for name, meant in chain(zip(states, states, strict=True), renamed.items()):
+        if name == state:
+            return meant
+    for known in states:
+        if isinstance(known, Enum) and state in (known.name, known.value):
+            return known
+    return None
 
 
 # -- machines of the library ----------------------------------------------------------------------
@@ -133,10 +144,6 @@ class _Keeping:
         for state, models in groupby(found, key=lambda each: each[0]):
             add([each for _, each in models], state, **options)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        # the class is made when it is needed, so a pickle names the library's
-        return _blank, (type(self).__mro__[2],), self.__getstate__()
-
 
 def _state_of(machine: Any, model: Any) -> Any:
     if model is machine.self_literal:
@@ -144,20 +151,26 @@ def _state_of(machine: Any, model: Any) -> Any:
     state = getattr(model, machine.model_attribute, None)
     if state is None or state == "":
         return None
-    renamed, states = machine.renamed, list(machine.states)
+    states = [each.value for each in machine.states.values()]
     for each in listify(state):  # several where states are parallel
         try:
             machine.get_state(each)
         except ValueError:
             key, name = getattr(model, "key", type(model).__name__), machine.name.removesuffix(": ")
-            return present_state(name, key, state, states, renamed)
+            return present_state(name, key, state, states, machine.renamed)
     return state
 
 
 def _keeping(machine_cls: Any) -> Any:
     if issubclass(machine_cls, _Keeping):
         return machine_cls
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        # a pickle names the class that can be imported
+        return _blank, (machine_cls,), self.__getstate__()
+
     about = {name: getattr(machine_cls, name) for name in ("__module__", "__qualname__", "__doc__")}
+    about["__reduce_ex__"] = reduce
     return type(machine_cls)(machine_cls.__name__, (_Keeping, machine_cls), about)
 
 

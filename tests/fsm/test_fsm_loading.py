@@ -7,6 +7,7 @@ import copy
 import inspect
 import pickle
 from dataclasses import dataclass
+from enum import Enum, StrEnum
 from typing import Any
 
 import pytest
@@ -93,7 +94,7 @@ def test_a_renamed_state_is_migrated() -> None:
     with pytest.raises(UnknownState) as caught:
         ORDER.check(order)
     assert str(caught.value) == (
-        "order 'A-1' is in state 'Settled', which is called 'Paid' now; migrate() renames it"
+        "order 'A-1' is in state 'Settled', which is 'Paid' now; migrate() changes it"
     )
     assert caught.value.now == "Paid"
     assert ORDER.migrate(order)
@@ -118,6 +119,56 @@ def test_a_wrong_rename_is_no_definition(renamed: dict[str, str], problem: str) 
     with pytest.raises(DefinitionError) as caught:
         order_table(renamed)
     assert str(caught.value) == f"order: renamed: {problem}"
+
+
+class Light(Enum):
+    RED = "r"
+    GREEN = "g"
+
+
+class Colour(StrEnum):
+    RED = "r"
+    GREEN = "g"
+
+
+def lights(kind: Any) -> Lifecycle:
+    # fmt: off
+    return Lifecycle(
+        "light",
+        initial=kind.RED,
+        final=(),
+        lasts={kind.RED: unbounded("go"), kind.GREEN: unbounded("stop")},
+        rows=(row("go", kind.RED, kind.GREEN), row("stop", kind.GREEN, kind.RED)),
+        renamed={"y": kind.RED},
+    )
+    # fmt: on
+
+
+@pytest.mark.parametrize("kind", [Light, Colour])
+@pytest.mark.parametrize("text", ["GREEN", "g"])
+def test_a_text_becomes_the_member_that_it_stands_for(kind: Any, text: str) -> None:
+    table = lights(kind)
+    stored: Any = Order("A-1", text)
+    if kind is Light or text == "GREEN":
+        with pytest.raises(UnknownState, match=f"is in state '{text}', which is <{kind.__name__}"):
+            table.check(stored)
+    table.migrate(stored)
+    assert stored.state == kind.GREEN
+    table.fire(stored, "stop")
+    assert stored.state is kind.RED
+    for machine_cls in (Machine, FastMachine, HierarchicalMachine):
+        model: Any = Model(state=text)
+        old: Any = Model(state="y")
+        table.make_machine(machine_cls=machine_cls).add_model([model, old])
+        assert model.state is kind.GREEN
+        assert old.state is kind.RED
+        model.stop()
+        assert model.state is kind.RED
+
+
+def test_a_member_is_no_state_of_a_table_of_strings() -> None:
+    with pytest.raises(UnknownState):
+        ORDER.check(Order("A-1", Light.RED))  # type: ignore[arg-type]
 
 
 def nested_table() -> Lifecycle:
