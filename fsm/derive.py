@@ -32,6 +32,7 @@ class Parts(TypedDict):
     on_enter: Actions
     on_exit: Actions
     inside: dict[Any, Any]
+    renamed: dict[Any, Any]
     stock: bool
 
 
@@ -43,10 +44,12 @@ def extended(
     on_enter: _Given,
     on_exit: _Given,
     inside: Mapping[Any, Any],
+    renamed: Mapping[Any, Any],
 ) -> Parts:
     """With more rows, after the others, and with more states. A state of ``lasts`` is no longer final, and
-    one of ``final`` has no time limit any more."""
+    one of ``final`` has no time limit any more. A new state may have the former name of another."""
     final = tuple(final)
+    former = {o: n for o, n in parts["renamed"].items() if o not in lasts and o not in final}
     return {
         **parts,
         "rows": (*parts["rows"], *check_lines(parts["name"], rows)),
@@ -55,6 +58,7 @@ def extended(
         "on_enter": _without_nothing({**parts["on_enter"], **actions_by_state(on_enter)}),
         "on_exit": _without_nothing({**parts["on_exit"], **actions_by_state(on_exit)}),
         "inside": parts["inside"] | dict(inside),
+        "renamed": former | dict(renamed),
     }
 
 
@@ -106,6 +110,7 @@ def reduced(
             if s not in states and (s in some or EVERY in some)
         },
         "inside": {s: each for s, each in parts["inside"].items() if s not in states},
+        "renamed": {o: n for o, n in parts["renamed"].items() if n not in states},
     }
 
 
@@ -170,6 +175,7 @@ def as_text(parts: Parts) -> Parts:
         ),
         "on_enter": {text(state): each for state, each in parts["on_enter"].items()},
         "on_exit": {text(state): each for state, each in parts["on_exit"].items()},
+        "renamed": {text(old): text(new) for old, new in parts["renamed"].items()},
     }
 
 

@@ -83,7 +83,7 @@ class Lifecycle(Generic[State, Trigger]):
         on_enter: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         on_exit: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         inside: Mapping[State, Lifecycle[Any, Any]] = MappingProxyType({}),
-        renamed: Mapping[str, State] | None = None,
+        renamed: Mapping[str, State] = MappingProxyType({}),
         stock: bool = False,
     ) -> None:
         self.name = name
@@ -120,7 +120,8 @@ class Lifecycle(Generic[State, Trigger]):
         self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
         check_actions(self, nesting)
         #: former names of states, which entities that were stored may still have
-        self.renamed = all_renamed(renamed or {}, self.inside, self.nesting)
+        self.own_renamed = dict(renamed)
+        self.renamed = all_renamed(self.own_renamed, self.inside, nesting)
         check_renamed(name, self.states, self.renamed)
         self.stock = stock
         #: The states and composites with a time limit, for the timers and the watchdog.
@@ -329,6 +330,7 @@ class Lifecycle(Generic[State, Trigger]):
         on_enter: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         on_exit: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
         inside: Mapping[NewState, Lifecycle[Any, Any]] = MappingProxyType({}),
+        renamed: Mapping[str, NewState] = MappingProxyType({}),
         name: str | None = None,
     ) -> Lifecycle[NewState, NewTrigger]:
         """Another lifecycle with more rows, which come after those of this one, and with more states.
@@ -337,7 +339,7 @@ class Lifecycle(Generic[State, Trigger]):
         time limit any more. A row with ``"*"`` includes the new states.
         """
         parts = self._parts(name)
-        return Lifecycle(**extended(parts, rows, lasts, final, on_enter, on_exit, inside))
+        return Lifecycle(**extended(parts, rows, lasts, final, on_enter, on_exit, inside, renamed))
 
     def without(
         self,
@@ -382,6 +384,7 @@ class Lifecycle(Generic[State, Trigger]):
             "on_enter": self.on_enter,
             "on_exit": self.on_exit,
             "inside": self.inside,
+            "renamed": self.own_renamed,
             "stock": self.stock,
         }
 

@@ -24,8 +24,8 @@ from quadriga.fsm.table import Effect
 
 __all__ = ["Due", "OwnLimit", "Timers"]
 
-#: The time limit (ns) of the state that this entity is in, if it has one of its own; else ``None``.
-OwnLimit = Callable[[Lifecycle, Any], int | None]
+#: The time limit (ns) of a state for this entity, if it has one of its own; else ``None``.
+OwnLimit = Callable[[Lifecycle, Any, Any], int | None]
 
 #: below this size of the heap dead timers are not removed early
 _SMALL: Final = 1024
@@ -77,7 +77,8 @@ class Timers:
     """The timers of any number of entities, of one lifecycle or of several.
 
     All instants and delays are integer nanoseconds of one clock, whichever the caller chooses.
-    ``own_limit`` may give an entity another limit than the table's.
+    ``own_limit(lifecycle, entity, state)`` may give an entity another limit than the table's; with 0 it is
+    due at once. It is called when the state has changed, so it must not fail.
     """
 
     def __init__(self, own_limit: OwnLimit | None = None) -> None:
@@ -96,13 +97,13 @@ class Timers:
         """
         step = lifecycle.take(entity, trigger, info)
         if step.moves:
-            self._enter(lifecycle, entity, now)
+            self._enter(lifecycle, entity, now, step.target)
         if lifecycle.composites:
             left, entered = lifecycle.crossed(step.edge)
             for composite in left:
                 self._living.pop(_name(lifecycle, entity, composite), None)
             for composite in entered:
-                self._enter_composite(lifecycle, entity, composite, now)
+                self._enter(lifecycle, entity, now, composite)
         return step.effects
 
     def entered(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
@@ -111,27 +112,19 @@ class Timers:
         The timer of an earlier stay ends. Call it for an entity that is new, and for one that was not
         fired with ``Timers.fire``. It has entered all composites around the state as well.
         """
-        self._enter(lifecycle, entity, now)
+        self._enter(lifecycle, entity, now, entity.state)
         for composite in lifecycle.around(entity.state):
-            self._enter_composite(lifecycle, entity, composite, now)
+            self._enter(lifecycle, entity, now, composite)
 
-    def _enter(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
-        limit = lifecycle.timed.get(entity.state)
+    def _enter(self, lifecycle: Lifecycle, entity: Any, now: int, state: Any) -> None:
+        """The timer of the state, or of a composite around it, starts."""
+        limit = lifecycle.timed.get(state)
         if limit is None:
-            self._living.pop(_name(lifecycle, entity, entity.state), None)
+            self._living.pop(_name(lifecycle, entity, state), None)
             return
-        own = self._own_limit(lifecycle, entity) if self._own_limit else None
-        delay = limit.ns if own is None else own
-        if delay <= 0:
-            raise ValueError(
-                f"{lifecycle.name} {entity.key!r}: the time limit of state {entity.state} "
-                f"is not positive: {delay}"
-            )
-        self._start(_Timer(now + delay, delay, 0, lifecycle, entity, entity.state))
-
-    def _enter_composite(self, lifecycle: Lifecycle, entity: Any, composite: str, now: int) -> None:
-        if limit := lifecycle.timed.get(composite):
-            self._start(_Timer(now + limit.ns, limit.ns, 0, lifecycle, entity, composite))
+        own = self._own_limit(lifecycle, entity, state) if self._own_limit else None
+        delay = limit.ns if own is None else max(0, own)
+        self._start(_Timer(now + delay, delay, 0, lifecycle, entity, state))
 
     def resume(
         self, lifecycle: Lifecycle, entity: Any, when: int, state: str | None = None
@@ -170,7 +163,7 @@ class Timers:
             if limit.backoff_to is None:
                 del self._living[timer.name]
             else:
-                delay = max(timer.delay, min(2 * timer.delay, limit.backoff_to))
+                delay = max(1, timer.delay, min(2 * timer.delay, limit.backoff_to))
                 again = (now + delay, delay, timer.earlier + 1, lifecycle, timer.entity, state)
                 self._start(_Timer(*again))
             yield Due(timer.when, lifecycle, timer.entity, state, limit.then, timer.earlier)

@@ -31,7 +31,7 @@ class Order:
     state: str
 
 
-def order_table(renamed: dict[str, str] | None = None) -> Lifecycle:
+def order_table(renamed: dict[str, str]) -> Lifecycle:
     # fmt: off
     return Lifecycle(
         "order",
@@ -119,6 +119,23 @@ def test_a_wrong_rename_is_no_definition(renamed: dict[str, str], problem: str) 
     with pytest.raises(DefinitionError) as caught:
         order_table(renamed)
     assert str(caught.value) == f"order: renamed: {problem}"
+
+
+def test_derived_lifecycles_know_the_former_names() -> None:
+    more = ORDER.extend(
+        rows=(row("hold", "Open", "Held"), row("go_on", "Held", "Open")),
+        lasts={"Held": unbounded("go_on")},
+        renamed={"Waiting": "Held"},
+    )
+    assert more.renamed == {**ORDER.renamed, "Waiting": "Held"}
+    assert more.without(states=("Held",)).renamed == ORDER.renamed
+    assert ORDER.replace(row("pay", "Open", "Paid")).renamed == ORDER.renamed
+    # a new state may have a name that was another's once
+    again = ORDER.extend(
+        rows=(row("start", "New", "Open"), row("forget", "Open", "New")),
+        lasts={"New": unbounded("start")},
+    )
+    assert again.renamed == {"Settled": "Paid"}
 
 
 class Light(Enum):

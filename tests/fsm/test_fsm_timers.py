@@ -226,13 +226,19 @@ def test_a_deleted_entity_has_no_timer() -> None:
 
 
 def test_an_entity_may_have_a_limit_of_its_own() -> None:
-    own: dict[str, int] = {"slow": 25, "never": 0}
-    timers = Timers(lambda lifecycle, call: own.get(call.key))
+    own = {("slow", "Ringing"): 25, ("none", "Ringing"): 0, ("none", "Held"): 0}
+    timers = Timers(lambda lifecycle, call, state: own.get((call.key, state)))
     ringing(timers, "slow", now=0)
     ringing(timers, "usual", now=0)
+    ringing(timers, "none", now=0)
+    assert due(timers, 0) == [("none", "give_up", 0)]
     assert due(timers, 25) == [("usual", "give_up", 10), ("slow", "give_up", 25)]
-    with pytest.raises(ValueError, match=r"^call 'never': the time limit of state Ringing is not"):
-        ringing(timers, "never", now=0)
+    timers.fire(CALL, Call("none", "On"), "hold", 30)
+    assert [due(timers, 30), due(timers, 30), timers.next_deadline()] == [
+        [("none", "remind", 30)],
+        [],
+        31,
+    ]
 
 
 def test_the_heap_does_not_grow_with_dead_timers() -> None:
