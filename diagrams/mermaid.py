@@ -65,9 +65,9 @@ def mermaid(lifecycle: Lifecycle, paint: Paint | None = None, style: Style | Non
 def _state(lifecycle: Lifecycle, state: str, ids: dict[str, str], paint: Paint) -> list[str]:
     name = ids[state]
     title = readable(short_name(lifecycle, state))
-    described = [
-        escape(text) for text in (title, paint.state(state).note, limit(lifecycle, state)) if text
-    ]
+    # without a colon, which ends a description: Mermaid 11 does not decode entities there
+    until = limit(lifecycle, state).replace(": ", " until ")
+    described = [escape(text) for text in (title, paint.state(state).note, until) if text]
     described += [
         f"{_line([row], paint.row(row))} {listed(lifecycle, row)}"
         for row in staying(lifecycle, state)

@@ -50,10 +50,10 @@ def test_mermaid_has_nested_states() -> None:
         == """\
 stateDiagram-v2
     Off : Off
-    Off : unbounded#58; start
+    Off : unbounded until start
     state "On<br/>60 s then stop<br/>reset (to On)<br/>hurry (to On Fast)<br/>look (stays)" as On {
         On_Slow : Slow
-        On_Slow : unbounded#58; faster
+        On_Slow : unbounded until faster
         On_Fast : Fast
         On_Fast : 5 s then slower
         [*] --> On_Slow
