@@ -255,12 +255,14 @@ class Lifecycle(Generic[State, Trigger]):
         """Give a stored entity the state that its own stands for now, and check it as ``check`` does.
 
         A former name becomes the present one, and the name or the value of a member of an Enum becomes the
-        member. Returns whether the state has changed. This is no transition: nothing is fired.
+        member. The states in its ``history`` get their present names too. Returns whether anything has
+        changed. This is no transition: nothing is fired.
         """
         state = present_state(self.name, entity.key, entity.state, self.states, self.renamed)
         former = entity.state
         entity.state = state  # a member of a StrEnum equals its text
-        return bool(state != former)
+        renamed = self.nesting is not None and self.nesting.rename_history(entity, self.renamed)
+        return renamed or bool(state != former)
 
     def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
         """A copy of a table with a key for every state of the lifecycle and for no other.

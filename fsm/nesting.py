@@ -324,6 +324,27 @@ class Nesting:
             same += 1
         return same - 1 if same == len(goal) else same
 
+    def rename_history(self, entity: Any, renamed: Mapping[Any, Any]) -> bool:
+        """Give the states in a stored history their present names; those that are gone are forgotten.
+
+        Returns whether anything has changed.
+        """
+        left: dict[str, str] = getattr(entity, "history", None) or {}
+        if not self._remembered:
+            return False  # the attribute, if there is one, is not ours
+        present = {}
+        for composite, former in left.items():
+            leaf = renamed.get(former, former)
+            around = self.around(leaf) if leaf in self.leaves else ()
+            depth = composite.count(SEPARATOR)
+            if depth < len(around):
+                present[around[depth]] = leaf
+        if present == left:
+            return False
+        left.clear()
+        left.update(present)
+        return True
+
     # -- limits ------------------------------------------------------------------------------
 
     def _limit(self, leaf: str) -> Limit:

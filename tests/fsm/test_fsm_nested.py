@@ -258,6 +258,35 @@ def test_a_lifecycle_without_history_needs_no_attribute() -> None:
     assert heater.state == "Idle"
 
 
+def test_states_in_a_stored_history_are_renamed_too() -> None:
+    bulb = Lifecycle(
+        "bulb",
+        initial="Dim",
+        final=(),
+        lasts={"Dim": unbounded("up"), "Bright": unbounded("down")},
+        rows=(row("up", "Dim", "Bright"), row("down", "Bright", "Dim")),
+        renamed={"Full": "Bright"},
+    )
+    lamp = Lifecycle(
+        "lamp",
+        initial="Off",
+        final=(),
+        lasts={"Off": unbounded("on"), "On": unbounded("off")},
+        rows=(row("on", "Off", history("On")), row("off", "On", "Off")),
+        inside={"On": bulb},
+        renamed={"Lit": "On"},
+    )
+    stored = Device(state="Off", history={"Lit": "Lit_Full"})
+    assert lamp.migrate(stored)
+    assert stored.history == {"On": "On_Bright"}
+    assert not lamp.migrate(stored)
+    forgotten = Device(state="Off", history={"On": "On_Gone"})
+    assert lamp.migrate(forgotten)
+    assert forgotten.history == {}
+    lamp.fire(stored, "on")
+    assert stored.state == "On_Bright"
+
+
 # -- time limits of composites -----------------------------------------------------------------------
 
 
