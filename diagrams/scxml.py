@@ -1,20 +1,29 @@
-"""SCXML, the state machine notation of the W3C, for tools that read it.
+"""SCXML, the state machine notation of the W3C, for interpreters and tools that read it.
 
-A row that does not change the state is a transition without a target: in SCXML such a transition
-neither leaves nor enters the state. A time limit that fires a trigger is a delayed ``send``, which is
-cancelled when the state is left.
+An interpreter loads and runs the document as it is. Everything that has no element in SCXML is an
+attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore, and which
+``reading_scxml`` needs to make the same table again.
 
-The null data model evaluates only ``In(...)``, so ``cond`` is the name of the guard, for the
-interpreter to bind. Effects, reasons and other limits have no element in SCXML and are written in the
-namespace ``urn:quadriga:lifecycle``.
+- A trigger is an event. An event that is not legal in a state is ignored, as always in SCXML.
+- A row that does not change the state is a transition without a target: in SCXML such a transition
+  neither leaves nor enters the state.
+- A guard is a truth value of the data model, false at the start. The program around the interpreter
+  sets it, as it would compute the guard. Without guards the data model is ``null``, which every
+  interpreter has; with guards it is ``ecmascript``.
+- An emitter raises the internal event ``effect.<emitter>``. No transition takes it; the program around
+  the interpreter, or another part of a larger document, may act on it.
+- A time limit that fires a trigger is a delayed ``send``, which is cancelled when the state is left.
+  Growing intervals are only noted.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
+from collections.abc import Iterable, Mapping
 from xml.sax.saxutils import quoteattr
 
-from quadriga.diagrams.wording import function_name, identifiers
+from quadriga.diagrams.wording import function_name, identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.table import SECOND
 
@@ -24,76 +33,148 @@ NAMESPACE = "urn:quadriga:lifecycle"
 
 _MISSING = "\N{REPLACEMENT CHARACTER}"
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_IDENTIFIER = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+# The names of data are expressions: they must not be words of ECMAScript, nor of Python, whose
+# expressions some interpreters take.
+_RESERVED = frozenset(
+    """
+    arguments await break case catch class const continue debugger default delete do else enum eval
+    export extends false finally for function if implements import in instanceof interface let new null
+    package private protected public return static super switch this throw true try typeof undefined var
+    void while with yield In _event _sessionid _name _ioprocessors _x
+    """.split()
+) | frozenset(keyword.kwlist)
 
 
 def scxml(lifecycle: Lifecycle) -> str:
     """The state machine as an SCXML document."""
-    ids = identifiers(lifecycle.states)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<scxml xmlns="http://www.w3.org/2005/07/scxml" xmlns:quadriga="{NAMESPACE}"'
-        + _attributes(
-            version="1.0",
-            datamodel="null",
-            name=lifecycle.name,
-            initial=ids[lifecycle.initial],
-        )
-        + ">",
-    ]
-    for state in lifecycle.states:
-        lines += _state(lifecycle, state, ids)
-    return "\n".join([*lines, "</scxml>"]) + "\n"
+    return _Document(lifecycle).text()
 
 
-def _state(lifecycle: Lifecycle, state: str, ids: dict[str, str]) -> list[str]:
-    name = {"quadriga:name": state} if ids[state] != state else {}
-    if state in lifecycle.final:
-        return [f"  <final{_attributes(id=ids[state], **name)}/>"]
-    lasts = lifecycle.lasts[state]
-    timer: list[str] = []
-    if isinstance(lasts, Unbounded):
-        name["quadriga:unbounded"] = lasts.ends
-    elif lasts.then is None:
-        name["quadriga:within"] = _seconds(lasts.ns)
-    else:
-        if lasts.backoff_to is not None:
-            name["quadriga:backoff"] = _seconds(lasts.backoff_to)
-        send = _attributes(id=f"{ids[state]}.limit", event=lasts.then, delay=_seconds(lasts.ns))
-        cancel = _attributes(sendid=f"{ids[state]}.limit")
-        timer = [
-            f"    <onentry><send{send}/></onentry>",
-            f"    <onexit><cancel{cancel}/></onexit>",
+class _Document:
+    """One document while it is written."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self.lifecycle = lifecycle
+        self.ids = identifiers(lifecycle.states)
+        self.sources: dict[int, list[str]] = {}
+        for row in lifecycle.rows:
+            self.sources.setdefault(row.line, []).append(row.source)
+        #: the prefix of the events of effects: no trigger, because that would take them
+        self.effect = unused_name("effect", lifecycle.triggers())
+        # by identity: a guard may be an object that is not hashable
+        guards = {id(row.guard): row.guard for row in lifecycle.rows if row.guard is not None}
+        self.guard_names = {key: function_name(guard) for key, guard in guards.items()}
+        self.guards = _distinct(self.guard_names, "guard", {*self.ids.values(), *_RESERVED})
+        emitters = {id(emitter): emitter for row in lifecycle.rows for emitter in row.emit}
+        self.emitter_names = {key: function_name(each) for key, each in emitters.items()}
+        self.emitters = _distinct(self.emitter_names, "emitter", set())
+
+    def text(self) -> str:
+        lifecycle = self.lifecycle
+        lines = [
+            '<?xml version="1.0" encoding="UTF-8"?>',
+            f'<scxml xmlns="http://www.w3.org/2005/07/scxml" xmlns:quadriga="{NAMESPACE}"'
+            + _attributes(
+                {
+                    "version": "1.0",
+                    "datamodel": "ecmascript" if self.guards else "null",
+                    "name": lifecycle.name,
+                    "initial": self.ids[lifecycle.initial],
+                    "quadriga:effects": self.effect if self.emitters else None,
+                }
+            )
+            + ">",
         ]
-    lines = [f"  <state{_attributes(id=ids[state], **name)}>", *timer]
-    for row in lifecycle.rows_from(state):
-        lines += _transition(row, ids)
-    return [*lines, "  </state>"]
+        if self.guards:
+            lines.append("  <datamodel>")
+            for key, name in self.guards.items():
+                known = self._unlike(name, self.guard_names[key])
+                lines.append(f"    <data{_attributes({'id': name, 'expr': 'false', **known})}/>")
+            lines.append("  </datamodel>")
+        for state in lifecycle.states:
+            lines += self._state(state)
+        return "\n".join([*lines, "</scxml>"]) + "\n"
+
+    def _state(self, state: str) -> list[str]:
+        name = self.ids[state]
+        attributes: dict[str, str | None] = {"id": name, **self._unlike(name, state)}
+        if state in self.lifecycle.final:
+            return [f"  <final{_attributes(attributes)}/>"]
+        lasts = self.lifecycle.lasts[state]
+        timer: list[str] = []
+        if isinstance(lasts, Unbounded):
+            attributes["quadriga:unbounded"] = lasts.ends
+        elif lasts.then is None:
+            attributes["quadriga:within"] = _seconds(lasts.ns)
+        else:
+            if lasts.backoff_to is not None:
+                attributes["quadriga:backoff"] = _seconds(lasts.backoff_to)
+            send = {"id": f"{name}.limit", "event": lasts.then, "delay": _seconds(lasts.ns)}
+            timer = [
+                f"    <onentry><send{_attributes(send)}/></onentry>",
+                f"    <onexit><cancel{_attributes({'sendid': send['id']})}/></onexit>",
+            ]
+        lines = [f"  <state{_attributes(attributes)}>", *timer]
+        for row in self.lifecycle.rows_from(state):
+            lines += self._transition(row)
+        return [*lines, "  </state>"]
+
+    def _transition(self, row: Row) -> list[str]:
+        sources = self.sources[row.line]
+        attributes = {
+            "event": row.trigger,
+            "cond": None if row.guard is None else self.guards[id(row.guard)],
+            "target": None if row.target is None else self.ids[row.target],
+            "quadriga:line": str(row.line),
+            "quadriga:source": str(sources.index(row.source)) if len(sources) > 1 else None,
+            "quadriga:why": row.why or None,
+        }
+        opening = f"    <transition{_attributes(attributes)}"
+        if not row.emit:
+            return [f"{opening}/>"]
+        raised = []
+        for emitter in row.emit:
+            name = self.emitters[id(emitter)]
+            event = {
+                "event": f"{self.effect}.{name}",
+                **self._unlike(name, self.emitter_names[id(emitter)]),
+            }
+            raised.append(f"      <raise{_attributes(event)}/>")
+        return [f"{opening}>", *raised, "    </transition>"]
+
+    def _unlike(self, name: str, original: str) -> dict[str, str | None]:
+        """The original name, where the document has another one."""
+        return {} if name == original else {"quadriga:name": original}
 
 
-def _transition(row: Row, ids: dict[str, str]) -> list[str]:
-    attributes = {"event": row.trigger}
-    if row.guard is not None:
-        attributes["cond"] = function_name(row.guard)
-    if row.target is not None:
-        attributes["target"] = ids[row.target]
-    if row.why:
-        attributes["quadriga:why"] = row.why
-    opening = f"    <transition{_attributes(**attributes)}"
-    if not row.emit:
-        return [f"{opening}/>"]
-    emits = [f"      <quadriga:emit{_attributes(name=function_name(e))}/>" for e in row.emit]
-    return [f"{opening}>", *emits, "    </transition>"]
+def _distinct(names: Mapping[int, str], instead: str, taken: Iterable[str]) -> dict[int, str]:
+    """Distinct plain identifiers: each name itself if it can be one, else ``instead`` and a number."""
+    used = set(taken)
+    found: dict[int, str] = {}
+    for number, (key, name) in enumerate(names.items()):
+        plain = _IDENTIFIER.fullmatch(name) and name not in used
+        found[key] = name if plain else unused_name(f"{instead}{number}", {*used, *names.values()})
+        used.add(found[key])
+    return found
 
 
-def _attributes(**values: str) -> str:
+def _attributes(values: Mapping[str, str | None]) -> str:
     # XML has no way to write control characters, not even as references
     return "".join(
-        f" {name}={quoteattr(_UNWRITABLE.sub(_MISSING, value))}" for name, value in values.items()
+        f" {name}={quoteattr(_UNWRITABLE.sub(_MISSING, value))}"
+        for name, value in values.items()
+        if value is not None
     )
 
 
 def _seconds(ns: int) -> str:
-    """A CSS2 time, exactly: ``30s``, ``0.25s``."""
+    """A CSS2 time, exactly: ``30s``, ``250ms``.
+
+    Fractions are written only below a millisecond: the interpreter of Qt does not read them.
+    """
+    if ns % SECOND and not ns % 10**6:
+        return f"{ns // 10**6}ms"
     whole, rest = divmod(ns, SECOND)
     fraction = f".{rest:09}".rstrip("0") if rest else ""
     return f"{whole}{fraction}s"

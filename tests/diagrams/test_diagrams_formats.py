@@ -13,7 +13,7 @@ import pytest
 from quadriga.diagrams import FORMATS, IMAGES, DiagramError, render, render_path
 from quadriga.diagrams.arrows import arrows, junctions
 from quadriga.diagrams.style import DARK, LIGHT
-from quadriga.diagrams.wording import duration, elapsed, identifiers, limit
+from quadriga.diagrams.wording import duration, elapsed, function_name, identifiers, limit
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK, LIFECYCLES, NODE, RESOURCE_MANAGER, Lifecycle
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
@@ -277,21 +277,54 @@ def test_awkward_names_become_entities(awkward: Lifecycle) -> None:
 def test_scxml_is_the_table(lifecycle: Lifecycle) -> None:
     root = ElementTree.fromstring(text(lifecycle, "scxml"))
     assert root.tag == f"{SCXML}scxml"
-    assert (root.get("version"), root.get("datamodel")) == ("1.0", "null")
+    guards = [data.get("id") for data in root.iter(f"{SCXML}data")]
+    model = "ecmascript" if guards else "null"
+    assert (root.get("version"), root.get("datamodel")) == ("1.0", model)
     assert root.get("initial") == lifecycle.initial
     assert tuple(e.get("id") for e in root.iter(f"{SCXML}final")) == lifecycle.final
     rows = [
-        (t.get("event"), state.get("id"), t.get("target"), t.get("cond"))
+        (
+            t.get("event"),
+            state.get("id"),
+            t.get("target"),
+            t.get("cond"),
+            [str(e.get("event")).removeprefix("effect.") for e in t.iter(f"{SCXML}raise")],
+        )
         for state in root.iter(f"{SCXML}state")
         for t in state.iter(f"{SCXML}transition")
     ]
     assert sorted(rows, key=str) == sorted(
         (
-            (r.trigger, r.source, r.target, getattr(r.guard, "__name__", None))
-            for r in lifecycle.rows
+            (
+                row.trigger,
+                row.source,
+                row.target,
+                row.guard and function_name(row.guard),
+                [function_name(emitter) for emitter in row.emit],
+            )
+            for row in lifecycle.rows
         ),
         key=str,
     )
+
+
+@pytest.mark.parametrize("name", ["awkward", *LIFECYCLES])
+def test_scxml_has_no_elements_of_its_own_and_ids_are_unique(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    lifecycle = request.getfixturevalue(name) if name == "awkward" else LIFECYCLES[name]
+    root = ElementTree.fromstring(text(lifecycle, "scxml"))
+    assert {e.tag for e in root.iter()} <= {
+        f"{SCXML}{tag}"
+        for tag in (
+            *("scxml", "datamodel", "data", "state", "final", "transition", "raise"),
+            *("onentry", "onexit", "send", "cancel"),
+        )
+    }
+    ids = [e.get("id") for e in root.iter() if e.get("id")]
+    assert len(ids) == len(set(ids))
+    data = {e.get("id") for e in root.iter(f"{SCXML}data")}
+    assert {t.get("cond") for t in root.iter(f"{SCXML}transition")} - {None} == data
 
 
 def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
@@ -308,12 +341,13 @@ def test_scxml_sends_what_a_time_limit_fires_and_cancels_it_on_exit() -> None:
 
 def test_scxml_of_awkward_names_keeps_them_beside_the_ids(awkward: Lifecycle) -> None:
     root = ElementTree.fromstring(text(awkward, "scxml"))
-    names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in root}
+    states = [e for e in root if e.tag != f"{SCXML}datamodel"]
+    names = {e.get("id"): e.get(f"{OURS}name", e.get("id")) for e in states}
     assert sorted(map(str, names.values())) == sorted(awkward.states)
     targets = {t.get("target") for t in root.iter(f"{SCXML}transition")}
     assert targets - {None} <= set(names)
     delays = [send.get("delay") for send in root.iter(f"{SCXML}send")]
-    assert delays == ["1.5s"]
+    assert delays == ["1500ms"]
 
 
 # -- markdown and json -----------------------------------------------------------------------------

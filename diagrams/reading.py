@@ -1,0 +1,191 @@
+"""Lifecycles from documents: our JSON, and SCXML (``reading_scxml``).
+
+A document has only the names of guards and emitters. The caller gives the functions by these names,
+for example ``vars()`` of the module that has them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.wording import function_name
+from quadriga.fsm import Lifecycle, Row, Unbounded, Within
+from quadriga.fsm.errors import did_you_mean
+
+__all__ = ["Functions", "Names", "functions_of", "grouped", "read_json"]
+
+#: The guards and emitters by their names.
+Functions = Mapping[str, Any]
+
+_NONE: Final[Functions] = {}
+_ROW_KEYS = ("line", "trigger", "source", "target", "guard", "emit", "why")
+
+
+def functions_of(lifecycle: Lifecycle) -> dict[str, Callable[..., Any]]:
+    """The guards and emitters of a lifecycle by their names, to read a changed copy of it.
+
+    Raises ``DiagramError`` if two of them have the same name.
+    """
+    found: dict[str, Callable[..., Any]] = {}
+    for row in lifecycle.rows:
+        functions: list[Callable[..., Any]] = [*row.emit, *([row.guard] if row.guard else [])]
+        for function in functions:
+            name = function_name(function)
+            if found.setdefault(name, function) is not function:
+                raise DiagramError(f"{lifecycle.name}: two functions are called {name}")
+    return found
+
+
+class Names:
+    """Looks functions up, and collects the names that have none, so that one error names all."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self._missing: dict[str, str] = {}
+
+    def guard(self, name: str | None) -> Any:
+        return None if name is None else self._find("guard", name)
+
+    def emitters(self, names: Iterable[str]) -> tuple[Any, ...]:
+        return tuple(self._find("emitter", name) for name in names)
+
+    def _find(self, kind: str, name: str) -> Any:
+        found = self._functions.get(name)
+        if callable(found):
+            return found
+        hint = ", which is not callable" if found is not None else ""
+        hint = hint or did_you_mean(name, filter(_may_be_meant, self._functions))
+        self._missing.setdefault(name, f"{kind} {name}{hint}")
+        return _never
+
+    def require_all(self, lifecycle: str) -> None:
+        """Raise ``DiagramError`` with every name that no function was given for."""
+        if self._missing:
+            raise DiagramError(f"{lifecycle}: no function for {', '.join(self._missing.values())}")
+
+
+def _never(*arguments: object) -> tuple[()]:
+    """Stands for a function that is missing; the error is raised before anything is called."""
+    return ()
+
+
+def _may_be_meant(name: object) -> bool:
+    """Whether a key of the caller's mapping may be meant: ``vars()`` of a module has others too."""
+    return isinstance(name, str) and not name.startswith("__")
+
+
+def grouped(rows: Iterable[tuple[int, Row]]) -> list[tuple[Row, ...]]:
+    """Rows with the numbers of their lines, as ``Lifecycle`` takes them: a tuple for each line."""
+    lines: dict[int, list[Row]] = {}
+    for line, row in rows:
+        lines.setdefault(line, []).append(row)
+    return [tuple(lines[line]) for line in sorted(lines)]
+
+
+# -- JSON --------------------------------------------------------------------------------------------
+
+
+def read_json(text: str, functions: Functions = _NONE) -> Lifecycle:
+    """The lifecycle of a document that ``render(lifecycle, "json")`` has written.
+
+    ``functions`` has the guards and emitters by name. Raises ``DiagramError`` for a document of another
+    form, with the place in it, and for names without a function, all of them; and ``DefinitionError``
+    for a table that is not a lifecycle.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DiagramError(f"not JSON: {error}") from None
+    root = _Part(document, "the document")
+    root.require_keys("name", "initial", "final", "states", "rows")
+    names = Names(functions)
+    states = [(state.text("name"), state.part("lasts")) for state in root.parts("states")]
+    final = root.texts("final")
+    lasts = {name: _lasts(limit) for name, limit in states if name not in final}
+    rows = [_row(part, names) for part in root.parts("rows")]
+    name = root.text("name")
+    names.require_all(name)
+    return Lifecycle(
+        name, initial=root.text("initial"), final=final, lasts=lasts, rows=grouped(rows)
+    )
+
+
+def _lasts(limit: _Part) -> Unbounded | Within:
+    if isinstance(limit.value, dict) and "unbounded" in limit.value:
+        limit.require_keys("unbounded")
+        return Unbounded(limit.text("unbounded"))
+    limit.require_keys("within", "then", "backoff_to")
+    backoff = limit.value["backoff_to"]
+    return Within(
+        limit.number("within"),
+        limit.text_or_none("then"),
+        None if backoff is None else limit.number("backoff_to"),
+    )
+
+
+def _row(part: _Part, names: Names) -> tuple[int, Row]:
+    part.require_keys(*_ROW_KEYS, optional=("count",))
+    row: Row = Row(
+        part.text("trigger"),
+        part.text("source"),
+        part.text_or_none("target"),
+        names.guard(part.text_or_none("guard")),
+        names.emitters(part.texts("emit")),
+        part.text("why"),
+    )
+    return part.number("line"), row
+
+
+class _Part:
+    """A value of the document with its place, for errors: ``rows[3].trigger is not text``."""
+
+    def __init__(self, value: Any, place: str) -> None:
+        self.value = value
+        self.place = place
+
+    def require_keys(self, *keys: str, optional: tuple[str, ...] = ()) -> None:
+        if not isinstance(self.value, dict):
+            raise DiagramError(f"{self.place} is not an object")
+        missing = [key for key in keys if key not in self.value]
+        unknown = [key for key in self.value if key not in keys and key not in optional]
+        if missing or unknown:
+            problem = f"lacks {', '.join(missing)}" if missing else f"has unknown {unknown[0]!r}"
+            raise DiagramError(f"{self.place} {problem}")
+
+    def part(self, key: str) -> _Part:
+        if not isinstance(self.value, dict) or key not in self.value:
+            raise DiagramError(f"{self.place} has no {key}")
+        return _Part(self.value[key], self._of(key))
+
+    def parts(self, key: str) -> list[_Part]:
+        found = self.part(key)
+        if not isinstance(found.value, list):
+            raise DiagramError(f"{found.place} is not a list")
+        return [_Part(each, f"{found.place}[{n}]") for n, each in enumerate(found.value)]
+
+    def text(self, key: str) -> str:
+        return self.part(key)._text()
+
+    def text_or_none(self, key: str) -> str | None:
+        found = self.part(key)
+        return None if found.value is None else found._text()
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        return tuple(each._text() for each in self.parts(key))
+
+    def number(self, key: str) -> int:
+        found = self.part(key)
+        if not isinstance(found.value, int) or isinstance(found.value, bool):
+            raise DiagramError(f"{found.place} is not a whole number")
+        return found.value
+
+    def _text(self) -> str:
+        if not isinstance(self.value, str):
+            raise DiagramError(f"{self.place} is not text")
+        return self.value
+
+    def _of(self, key: str) -> str:
+        return key if self.place == "the document" else f"{self.place}.{key}"

@@ -1,0 +1,70 @@
+"""Runs walks through an SCXML document with a standard interpreter, in a process of its own.
+
+``python scxml_interpreters.py INTERPRETER DOCUMENT`` reads the walks as JSON, each a list of steps
+``[guards by name, event]``, and prints the states before and after every step, null at the end.
+A process of its own, because the binding of Qt gives away references to ``None`` that it does not own,
+which crashes Python 3.11 in the end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+def python_statemachine(document: str, steps: list[Any]) -> Iterator[str | None]:
+    from statemachine.io import load
+
+    # it would wait for a delayed event before it returns, and the limits here are of minutes
+    with open(document, encoding="utf-8") as file:
+        text = re.sub(r"<(onentry|onexit)>.*?</\1>", "", file.read())
+    machine = load(text, format="scxml")()
+
+    def state() -> str | None:
+        (found,) = machine.configuration
+        return None if found.final else str(found.id)
+
+    yield state()
+    for guards, event in steps:
+        for name, value in guards.items():
+            setattr(machine.model, name, value)
+        machine.send(event)
+        yield state()
+
+
+#: more references to None than the binding of Qt gives away
+SPARE = [None] * 1_000_000
+
+
+def qt(document: str, steps: list[Any]) -> Iterator[str | None]:
+    from PySide6.QtCore import QCoreApplication
+    from PySide6.QtScxml import QScxmlStateMachine
+
+    loop = QCoreApplication.instance() or QCoreApplication([])
+    machine = QScxmlStateMachine.fromFile(document)
+    assert not machine.parseErrors(), [error.toString() for error in machine.parseErrors()]
+    assert machine.init()
+    machine.start()
+
+    def state() -> str | None:
+        for _ in range(5):
+            loop.processEvents()
+        return str(machine.activeStateNames()[0]) if machine.isRunning() else None
+
+    yield state()
+    for guards, event in steps:
+        for name, value in guards.items():
+            assert machine.dataModel().setScxmlProperty(name, value, "the test")
+        machine.submitEvent(event)
+        yield state()
+
+
+if __name__ == "__main__":
+    interpreter = {"python-statemachine": python_statemachine, "PySide6-Addons": qt}[sys.argv[1]]
+    walks = json.load(sys.stdin)
+    print(json.dumps([list(interpreter(sys.argv[2], walk)) for walk in walks]), flush=True)
+    os._exit(0)
