@@ -53,13 +53,15 @@ def _summary(lifecycle: Lifecycle) -> tuple[str, ...]:
 
 
 def _table(lifecycle: Lifecycle) -> str:
-    from quadriga.diagrams.wording import limit
+    from quadriga.diagrams.wording import actions, limit
 
-    states = [("state", "", "lasts")]
+    lifecycle = lifecycle.as_text()
+    states = [("state", "", "lasts", "effects")]
     for state in lifecycle.states:
         kind = "begins" if state == lifecycle.initial else ""
         kind = "ends" if state in lifecycle.final else kind
-        states.append((state, kind, limit(lifecycle, state)))
+        done = "; ".join(actions(lifecycle, state))
+        states.append((state, kind, limit(lifecycle, state), done))
     written: dict[int, list[Row]] = {}
     for row in lifecycle.rows:
         written.setdefault(row.line, []).append(row)

@@ -78,9 +78,9 @@ def sharing_effects(rows: Iterable[Row], paint: Paint) -> list[list[Row]]:
     """
     groups: dict[object, list[Row]] = {}
     for row in rows:
-        shares = bool(row.guard is None and row.emit and not paint.row(row).note)
+        shares = bool(row.guard is None and row.own_emit and not paint.row(row).note)
         # compared by identity: an emitter may be a callable object that is not hashable
-        key = tuple(map(id, row.emit)) if shares else (row.line, row.source)
+        key = tuple(map(id, row.own_emit)) if shares else (row.line, row.source)
         groups.setdefault((shares, key), []).append(row)
     return list(groups.values())
 

@@ -25,6 +25,7 @@ from quadriga.diagrams.nesting import histories, inward, short_name, where_to
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.diagrams.style import Style
 from quadriga.diagrams.wording import (
+    actions,
     effects,
     identifiers,
     limit,
@@ -170,6 +171,9 @@ class _Dot:
             rows.append(f"<TR><TD>{_font(f'<B>{escape(mark.note)}</B>', '', 12)}</TD></TR>")
         if until := limit(self.lifecycle, state):
             rows.append(f"<TR><TD>{self._small(until, mark.tone)}</TD></TR>")
+        for text in actions(self.lifecycle, state):
+            for line in textwrap.wrap(text, _LINE_LENGTH):
+                rows.append(f"<TR><TD>{self._small(line, mark.tone)}</TD></TR>")
         if legal := staying(self.lifecycle, state):
             rows.append('<HR/><TR><TD HEIGHT="3"></TD></TR>')
             rows += [

@@ -15,14 +15,17 @@ __all__ = ["json_document"]
 def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     """The lifecycle as a JSON document. Times are in ns; a null target means that the state stays.
 
-    With coverage every row has the number of times that it was taken.
+    Effects of entering and leaving are with the states; of a nested lifecycle, whose rows are flat here,
+    they are with the rows. With coverage every row has the number of times that it was taken.
     """
+    flat = lifecycle.nesting is not None
     document = {
         "name": lifecycle.name,
         "initial": lifecycle.initial,
         "final": list(lifecycle.final),
         "states": [
-            {"name": state, "lasts": _lasts(lifecycle, state)} for state in lifecycle.states
+            {"name": state, "lasts": _lasts(lifecycle, state), **_actions(lifecycle, state)}
+            for state in lifecycle.states
         ],
         "rows": [
             {
@@ -31,7 +34,9 @@ def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
                 "source": row.source,
                 "target": row.target,
                 "guard": function_name(row.guard) if row.guard else None,
-                "emit": [function_name(emitter) for emitter in row.emit],
+                "emit": [
+                    function_name(emitter) for emitter in (row.emit if flat else row.own_emit)
+                ],
                 "why": row.why,
                 **({"count": coverage.row(row).count} if coverage else {}),
             }
@@ -39,6 +44,14 @@ def json_document(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
         ],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _actions(lifecycle: Lifecycle, state: str) -> dict[str, list[str]]:
+    """The emitters for entering and for leaving the state, if there are any."""
+    if lifecycle.nesting:
+        return {}
+    found = {"on_enter": lifecycle.on_enter.get(state), "on_exit": lifecycle.on_exit.get(state)}
+    return {what: [function_name(each) for each in emit] for what, emit in found.items() if emit}
 
 
 def _lasts(lifecycle: Lifecycle, state: str) -> dict[str, Any] | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from quadriga.diagrams.nesting import drawn_rows, tree, where_to
 from quadriga.diagrams.paint import Paint
 from quadriga.diagrams.wording import function_name, limit, one_line, readable
 from quadriga.fsm import Lifecycle, Row
+from quadriga.fsm.table import Emitter
 
 __all__ = ["escape", "markdown"]
 
@@ -19,10 +20,20 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
     With coverage the last column says how often each row was taken: ``3, 0`` for two sources.
     """
     lines = [f"# {escape(readable(lifecycle.name))}", ""]
+    done = {
+        head: by_state
+        for head, by_state in _actions(lifecycle).items()
+        if any(by_state.get(state) for state in tree(lifecycle))
+    }
     lines += _table(
-        ("State", "", "Lasts"),
+        ("State", "", "Lasts", *done),
         [
-            (f"**{escape(s) or '?'}**", _kind(lifecycle, s), _lasts(lifecycle, s))
+            (
+                f"**{escape(s) or '?'}**",
+                _kind(lifecycle, s),
+                _lasts(lifecycle, s),
+                *(_emitters(by_state.get(s, ())) for by_state in done.values()),
+            )
             for s in tree(lifecycle)
         ],
     )
@@ -39,7 +50,7 @@ def markdown(lifecycle: Lifecycle, coverage: Paint | None = None) -> str:
                 ", ".join(escape(row.source) for row in rows),
                 "*stays*" if rows[0].target is None else escape(where_to(rows[0])),
                 _code(function_name(rows[0].guard)) if rows[0].guard else "",
-                ", ".join(_code(function_name(emitter)) for emitter in rows[0].emit),
+                _emitters(rows[0].own_emit),
                 escape(rows[0].why),
                 *((", ".join(str(coverage.row(row).count) for row in rows),) if coverage else ()),
             )
@@ -75,6 +86,15 @@ def _kind(lifecycle: Lifecycle, state: str) -> str:
 
 def _lasts(lifecycle: Lifecycle, state: str) -> str:
     return "for ever" if state in lifecycle.final else escape(limit(lifecycle, state))
+
+
+def _actions(lifecycle: Lifecycle) -> dict[str, Mapping[str, tuple[Emitter, ...]]]:
+    table = lifecycle.nesting or lifecycle
+    return {"On entry": table.on_enter, "On exit": table.on_exit}
+
+
+def _emitters(emitters: Iterable[object]) -> str:
+    return ", ".join(_code(function_name(emitter)) for emitter in emitters)
 
 
 def _code(name: str) -> str:

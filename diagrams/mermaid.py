@@ -15,6 +15,7 @@ from quadriga.diagrams.nesting import listed, short_name, tree
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.diagrams.style import Palette, Style
 from quadriga.diagrams.wording import (
+    actions,
     identifiers,
     label,
     limit,
@@ -68,6 +69,7 @@ def _state(lifecycle: Lifecycle, state: str, ids: dict[str, str], paint: Paint) 
     # without a colon, which ends a description: Mermaid 11 does not decode entities there
     until = limit(lifecycle, state).replace(": ", " until ")
     described = [escape(text) for text in (title, paint.state(state).note, until) if text]
+    described += map(escape, actions(lifecycle, state))
     described += [
         f"{_line([row], paint.row(row))} {listed(lifecycle, row)}"
         for row in staying(lifecycle, state)

@@ -17,6 +17,7 @@ from quadriga.diagrams.nesting import listed, short_name
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.diagrams.style import Palette, Style
 from quadriga.diagrams.wording import (
+    actions,
     identifiers,
     label,
     limit,
@@ -87,6 +88,7 @@ def _state(
     if until := limit(lifecycle, state):
         faded = palette.tones[mark.tone].faded
         lines.append(f"{name} : {_coloured(escape(until), faded)}")
+    lines += [f"{name} : {escape(text)}" for text in actions(lifecycle, state)]
     for row in staying(lifecycle, state):
         words = f"{escape(label(row))} {listed(lifecycle, row)}"
         lines.append(f"{name} : {_noted(words, paint.row(row), palette)}")

@@ -17,6 +17,7 @@ from quadriga.diagrams.plantuml import plantuml
 from quadriga.diagrams.scxml import scxml
 from quadriga.diagrams.style import Style
 from quadriga.fsm import Lifecycle
+from quadriga.fsm.names import text_of
 
 __all__ = ["FORMATS", "IMAGES", "render", "render_path"]
 
@@ -66,6 +67,7 @@ def render(
     for an unknown format, for what a format cannot show, for coverage that does not fit the table,
     and for an image if graphviz is not installed.
     """
+    lifecycle = lifecycle.as_text()
     style = Style(left_to_right, dark)
     _require_style(format, style)
     if coverage is None:
@@ -92,6 +94,8 @@ def render_path(
     PlantUML and the images. Raises ``DiagramError`` for steps that the table does not allow.
     """
     _require_format(format, "a path", _PICTURES)
+    lifecycle = lifecycle.as_text()
+    steps = [(time, text_of(by), text_of(here), text_of(there)) for time, by, here, there in steps]
     paint = path_paint(lifecycle, steps, now, born)
     return _draw(lifecycle, format, paint, Style(left_to_right, dark))
 

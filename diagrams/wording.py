@@ -14,6 +14,7 @@ from quadriga.fsm import Lifecycle, Row, Within
 from quadriga.fsm.table import HOUR, MINUTE, SECOND
 
 __all__ = [
+    "actions",
     "function_name",
     "duration",
     "effects",
@@ -62,8 +63,20 @@ def trigger(row: Row) -> str:
 
 
 def effects(row: Row) -> str:
-    """``give back everything, update``, or nothing."""
-    return ", ".join(readable(function_name(emitter)) for emitter in row.emit)
+    """``give back everything, update``, or nothing: what is written in the row itself."""
+    return _names(row.own_emit)
+
+
+def actions(lifecycle: Lifecycle, state: str) -> list[str]:
+    """``entry / arm timer``, ``exit / cancel timer``: what every row does that enters or leaves the
+    state."""
+    table = lifecycle.nesting or lifecycle
+    found = {"entry": table.on_enter.get(state), "exit": table.on_exit.get(state)}
+    return [f"{what} / {_names(emitters)}" for what, emitters in found.items() if emitters]
+
+
+def _names(emitters: Iterable[object]) -> str:
+    return ", ".join(readable(function_name(emitter)) for emitter in emitters)
 
 
 def label(*rows: Row) -> str:
@@ -72,7 +85,7 @@ def label(*rows: Row) -> str:
     Several rows have the same effects: ``complete, release / update``.
     """
     triggers = ", ".join(map(trigger, rows))
-    return f"{triggers} / {effects(rows[0])}" if rows[0].emit else triggers
+    return f"{triggers} / {effects(rows[0])}" if rows[0].own_emit else triggers
 
 
 def duration(ns: int) -> str:

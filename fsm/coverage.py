@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quadriga.fsm.lifecycle import Lifecycle
+from quadriga.fsm.names import text_of
 from quadriga.fsm.table import Row, name_of
 
 __all__ = ["Answers", "Counts", "Coverage"]
@@ -34,7 +35,8 @@ class _Record:
     @classmethod
     def of(cls, row: Row) -> _Record:
         guard = name_of(row.guard) if row.guard else None
-        return cls(str(row), row.line, row.trigger, row.source, row.target, guard)
+        target = None if row.target is None else text_of(row.target)
+        return cls(str(row), row.line, text_of(row.trigger), text_of(row.source), target, guard)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from quadriga.fsm import (
     Fired,
     InvalidTransition,
     Lifecycle,
+    UnknownState,
     path_to,
     reachable,
     row,
@@ -251,3 +252,17 @@ def test_two_states_or_triggers_with_one_name_are_refused() -> None:
         )
     with pytest.raises(DefinitionError, match="state 1 is neither a string nor a member"):
         Lifecycle("n", initial=1, final=(), lasts={1: unbounded("go")}, rows=())  # type: ignore[type-var]
+
+
+def test_a_stored_text_becomes_the_member(kind: str) -> None:
+    state, _ = KINDS[kind]
+    orders = table(kind)
+    order = Order(TEXTS[kind][1])
+    assert orders.migrate(order) == (kind == "enum")
+    assert order.state is state.PAID
+    orders.check(order)
+    with pytest.raises(UnknownState, match="unknown state 'Piad'"):
+        orders.migrate(Order("Piad"))
+    if kind == "enum":
+        with pytest.raises(UnknownState, match=r"which is <Status.PAID: 2> now; migrate"):
+            orders.check(Order("PAID"))
