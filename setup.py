@@ -36,9 +36,10 @@ PLAIN += """
     fsm/allocation fsm/application fsm/ask fsm/gang fsm/node fsm/queue fsm/resource_manager
 """.split()  # the tables: pictures show what their guards say of themselves, which mypyc leaves out
 PLAIN += """
-    core/model/refusal fsm/aio fsm/building fsm/effects fsm/errors fsm/explore fsm/fast_events fsm/fast_machine
-    fsm/coverage fsm/fast_models fsm/fast_plans fsm/fast_steps fsm/fast_tracking fsm/loading fsm/machine
-    fsm/nested_machine fsm/nesting fsm/pytest_plugin fsm/table fsm/timers fsm/validation
+    core/model/refusal fsm/aio fsm/building fsm/compiling fsm/coverage fsm/effects fsm/errors
+    fsm/explore fsm/fast_events fsm/fast_machine fsm/fast_models fsm/fast_plans fsm/fast_steps
+    fsm/fast_tracking fsm/loading fsm/machine fsm/nested_machine fsm/nesting fsm/pytest_plugin
+    fsm/table fsm/timers fsm/validation
 """.split()  # classes that others derive from, or that derive from a library's
 PLAIN += """
     sim/demo sim/destinations sim/errors sim/faults sim/fitting sim/flows sim/fragmentation sim/holders

@@ -8,14 +8,7 @@ from typing import Any, Protocol
 from transitions import Machine
 
 from quadriga.fsm.loading import keeping
-from quadriga.fsm.machine import (
-    Asking,
-    Deliver,
-    Emitting,
-    Handing,
-    LeanMachine,
-    Owner,
-)
+from quadriga.fsm.machine import Asking, Deliver, Emitting, Handing
 from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nested_machine import is_hierarchical, library_rows, nested_states
 from quadriga.fsm.nesting import Nesting
@@ -24,9 +17,11 @@ from quadriga.fsm.table import Row
 __all__ = ["Table", "build_machine"]
 
 
-class Table(Owner, Protocol):
+class Table(Protocol):
     """The part of a lifecycle that a machine is built from."""
 
+    @property
+    def name(self) -> str: ...
     @property
     def initial(self) -> Name: ...
     @property
@@ -65,22 +60,19 @@ def build_machine(
         **(options or {}),
     )
     machine.__dict__["renamed"] = table.renamed
-    if isinstance(machine, LeanMachine):
-        machine.lifecycle = table
     for state in table.final:  # transitions 0.9.0 has no such argument in the constructor
         machine.get_state(state).final = True
-    after: list[Any] = [Handing(deliver)] if deliver else []
+    # One callback, not a list of it: lists of their own let a FastMachine notice what is added to them.
+    after = Handing(deliver) if deliver else None
     rows = library_rows(nested) if nested else ((row, Emitting(row)) for row in table.rows)
     for each, emitting in rows:
-        lean: dict[str, Any] = {"row": each} if isinstance(machine, LeanMachine) else {}
         machine.add_transition(
             text_of(each.trigger),
             each.source,
             each.target,
-            conditions=[Asking(each.guard)] if each.guard else [],
-            before=[emitting] if each.emit else [],
-            after=after if each.emit else [],
-            **lean,
+            conditions=Asking(each.guard) if each.guard else None,
+            before=emitting if each.emit else None,
+            after=after if each.emit else None,
         )
     if model is not None:
         machine.add_model(model)

@@ -20,7 +20,7 @@ from quadriga.fsm.fast_steps import (
 )
 from quadriga.fsm.fast_tracking import Callbacks, Reporting, States, Transitions, clock, is_silent
 
-__all__ = ["Choice", "Plan", "after", "make_plan"]
+__all__ = ["Choice", "Plan", "after", "choice_of", "make_plan"]
 
 #: A transition of a plan, its conditions, its two states if it has a destination, and whether these states
 #: do nothing but to call their lists, and would report if they did.
@@ -44,7 +44,7 @@ def make_plan(event: Any, machine: Any, value: Any, direct: bool) -> Plan:
         return unknown
     choices: list[Choice] = []
     for each in found:
-        choice = _choice(machine, each)
+        choice = choice_of(machine, each)
         if choice is None:
             return unknown
         choices.append(choice)
@@ -75,7 +75,7 @@ def _has_plain_name(state: Any) -> bool:
     return keeps(type(state), State, STATE)
 
 
-def _choice(machine: Any, transition: Any) -> Choice | None:
+def choice_of(machine: Any, transition: Any) -> Choice | None:
     """None if it cannot be part of a plan."""
     if not _reports(transition, Transition, TRANSITION):
         return None

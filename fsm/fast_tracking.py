@@ -6,6 +6,8 @@ carries another ``now`` is made again.
 
 A list that the caller has passed in stays the caller's own, as in the library: the caller may change it
 at any time without a word. No plan is made that depends on such a list (``is_silent``).
+
+A part can also have subscribers (``Subscriber``), which are asked before a change and told after it.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from enum import EnumMeta
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from transitions import State
 from transitions.core import Condition, Transition, listify
@@ -29,11 +31,13 @@ __all__ = [
     "FastTransition",
     "Reporting",
     "States",
+    "Subscriber",
     "Transitions",
     "changed",
     "clock",
     "is_silent",
     "own",
+    "subscribe",
     "with_library_init",
 ]
 
@@ -55,6 +59,29 @@ def changed() -> None:
     clock.now = object()
 
 
+class Subscriber(Protocol):
+    """Follows the changes of parts. A copy or a pickle of a part has a copy that follows nothing."""
+
+    @property
+    def alive(self) -> bool: ...
+    @property
+    def refuses(self) -> bool:
+        """Whether it prevents every change."""
+
+    def before(self) -> None:
+        """Called before a change; may raise an error that prevents it."""
+
+    def after(self) -> None:
+        """Called after a change."""
+
+
+def subscribe(part: Any, subscriber: Subscriber) -> None:
+    """Let the part report its changes to the subscriber as well."""
+    known = part.subscribers
+    if subscriber not in known:
+        part.__dict__["subscribers"] = (*(s for s in known if s.alive), subscriber)
+
+
 def _reporting(base: type, *names: str) -> Callable[[type], type]:
     """Let these methods of the base class report a change."""
 
@@ -62,10 +89,14 @@ def _reporting(base: type, *names: str) -> Callable[[type], type]:
         change = getattr(base, name)
 
         def report(self: Any, *args: Any, **kwargs: Any) -> Any:
+            for subscriber in self.subscribers:
+                subscriber.before()
             try:
                 return change(self, *args, **kwargs)
             finally:
                 changed()
+                for subscriber in self.subscribers:
+                    subscriber.after()
 
         report.__name__ = name
         return report
@@ -98,20 +129,29 @@ _MAPPING = (
 class Callbacks(list[Any]):
     """A list of callbacks, conditions or transitions that a machine has made itself."""
 
-    __slots__ = ()
+    subscribers: tuple[Subscriber, ...] = ()
 
 
 @_reporting(OrderedDict, *_MAPPING, "move_to_end")
 class States(OrderedDict[Any, Any]):
     """The states of a machine by name."""
 
+    subscribers: tuple[Subscriber, ...] = ()
+
 
 @_reporting(defaultdict, *_MAPPING)
 class Transitions(defaultdict[Any, Any]):
     """The transitions of an event by the name of their source."""
 
+    subscribers: tuple[Subscriber, ...] = ()
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*(args or (Callbacks,)))
+
+    def __missing__(self, key: Any) -> Any:
+        if any(subscriber.refuses for subscriber in self.subscribers):
+            return Callbacks()  # reading is no change
+        return super().__missing__(key)
 
 
 def own(value: Any) -> Any:
@@ -130,13 +170,23 @@ def is_silent(callbacks: Any) -> bool:
 class Reporting:
     """Reports the change of every attribute."""
 
+    subscribers: tuple[Subscriber, ...] = ()
+
     def __setattr__(self, name: str, value: object) -> None:
+        for subscriber in self.subscribers:
+            subscriber.before()
         object.__setattr__(self, name, value)
         changed()
+        for subscriber in self.subscribers:
+            subscriber.after()
 
     def __delattr__(self, name: str) -> None:
+        for subscriber in self.subscribers:
+            subscriber.before()
         object.__delattr__(self, name)
         changed()
+        for subscriber in self.subscribers:
+            subscriber.after()
 
 
 _CLASS: Final = object.__dict__["__class__"]

@@ -1,11 +1,14 @@
-"""The engine: a table becomes one shared ``transitions.Machine`` that fires in half a microsecond.
+"""The engine: a table becomes a machine of the library, and that machine is what runs.
 
-The classes of the library are extended at two points (``machine``). For each trigger and state they
-keep either the one step to take, for a row with neither guard nor emitters, which is the common case,
-or the rows to try in order (``firing``). Entities are never registered as models. They are plain
-objects with a ``state`` string, so a million of them cost a million pointers to strings.
-``stock=True`` builds the same rows from the library's own classes; the tests fire the same random
-triggers on both and compare every step.
+``fire`` takes its step from cells that are compiled from the machine's own events, transitions, states
+and callbacks (``compiling``): for each trigger and state either the one step to take, for a row with
+neither guard nor emitters, which is the common case, or the rows to try in order. When a part of the
+machine changes, the cells are compiled again. Callbacks of the library are called, too; the machine then
+does all steps itself. Entities are never registered as models. They are plain objects with a ``state``
+string, so a million of them cost a million pointers to strings.
+
+``stock=True`` uses the library's own class, without cells; the tests fire the same random triggers on
+both and compare every step.
 
 A state changes only after every guard and every emitter has succeeded. If one of them raises, the
 entity stays as it was.
@@ -17,14 +20,15 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
-from transitions import EventData, Machine
+from transitions import Machine
 
 from quadriga.fsm.building import build_machine
+from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
 from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
-from quadriga.fsm.firing import Cell, Step, emit
-from quadriga.fsm.loading import all_renamed, check_renamed, check_state, present_state
-from quadriga.fsm.machine import Deliver, LeanEvent, LeanMachine, Taken, deliver_to_model
+from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
+from quadriga.fsm.loading import all_renamed, check_renamed, check_state, keeping, present_state
+from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
 from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten
 from quadriga.fsm.table import (
@@ -56,11 +60,17 @@ Value = TypeVar("Value")
 NewState = TypeVar("NewState", bound=Name)
 NewTrigger = TypeVar("NewTrigger", bound=Name)
 
+#: The callback of ``Lifecycle.observe``.
+Taken = Callable[[Row], object]
+
 _NOTHING: Final[Info] = {}
 
 
 class Lifecycle(Generic[State, Trigger]):
     """A named table of rows with its states, their time limits and its shared machine.
+
+    The machine is protected: an attempt to change it raises ``DefinitionError``. The machine of a
+    ``copy`` can be changed, by all means of the library.
 
     ``rows`` are the results of ``row`` and ``ignored``. ``lasts`` has every state that is not final with
     the time that it may last. ``renamed`` has the former names of states, each with the present one, for
@@ -103,39 +113,103 @@ class Lifecycle(Generic[State, Trigger]):
         nesting: Any = flatten(self)
         self.nesting: Nesting | None = nesting
         self.initial: State = nesting.initial if nesting else initial
-        self.final = self.own_final
         self.lasts: dict[State, Limit] = nesting.lasts if nesting else self.own_lasts
-        self.rows: tuple[Row[State, Trigger], ...] = (
+        table: tuple[Row[State, Trigger], ...] = (
             nesting.rows if nesting else with_actions(self.own_rows, self.on_enter, self.on_exit)
         )
-        validate(name, self.initial, self.final, self.lasts, self.rows)
-        self._legal = frozenset((r.source, r.trigger) for r in self.rows)
-        #: Pairs of state and trigger that change nothing. validate() has checked that an unguarded row is the
-        #: only one or the last one.
-        self._idle = frozenset(
-            (r.source, r.trigger)
-            for r in self.rows
-            if r.target is None and not r.emit and self.rows_from(r.source, r.trigger) == (r,)
-        )
-        self.states = (*self.lasts, *(s for s in self.final if s not in self.lasts))
+        validate(name, self.initial, self.own_final, self.lasts, table)
+        self._rows = table
+        self._final = self.own_final
+        self._states = (*self.lasts, *(s for s in self.own_final if s not in self.lasts))
+        #: pairs of state and trigger: all, and those that change nothing
+        self._legal: frozenset[tuple[Any, Any]] = frozenset()
+        self._idle: frozenset[tuple[Any, Any]] = frozenset()
+        #: the machine has changed since it was read
+        self._stale = False
+        #: what ``take`` does; empty on the stock machine, and during an observation
+        self._cells: dict[Any, dict[Any, Cell]] = {}
+        self._compiled: dict[Any, dict[Any, Cell]] = {}
+        self._observers: dict[object, Observer] = {}
         check_actions(self, nesting)
         #: former names of states, which entities that were stored may still have
         self.own_renamed = dict(renamed)
         self.renamed = all_renamed(self.own_renamed, self.inside, nesting)
-        check_renamed(name, self.states, self.renamed)
+        check_renamed(name, self._states, self.renamed)
         self.stock = stock
         #: The states and composites with a time limit, for the timers and the watchdog.
         limits = {**self.lasts, **{name: c.lasts for name, c in self.composites.items()}}
         self.timed = {s: limit for s, limit in limits.items() if isinstance(limit, Within)}
-        self.machine = build_machine(self, Machine if stock else LeanMachine)
-        self._observers: dict[object, Taken] = {}
-        self._cells: dict[Any, dict[Any, Cell]] = {
-            event.trigger_of_rows: event.cells
-            for event in self.machine.events.values()
-            if isinstance(event, LeanEvent)
-        }
-        if isinstance(self.machine, LeanMachine):
-            self.machine.frozen = True
+        machine = build_machine(self, Machine if stock else LifecycleMachine)
+        self.machine = machine
+        self._live = Live(machine, name, self.timed, table)
+        self._live.attach()
+        #: the machine refuses to be changed; a stock one cannot
+        self.protected = True
+        self._adopt()
+
+    def _adopt(self) -> None:
+        self._stale = True
+        machine = self.machine
+        if isinstance(machine, LifecycleMachine):
+            machine.__dict__.update(lifecycle=self, written=self._live.written)
+            self._read()
+            machine.__dict__["protected"] = self.protected
+
+    # -- the machine -------------------------------------------------------------------------
+
+    def copy(
+        self, name: str | None = None, *, stock: bool | None = None
+    ) -> Lifecycle[State, Trigger]:
+        """The same lifecycle with a machine of its own, which may be changed.
+
+        States, transitions, conditions and callbacks that are added to it or removed, by any means of the
+        library, take effect in ``fire`` at once. ``lasts`` and ``timed`` stay as declared; add the limits
+        of new states to both before you add the states. ``stock`` builds the copy on the library's own
+        class.
+        """
+        on_stock = self.stock if stock is None else stock
+        parts = self._parts(name)
+        parts["stock"] = on_stock
+        other: Lifecycle[State, Trigger] = Lifecycle(**parts)
+        other.lasts, other.timed = dict(self.lasts), dict(self.timed)
+        cls = keeping(Machine if on_stock else LifecycleMachine)
+        other.machine = copy_machine(self.machine, cls, other.name)
+        other._live = Live(other.machine, other.name, other.timed, self._live.table)
+        other.protected = False
+        other._adopt()
+        return other
+
+    def forget(self) -> None:
+        """Called by the machine when it has changed."""
+        self._stale = True
+        self._cells = {}
+
+    def _read(self) -> None:
+        """Read the machine as it is now. The stock machine does not report changes, so it is read each
+        time."""
+        self._stale = self.stock
+        live, machine = self._live, self.machine
+        if isinstance(machine, LifecycleMachine):
+            machine.follow()
+        rows: tuple[Row[State, Trigger], ...] = live.rows()
+        states: Any = machine.states.values()
+        self._rows = rows
+        self._states = tuple(state.value for state in states)
+        self._final = tuple(state.value for state in states if getattr(state, "final", False))
+        if self.stock:
+            return
+        self._legal = frozenset((r.source, r.trigger) for r in rows)
+        self._compiled = live.cells()
+        self._idle = frozenset(
+            (source, trigger)
+            for trigger, cells in self._compiled.items()
+            for source, cell in cells.items()
+            if isinstance(cell, Step) and not cell.entered
+        )
+        if not self._observers:
+            self._cells = self._compiled
+        if self._stale:  # another thread has changed the machine meanwhile
+            self._cells = {}
 
     # -- firing ------------------------------------------------------------------------------
 
@@ -157,20 +231,42 @@ class Lifecycle(Generic[State, Trigger]):
         if cell.__class__ is Step:
             step = cell
         else:
-            if not cell:
-                if self.stock:  # the stock machine has no cells
-                    return self._take_stock(entity, trigger, info)
-                raise self._refusal(entity, trigger)
             for guard, step, emitting in cell:  # type: ignore[union-attr]
                 if guard is None or guard(entity, info):
                     if emitting is not None:
                         effects = emit(entity, emitting, info)
-                        step = Step(step.edge, step.target, step.moves, False, effects)
+                        step = Step(step.edge, step.target, step.entered, False, effects, step.row)
                     break
-            else:  # validate() refuses a table whose alternatives may all fail
-                raise AssertionError(f"{cell} are guarded, all of them")
-        if step.moves:
+            else:
+                return self._take_unplanned(entity, trigger, info)
+        if step.entered:
             entity.state = step.target
+        return step
+
+    def step(self, entity: Entity[State], trigger: Trigger, /, **info: Any) -> Outcome:
+        """As ``fire``; returns what the trigger did: row, states, effects, whether a state was entered."""
+        return outcome_of(self.take(entity, trigger, info), entity, info)
+
+    def _take_unplanned(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
+        """``take`` where the machine has changed, is observed, or has more to do than a cell contains."""
+        if self._stale and not self.stock:
+            self._read()
+        source = entity.state
+        cell = self._compiled.get(trigger, {}).get(source, ())
+        step: Step | None
+        if cell:
+            step = chosen(cell, entity, info)
+            if step is None:
+                step = nothing(self.name, source, trigger)
+            elif step.entered:
+                entity.state = step.target
+        else:
+            step = self._live.perform(entity, trigger, info)
+            if step is None:
+                raise self._refusal(entity, trigger)
+        if self._observers and step.row is not None:
+            for observer in tuple(self._observers.values()):
+                observer(step, entity, info)
         return step
 
     def choose(
@@ -186,44 +282,61 @@ class Lifecycle(Generic[State, Trigger]):
     def observe(self, taken: Taken) -> Callable[[], None]:
         """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
 
-        This covers ``fire`` and the shared machine, not the machines of ``make_machine``. During an
-        observation every row is tried in order like a guarded one, so ``fire`` needs no code for it.
+        This covers ``fire`` and the shared machine, not the machines of ``make_machine``. It is called
+        when the state has changed.
         """
-        if self.stock:
-            raise ValueError(f"{self.name}: the stock machine cannot be observed")
+        return self._observe(lambda step, entity, info: taken(step.row) if step.row else None)
+
+    def watch(
+        self, seen: Callable[[Outcome], object], *, clock: Callable[[], Any] | None = None
+    ) -> Callable[[], None]:
+        """As ``observe``, with the whole outcome: ``seen`` receives what ``step`` returns.
+
+        ``clock`` is called for the ``time`` of each outcome.
+        """
+
+        def observer(step: Step, entity: Any, info: Info) -> None:
+            seen(outcome_of(step, entity, info, None if clock is None else clock()))
+
+        return self._observe(observer)
+
+    def _observe(self, observer: Observer) -> Callable[[], None]:
         token = object()  # the same function may be registered twice
-        self._observers[token] = taken
-        self._fill()
+        self._observers[token] = observer
+        self._cells = {}
 
         def stop() -> None:
-            if self._observers.pop(token, None):
-                self._fill()
+            if self._observers.pop(token, None) and not self._observers and not self._stale:
+                self._cells = self._compiled
 
         return stop
-
-    def _fill(self) -> None:
-        for event in self.machine.events.values():
-            if isinstance(event, LeanEvent):
-                for source in event.transitions:
-                    event.fill(source, tuple(self._observers.values()))
 
     def _refusal(self, entity: Entity[State], trigger: Trigger) -> InvalidTransition:
         possible = self.triggers(entity.state)
         return InvalidTransition(self.name, entity.key, entity.state, trigger, possible)
 
-    def _take_stock(self, entity: Entity[State], trigger: Trigger, info: Info) -> Step:
-        # checked first, because a guard or an emitter may raise a MachineError of its own
-        source = entity.state
-        if (source, trigger) not in self._legal:
-            raise self._refusal(entity, trigger)
-        event = self.machine.events[text_of(trigger)]
-        data = EventData(None, event, self.machine, entity, args=(), kwargs=dict(info))
-        event._trigger(data)
-        edge = Edge(self.name, source, trigger, entity.state)  # type: ignore[arg-type]  # see Edge
-        effects = getattr(data, "effects", ())
-        return Step(edge, edge.target, source != edge.target, False, effects)
-
     # -- reading the table -------------------------------------------------------------------
+
+    @property
+    def rows(self) -> tuple[Row[State, Trigger], ...]:
+        """The rows of the table, as the machine has them now."""
+        if self._stale:
+            self._read()
+        return self._rows
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """All states."""
+        if self._stale:
+            self._read()
+        return self._states
+
+    @property
+    def final(self) -> tuple[State, ...]:
+        """The states without exits."""
+        if self._stale:
+            self._read()
+        return self._final
 
     def triggers(self, state: State | None = None) -> tuple[Trigger, ...]:
         """Every trigger, or those that are legal in a state, in the order of the table."""
@@ -232,11 +345,20 @@ class Lifecycle(Generic[State, Trigger]):
 
     def allows(self, state: State, trigger: Trigger) -> bool:
         """Whether the trigger is legal in the state."""
+        if self._stale:
+            if self.stock:
+                return bool(self._live.rows_from(state, trigger))
+            self._read()
         return (state, trigger) in self._legal
 
     def idles(self, state: State, trigger: Trigger) -> bool:
         """Whether the trigger does nothing in this state (an ``ignored`` row), so that it need not be
         fired."""
+        if self._stale:
+            if self.stock:
+                rows = self._live.rows_from(state, trigger)
+                return len(rows) == 1 and rows[0].target is None and not rows[0].emit
+            self._read()
         return (state, trigger) in self._idle
 
     def rows_from(
@@ -269,8 +391,9 @@ class Lifecycle(Generic[State, Trigger]):
 
         Raises ``DefinitionError`` naming the table (``what``) and the states at fault.
         """
-        missing = [state for state in self.states if state not in by_state]
-        unknown = [state for state in by_state if state not in self.states]
+        known = self.states
+        missing = [state for state in known if state not in by_state]
+        unknown = [state for state in by_state if state not in known]
         for problem, states in (("lacks", missing), ("has unknown", unknown)):
             if states:
                 raise DefinitionError(
@@ -288,7 +411,8 @@ class Lifecycle(Generic[State, Trigger]):
     @property
     def children(self) -> tuple[str, ...]:
         """The states of this lifecycle itself, without those inside of its composites."""
-        return self.nesting.children if self.nesting else self.states
+        own: Any = self.states
+        return self.nesting.children if self.nesting else own
 
     @property
     def nested_rows(self) -> tuple[Row[State, Trigger], ...]:
@@ -317,6 +441,17 @@ class Lifecycle(Generic[State, Trigger]):
             known = (*self.states, *self.composites)
             raise ValueError(f"{self.name} has no state {state!r}{did_you_mean(state, known)}")
         return entity.state == state
+
+    def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger]:
+        other = self.copy()
+        other.protected = self.protected
+        other._adopt()
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if not self.protected:
+            raise TypeError(f"{self.name}: a copy whose machine may be changed cannot be pickled")
+        return _again, (self._parts(),)
 
     def __repr__(self) -> str:
         return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"
@@ -409,3 +544,8 @@ class Lifecycle(Generic[State, Trigger]):
         it has one. ``options`` are those of the library.
         """
         return build_machine(self, machine_cls, model, deliver or deliver_to_model, options)
+
+
+def _again(parts: Parts) -> Lifecycle[Any, Any]:
+    """A lifecycle from its pickle."""
+    return Lifecycle(**parts)

@@ -1,124 +1,177 @@
-"""The library's classes for lifecycles: the lean machine, and the callbacks of all other machines.
-
-``LeanEvent`` and ``LeanTransition`` replace ``Event`` and ``Transition``. For each state they keep
-either the one step to take (a row with neither guard nor emitters, the common case) or the rows to
-try in order.
-"""
+"""The machine of a lifecycle, and guards and emitters as callbacks of any machine of the library."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+from weakref import ref
 
-from transitions import EventData, Machine
-from transitions.core import Event, Transition
+from transitions import EventData
 
 from quadriga.fsm.errors import DefinitionError
-from quadriga.fsm.firing import Cell, Step, emit
-from quadriga.fsm.names import Name
-from quadriga.fsm.table import Edge, Effect, Emitter, Fired, Guard, Info, Row, name_of
+from quadriga.fsm.fast_events import FastEvent
+from quadriga.fsm.fast_machine import FastMachine
+from quadriga.fsm.fast_steps import EVENT, keeps
+from quadriga.fsm.fast_tracking import States, subscribe
+from quadriga.fsm.firing import Step, emit
+from quadriga.fsm.names import library_name
+from quadriga.fsm.table import Effect, Emitter, Fired, Guard, Info, Row, name_of
 
 __all__ = [
     "Asking",
     "Deliver",
     "Emitting",
     "Handing",
-    "LeanEvent",
-    "LeanMachine",
-    "Owner",
-    "Taken",
+    "LifecycleMachine",
     "deliver_to_model",
+    "is_async",
 ]
 
 #: Receives the effects after a transition of an embedder's machine. Its result goes to the library: an
 #: asynchronous machine awaits it.
 Deliver = Callable[[Any, tuple[Effect, ...]], Any]
-#: The callback of ``Lifecycle.observe``.
-Taken = Callable[[Row], object]
 
 
 class Owner(Protocol):
-    """The part of a lifecycle that its lean machine needs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def timed(self) -> Container[Any]: ...
+    """The part of a lifecycle that its machine needs."""
 
     def take(self, entity: Any, trigger: Any, info: Info, /) -> Step: ...
+    def forget(self) -> None: ...
 
 
-class LeanTransition(Transition):
-    """A transition of the library that knows its row."""
-
-    def __init__(self, *library: Any, row: Row, **options: Any) -> None:
-        super().__init__(*library, **options)
-        self.row = row
-
-
-class LeanEvent(Event):
-    """All rows of a trigger, by state: the one step to take, or the rows to try in order."""
-
-    def __init__(self, name: str, machine: Machine) -> None:
-        super().__init__(name, machine)
-        self.cells: dict[Name, Cell] = {}
-
-    def add_transition(self, transition: Transition) -> None:
-        super().add_transition(transition)
-        self.fill(transition.source)
-
-    def fill(self, source: str, observers: tuple[Taken, ...] = ()) -> None:
-        """Write the cell of a state; observers become one more emitter of each of its rows."""
-        known = self.transitions[source]
-        rows = tuple(t.row for t in known if isinstance(t, LeanTransition))
-        self.trigger_of_rows = rows[0].trigger  # the library has its name only, if it is of an Enum
-        if observers:
-            rows = tuple(replace(r, emit=(*r.emit, _Telling(r, observers))) for r in rows)
-        choices = tuple((r.guard, self._step(r), r if r.emit else None) for r in rows)
-        guard, step, emitting = choices[0]
-        self.cells[rows[0].source] = step if guard is None and emitting is None else choices
-
-    def _step(self, row: Row) -> Step:
-        lifecycle, target = self.machine.lifecycle, row.target or row.source
-        moves = target != row.source
-        quiet = not row.emit and not (moves and target in lifecycle.timed)
-        return Step(Edge(lifecycle.name, row.source, row.trigger, target), target, moves, quiet)
+class LifecycleEvent(FastEvent):
+    """A trigger of the machine of a lifecycle."""
 
     def trigger(self, model: Any, *args: Any, **info: Any) -> bool:
         """The library's own way to fire (``model.run()`` after ``machine.add_model(model)``).
 
         The effects go to the model's ``on_effects``, if it has one.
         """
-        if effects := self.machine.lifecycle.take(model, self.trigger_of_rows, info).effects:
-            deliver_to_model(model, effects)
-        return True
+        if args:
+            raise TypeError(f"{self.machine.name}{self.name} takes its information by name")
+        machine = self.machine
+        step = machine.lifecycle.take(model, machine.written.get(self.name, self.name), info)
+        if step.effects:
+            deliver_to_model(model, step.effects)
+        return step.row is not None
+
+    def _is_plain(self) -> bool:
+        return keeps(type(self), LifecycleEvent, EVENT) and EVENT.isdisjoint(self.__dict__)
 
 
-class LeanMachine(Machine):
-    event_cls = LeanEvent
-    transition_cls = LeanTransition
-    frozen = False
+class _Events(States):
+    """The events of a machine by name."""
+
+
+class LifecycleMachine(FastMachine):
+    """The machine of a lifecycle. Where its parts change, the lifecycle reads it again.
+
+    If it is protected, all of its parts refuse to be changed.
+    """
+
+    event_cls = LifecycleEvent
+    protected = False
     lifecycle: Owner
+    #: the triggers as they are written in the table, by the library's names
+    written: Mapping[str, Any] = {}
+
+    def __init__(self, *library: Any, **options: Any) -> None:
+        super().__init__(*library, **options)
+        self.events = _Events(self.events)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.check_open()
+        if name == "send_event" and not value:
+            raise DefinitionError(f"{self.name}guards and emitters need send_event=True")
+        super().__setattr__(name, value)
+        self.forget()
+
+    def check_open(self) -> None:
+        """Raise ``DefinitionError`` if the machine is protected."""
+        if self.protected:
+            raise DefinitionError(
+                f"{self.name}the shared machine is complete; to extend one, use the machine of "
+                "lifecycle.copy(), or one from lifecycle.make_machine()"
+            )
+
+    def forget(self) -> None:
+        """Let the lifecycle read its machine again."""
+        lifecycle = self.__dict__.get("lifecycle")
+        if lifecycle is not None:
+            lifecycle.forget()
+
+    def follow(self) -> None:
+        """Notice every change of the parts that the machine has now."""
+        follower = self.__dict__.get("_follower")
+        if follower is None:
+            follower = self.__dict__["_follower"] = _Follower(self)
+        for part in parts_of(self):
+            if hasattr(part, "subscribers"):
+                subscribe(part, follower)
+
+    # checked first, or a part of the change would be made
 
     def add_states(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
+        self.check_open()
         super().add_states(*library, **options)
 
     def add_transition(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
+        self.check_open()
         super().add_transition(*library, **options)
 
     def remove_transition(self, *library: Any, **options: Any) -> None:
-        self._refuse_when_frozen()
+        self.check_open()
         super().remove_transition(*library, **options)
 
-    def _refuse_when_frozen(self) -> None:
-        if self.frozen:
-            raise DefinitionError(
-                f"{self.name}the shared machine is complete; "
-                "use make_machine() for one that you can extend"
-            )
+
+LifecycleMachine._fast_class = LifecycleMachine
+
+
+class _Follower:
+    """Follows the parts of a machine (``fast_tracking.Subscriber``)."""
+
+    def __init__(self, machine: LifecycleMachine | None = None) -> None:
+        self._machine = ref(machine) if machine is not None else lambda: None
+
+    @property
+    def alive(self) -> bool:
+        return self._machine() is not None
+
+    @property
+    def refuses(self) -> bool:
+        machine = self._machine()
+        return machine is not None and machine.protected
+
+    def before(self) -> None:
+        machine = self._machine()
+        if machine is not None:
+            machine.check_open()
+
+    def after(self) -> None:
+        machine = self._machine()
+        if machine is not None:
+            machine.forget()
+
+    def __reduce__(self) -> Any:
+        return _Follower, ()
+
+
+def parts_of(machine: Any) -> Iterable[Any]:
+    """Everything that decides what a trigger of the machine does."""
+    yield from (machine.prepare_event, machine.before_state_change, machine.after_state_change)
+    yield from (machine.finalize_event, machine.on_exception, getattr(machine, "on_final", []))
+    yield from (machine.states, machine.events)
+    for state in machine.states.values():
+        yield from (state, state.on_enter, state.on_exit)
+    for event in machine.events.values():
+        yield from (event, event.transitions)
+        for transitions in event.transitions.values():
+            yield transitions
+            for each in transitions:
+                yield from (each, each.conditions, each.prepare, each.before, each.after)
+                yield from each.conditions
 
 
 # -- guards and emitters as the library calls them ---------------------------------------------
@@ -136,9 +189,13 @@ class Asking(_Named):
         super().__init__(guard)
         self.guard = guard
 
-    def __call__(self, data: EventData) -> bool:
+    def __call__(self, data: EventData) -> Any:
         # the library compares the result with True, but a guard may return any truthy value
-        return bool(self.guard(data.model, data.kwargs))
+        answer = self.guard(data.model, data.kwargs)
+        return _awaited(self, answer, data) if inspect.isawaitable(answer) else bool(answer)
+
+    async def finish(self, answer: Any, data: EventData) -> bool:
+        return bool(await answer)
 
 
 class Emitting(_Named):
@@ -148,9 +205,38 @@ class Emitting(_Named):
         super().__init__(row)
         self.__name__ = "+".join(name_of(emitter) for emitter in row.emit)
         self.row = row
+        self.waits = any(map(is_async, row.emit))
 
-    def __call__(self, data: EventData) -> None:
-        data.effects = emit(data.model, self.row, data.kwargs)  # type: ignore[attr-defined]
+    def row_for(self, data: EventData) -> Row:
+        """The row with the emitters that are to be called now."""
+        row, transition = self.row, cast(Any, data.transition)
+        if getattr(transition, "row", None) is not row:
+            return row
+        dest: Any = transition.dest or None
+        if dest != (None if row.target is None else library_name(row.target)):  # changed since
+            row = replace(row, target=dest and data.machine.get_state(dest).value)
+        return row
+
+    def __call__(self, data: EventData) -> Any:
+        row = self.row_for(data)
+        if self.waits:
+            return _awaited(self, row, data)
+        data.effects = emit(data.model, row, data.kwargs)  # type: ignore[attr-defined]
+        return None
+
+    async def finish(self, row: Row, data: EventData) -> None:
+        effects: list[Effect] = []
+        fired = Fired(row.trigger, row.source, row.target or row.source, data.kwargs)
+        for emitter in row.emit:
+            made: Any = emitter(data.model, fired)
+            if inspect.isawaitable(made):
+                made = await made
+            if inspect.isasyncgen(made):
+                async for effect in cast(Any, made):
+                    effects.append(effect)
+            else:
+                effects += made
+        data.effects = tuple(effects)  # type: ignore[attr-defined]
 
 
 class Handing(_Named):
@@ -165,18 +251,28 @@ class Handing(_Named):
         return self.deliver(data.model, effects) if effects else None
 
 
-class _Telling(_Named):
-    """The last emitter of an observed row: when it runs, all others have succeeded."""
+def is_async(function: object) -> bool:
+    """Whether a guard or an emitter is made by ``async def``."""
+    for each in (function, getattr(function, "__call__", None)):  # noqa: B004  # of an object
+        if inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each):
+            return True
+    return False
 
-    def __init__(self, row: Row, observers: tuple[Taken, ...]) -> None:
-        super().__init__(row)
-        self.row = row
-        self.observers = observers
 
-    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
-        for taken in self.observers:
-            taken(self.row)
-        return ()
+def _awaited(callback: Asking | Emitting, begun: Any, data: EventData) -> Any:
+    """A coroutine for an asynchronous machine; another one cannot await it."""
+    from transitions.extensions.asyncio import AsyncMachine
+
+    if isinstance(data.machine, AsyncMachine):
+        return callback.finish(begun, data)
+    if inspect.iscoroutine(begun):
+        begun.close()
+    row = getattr(data.transition, "row", None)
+    where = f"{data.machine.name}{row}: " if row else data.machine.name
+    raise DefinitionError(
+        f"{where}{callback.__name__} is async; only an asynchronous machine awaits it: "
+        "lifecycle.make_machine(model, AsyncMachine)"
+    )
 
 
 def deliver_to_model(model: Any, effects: tuple[Effect, ...]) -> Any:

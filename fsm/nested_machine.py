@@ -13,7 +13,6 @@ from typing import Any
 
 from transitions import EventData, Machine
 
-from quadriga.fsm.firing import emit
 from quadriga.fsm.machine import Emitting
 from quadriga.fsm.nesting import SEPARATOR, History, Nesting
 from quadriga.fsm.table import Row
@@ -74,6 +73,5 @@ class _EmittingFrom(Emitting):
         super().__init__(row)
         self.by_leaf = by_leaf
 
-    def __call__(self, data: EventData) -> None:
-        leaf = getattr(data.model, data.machine.model_attribute)
-        data.effects = emit(data.model, self.by_leaf[leaf], data.kwargs)  # type: ignore[attr-defined]
+    def row_for(self, data: EventData) -> Row:
+        return self.by_leaf[getattr(data.model, data.machine.model_attribute)]

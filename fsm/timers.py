@@ -96,9 +96,9 @@ class Timers:
         Raises what ``fire`` raises; then neither the entity nor its timer has changed.
         """
         step = lifecycle.take(entity, trigger, info)
-        if step.moves:
+        if step.entered:
             self._enter(lifecycle, entity, now, step.target)
-        if lifecycle.composites:
+        if step.entered and lifecycle.composites:
             left, entered = lifecycle.crossed(step.edge)
             for composite in left:
                 self._living.pop(_name(lifecycle, entity, composite), None)

@@ -204,7 +204,7 @@ class Kernel:
             for record in self.journal.story_of(lifecycle.name, entity):
                 bug.add_note(str(record))
             raise
-        if step.moves:
+        if step.entered:
             entity.entries += 1
         elif not step.effects:
             return None
@@ -218,7 +218,7 @@ class Kernel:
 
     def _follow(self, lifecycle: Lifecycle, entity: Any, step: Step, info: Info) -> None:
         """Do what follows from a transition."""
-        if step.moves:
+        if step.entered:
             if step.target in lifecycle.timed:
                 self._limit(lifecycle, entity, step.target)
             if lifecycle.name in self.entered:

@@ -310,9 +310,13 @@ def test_observing_changes_no_outcome(edge: Any, born: Any, steer: Any, twin: An
     assert watched.state == it.state
 
 
-def test_the_stock_machine_is_not_observed(twin: Any) -> None:
-    with pytest.raises(ValueError, match="^node: the stock machine cannot be observed$"):
-        twin(NODE, stock=True).observe(print)
+def test_the_stock_machine_is_observed(twin: Any) -> None:
+    node, coverage = twin(NODE, stock=True), Coverage()
+    coverage.add(node)
+    accept(node)
+    coverage.stop()
+    accept(node)
+    assert coverage.count("node", node.rows[1]) == 1
 
 
 def test_counts_of_several_processes_are_added(twin: Any) -> None:

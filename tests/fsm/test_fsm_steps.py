@@ -15,7 +15,7 @@ def test_a_step_names_the_way_that_was_gone(born: Any, twin: Any) -> None:
     ask = born(ask_fsm.INITIAL)
     step = twin(ASK).take(ask, ask_fsm.SUBMIT, {})
     assert step.edge == ("ask", ask_fsm.INITIAL, ask_fsm.SUBMIT, ask_fsm.PENDING)
-    assert (step.moves, step.quiet, step.effects) == (True, True, ())
+    assert (step.entered, step.quiet, step.effects) == (True, True, ())
     assert ask.state == step.target == ask_fsm.PENDING
 
 
@@ -29,7 +29,7 @@ def test_all_that_go_a_way_share_one_step(born: Any, twin: Any) -> None:
 def test_a_row_that_stays_does_not_move(born: Any, twin: Any) -> None:
     app = born(application_fsm.RUNNING)
     step = twin(APPLICATION).take(app, application_fsm.ASK, {})
-    assert (step.moves, step.quiet) == (False, True)
+    assert (step.entered, step.quiet) == (False, True)
     assert step.edge.source == step.edge.target == app.state == application_fsm.RUNNING
 
 
