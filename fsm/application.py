@@ -14,8 +14,9 @@ placeholders do not keep an application from Waiting, but it completes only afte
 (G43, X26).
 
 The guards enforce these rules (X47). ``run`` does nothing before the application has what it needs.
-``wait`` does nothing while an ask or a real allocation is left. The style of the gang, not the caller,
-decides the effect of ``placeholder_timeout``.
+``wait`` and ``complete`` do nothing while an ask or a real allocation is left, and ``killed`` does nothing
+while anything is left. The style of the gang, not the caller, decides the effect of
+``placeholder_timeout``.
 
 YuniKorn's events run, complete and fail are split here, so that every trigger has one meaning. Some
 triggers are legal and do nothing: further asks and allocations of a running application, and a kill
@@ -159,7 +160,7 @@ class ApplicationFacts(Protocol):
 
 
 def has_work(app: ApplicationFacts, info: Info) -> bool:
-    """G40: an application waits only when it has neither an ask nor a real allocation left."""
+    """G40: an application waits and completes only when it has neither an ask nor a real allocation left."""
     return app.has_asks or app.has_allocations
 
 
@@ -204,8 +205,8 @@ def placeholders_left(app: ApplicationFacts, info: Info) -> bool:
 
 
 def anything_left(app: ApplicationFacts, info: Info) -> bool:
-    """G48: a killed application ends when all its allocations are gone."""
-    return app.has_placeholders or app.has_allocations
+    """G48: a killed application ends when all its asks and allocations are gone."""
+    return app.has_asks or app.has_placeholders or app.has_allocations
 
 
 # -- emitters ----------------------------------------------------------------------------------
@@ -319,11 +320,12 @@ APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
         ignored(RUN,             RUNNING,                       why="another allocation of a running application"),
         row(WAIT,                _BUSY,                         STAYS,      when=has_work,             why="an ask or a real allocation is left"),
         row(WAIT,                _BUSY,                         WAITING,                               emit=(stopped_running, update)),
+        row(COMPLETE,            WAITING,                       STAYS,      when=has_work,             why="an ask or a real allocation is left"),
         row(COMPLETE,            WAITING,                       STAYS,      when=placeholders_left,    emit=give_back_leftovers),
         row(COMPLETE,            WAITING,                       COMPLETED,                             emit=(leave_queue, update)),
         row(KILL,                _KILLABLE,                     KILLING,                               emit=_KILLS),
         ignored(KILL,            KILLING,                       why="it is dying already"),
-        row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="the last allocation is not confirmed gone"),
+        row(KILLED_,             KILLING,                       STAYS,      when=anything_left,        why="an ask is left, or an allocation is not confirmed gone"),
         row(KILLED_,             KILLING,                       KILLED,                                emit=(leave_queue, update)),
         row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      STAYS,      when=nothing_to_gather,    why="it is no gang that lacks placeholders"),
         row(PLACEHOLDER_TIMEOUT, ACCEPTED,                      KILLING,    when=is_hard,              emit=_KILLS),

@@ -19,6 +19,7 @@ SAYS = {
     "embed_lifecycle": "refused: ask 'request-1' cannot 'park' in state Allocated",
     "first_gang": "start pod worker-3 on n2",
     "own_lifecycle": "not a lifecycle: loan: state Shelved has no exit and is not declared final",
+    "own_rm": "hard: placeholder_timeout -> Killing",
     "remote_rm": "queue: root.default",
 }
 

@@ -1,0 +1,179 @@
+"""APPLICATION alone keeps the rules of the gang scheduling design (X47).
+
+The first half is a table of what the design forbids. The second half is a program that reuses the
+lifecycle, ``examples/own_rm.py``: any trigger may be fired at any time, and no rule is broken.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import APPLICATION, InvalidTransition
+from quadriga.fsm import application as states
+
+LIVING = ("New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing")
+TIMEOUT = states.PLACEHOLDER_TIMEOUT
+ENDED = ("Completed", "Killed", "Rejected", "Expired")
+
+# fmt: off
+FORBIDDEN = (
+    # the design says                                 in these states              while               does nothing
+    ("it stays Accepted while it lacks placeholders", "Accepted",                  "has_placeholders", "run"),
+    ("it does not run before it has anything",        "Accepted",                  "has_asks",         "run"),
+    ("a pending ask keeps it from waiting",           "Accepted Starting Running", "has_asks",         "wait"),
+    ("an active allocation keeps it from waiting",    "Accepted Starting Running", "has_allocations",  "wait"),
+    ("only asks and allocations end the waiting",     "Waiting",                   "has_placeholders", "run"),
+    ("it completes without placeholders only",        "Waiting",                   "has_placeholders", "complete"),
+    ("it completes without asks only",                "Waiting",                   "has_asks",         "complete"),
+    ("it completes without allocations only",         "Waiting",                   "has_allocations",  "complete"),
+    ("it times out only while it lacks placeholders", "Accepted",                  "not gathers",      TIMEOUT),
+    ("it is Killed after its placeholders are gone",  "Killing",                   "has_placeholders", "killed"),
+    ("it is Killed after its asks are gone",          "Killing",                   "has_asks",         "killed"),
+    ("it is Killed after its allocations are gone",   "Killing",                   "has_allocations",  "killed"),
+    ("a Soft gang goes on without placeholders",      "Resuming",                  "has_placeholders", "resumed"),
+)
+REFUSED = (
+    # the design says                            in these states             is an error
+    ("an application without an ask is New",      "New",                      f"run wait complete {TIMEOUT} resumed"),
+    ("an accepted application is not rejected",   " ".join(LIVING[1:]),       "reject"),
+    ("only a waiting application completes",      "Accepted Running Killing", "complete"),
+    ("one that gives its pods back runs later",   "Resuming",                 "run wait complete"),
+    ("one that is killed takes nothing",          "Killing",                  "ask run wait"),
+    ("one that was not killed is not Killed",     " ".join(LIVING[:-1]),      "killed"),
+    ("one that lives does not expire",            " ".join(LIVING),           "expire"),
+    ("one that has ended takes nothing",          " ".join(ENDED),            f"ask run wait complete kill {TIMEOUT}"),
+)
+# fmt: on
+
+
+def facts_of(words: str) -> dict[str, bool]:
+    name = words.removeprefix("not ")
+    return {name: name == words}
+
+
+@pytest.mark.parametrize("hard", [False, True], ids=["soft", "hard"])
+@pytest.mark.parametrize("rule", FORBIDDEN, ids=lambda rule: rule[0].replace(" ", "-"))
+def test_x47_what_the_design_forbids_changes_nothing(born: Any, rule: Any, hard: bool) -> None:
+    _, sources, words, trigger = rule
+    for state in sources.split():
+        for info in ({}, {"timer": True}, {"reason": "told"}):
+            it = born(state, hard=hard, **facts_of(words))
+            APPLICATION.fire(it, trigger, **info)
+            assert it.state == state
+
+
+@pytest.mark.parametrize("rule", FORBIDDEN, ids=lambda rule: rule[0].replace(" ", "-"))
+def test_x47_the_same_trigger_works_when_nothing_forbids_it(born: Any, rule: Any) -> None:
+    """Else the test above would pass for a table that never moves."""
+    _, sources, _, trigger = rule
+    for state in sources.split():
+        it = born(state, has_allocations=trigger == "run")
+        APPLICATION.fire(it, trigger)
+        assert it.state != state
+
+
+@pytest.mark.parametrize("rule", REFUSED, ids=lambda rule: rule[0].replace(" ", "-"))
+def test_x47_what_makes_no_sense_in_a_state_is_an_error(born: Any, rule: Any) -> None:
+    _, sources, triggers = rule
+    for state in sources.split():
+        for trigger in triggers.split():
+            it = born(state, has_allocations=True, gang_complete=True)
+            with pytest.raises(InvalidTransition):
+                APPLICATION.fire(it, trigger)
+            assert it.state == state
+
+
+# -- a program of its own --------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def own_rm(repository: Path) -> ModuleType:
+    path = repository / "examples" / "own_rm.py"
+    if not path.is_file():
+        pytest.skip("examples/ is part of a checkout only")
+    spec = importlib.util.spec_from_file_location("own_rm", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def broken_rules(record: dict[str, Any]) -> list[str]:
+    """The rules of the design that a record breaks."""
+    asks = record["placeholder_asks"] + record["asks"]
+    state, members, placeholders = record["state"], record["members"], record["placeholders"]
+    rules = {
+        "it waits without an ask and an allocation": state == "Waiting" and (asks or members),
+        "it ends when nothing is left": state in ENDED and (asks or members or placeholders),
+        "it runs after it had what it needs": state == "Running" and not record["complete"],
+        "a Hard gang does not resume": state == "Resuming" and record["hard"],
+    }
+    return [rule for rule, broken in rules.items() if broken]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_x47_a_program_that_fires_anything_at_any_time_breaks_no_rule(
+    own_rm: ModuleType, seed: int
+) -> None:
+    random = Random(seed)
+    manager = own_rm.SlotManager(slots=random.randint(1, 6))
+    moves = refused = 0
+    for number in range(4):
+        name = f"job-{number}"
+        manager.submit(name, random.randint(1, 4), hard=random.random() < 0.5)
+        record = manager.jobs[name]
+        record["complete"] = False
+        for _ in range(60):
+            before = record["state"]
+            act = random.choice(ACTS)
+            try:
+                act(manager, name, record, random)
+            except InvalidTransition:
+                refused += 1
+            job = own_rm.Job(record)
+            record["complete"] |= job.gang_complete or bool(record["members"])
+            assert broken_rules(record) == []
+            moves += record["state"] != before
+        manager.free += record["members"] + record["placeholders"]
+    assert moves
+    assert refused
+
+
+def finish(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
+    if record["members"]:
+        manager.finish(name)
+
+
+def replace(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
+    # members come while the gang runs, and not before
+    if record["placeholders"] and record["state"] in states.COUNTED:
+        manager.replace(name)
+
+
+def confirm(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
+    if record["placeholders"] and record["state"] in {*states.GANG_OVER, "Resuming", "Waiting"}:
+        manager.confirm(name)
+    elif record["members"] and record["state"] == "Killing":
+        manager.finish(name)
+
+
+def anything(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
+    manager.fire(name, random.choice([t for t in APPLICATION.triggers() if t != "ask"]))
+
+
+Act = Callable[[Any, str, dict[str, Any], Random], object]
+ACTS: tuple[Act, ...] = (
+    lambda manager, name, record, random: manager.place(name),
+    finish,
+    replace,
+    confirm,
+    anything,
+    anything,
+)
