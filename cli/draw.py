@@ -36,7 +36,8 @@ def configure(commands: Commands) -> None:
         "lifecycle",
         nargs="?",
         help="name of the lifecycle, as listed by 'quadriga lifecycles', or package.module:TABLE for"
-        " one of your own (the current directory is searched too)",
+        " one of your own (the current directory is searched too); 'dispatcher' for the table of"
+        " messages, as Markdown",
     )
     parser.add_argument(
         "--format",
@@ -92,6 +93,8 @@ def run(arguments: Namespace) -> int:
     try:
         if arguments.flow is not None:
             return _draw_flow(arguments)
+        if arguments.lifecycle == "dispatcher":
+            return _draw_messages(arguments)
         return _draw_all(arguments) if arguments.all is not None else _draw_one(arguments)
     except DiagramError as error:
         raise CommandError(f"draw: {error}") from error
@@ -134,6 +137,22 @@ def _draw_one(arguments: Namespace) -> int:
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
+    return 0
+
+
+def _draw_messages(arguments: Namespace) -> int:
+    given = {"--coverage": arguments.coverage, "--path": arguments.path}
+    given |= {"--left-to-right": arguments.left_to_right, "--dark": arguments.dark}
+    if wrong := [option for option, value in given.items() if value]:
+        raise CommandError(f"draw: {wrong[0]} and dispatcher do not go together", USAGE)
+    if arguments.format not in (None, "md"):
+        raise CommandError("draw: the table of messages is drawn as md", USAGE)
+    from quadriga.diagrams.messages import messages_page
+
+    if arguments.output is not None:
+        Path(arguments.output).write_text(messages_page(), encoding="utf-8")
+    else:
+        sys.stdout.write(messages_page())
     return 0
 
 

@@ -16,7 +16,7 @@ from quadriga.core.checks.audit import Audit, AuditedKernel
 from quadriga.core.config import Configuration
 from quadriga.core.events import Events, observers
 from quadriga.core.intake import registration
-from quadriga.core.intake.dispatcher import Request, check, dispatch
+from quadriga.core.intake.dispatcher import Request, check, configure, dispatch
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import EndedApplication
 from quadriga.core.model.partition import Partition
@@ -381,7 +381,7 @@ class Scheduler:
         if rm is None:
             rm = self._rms[message.rmID] = ResourceManager(message.rmID)
             observers.observe(rm, self._events)
-        registration.register(self._kernel, rm, message, configuration)
+        configure(self._kernel, rm, message, configuration)
 
     def check_update(self, message: UpdateConfigurationRequest) -> None:
         """Raise what ``apply`` would raise for this configuration now; nothing changes."""
@@ -390,7 +390,7 @@ class Scheduler:
 
     def _reconfigure(self, message: UpdateConfigurationRequest) -> None:
         rm, configuration = self._read_update(message)
-        registration.update_configuration(self._kernel, rm, message, configuration)
+        configure(self._kernel, rm, message, configuration)
 
     def _read_update(
         self, message: UpdateConfigurationRequest

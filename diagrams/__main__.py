@@ -1,7 +1,8 @@
 """Write the committed pictures again, after a change of a lifecycle's table.
 
 ``python -m quadriga.diagrams DIRECTORY`` writes the gallery, and ``python -m quadriga.diagrams
---layouts FILE`` the coordinates from which the pages of the web server draw.
+--layouts FILE`` the coordinates from which the pages of the web server draw, and ``--messages FILE`` the
+dispatcher's table as a page.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.gallery import write_gallery
 from quadriga.diagrams.layout import write_layouts
 
-_USAGE = "usage: python -m quadriga.diagrams DIRECTORY | --layouts FILE"
+_USAGE = "usage: python -m quadriga.diagrams DIRECTORY | --layouts FILE | --messages FILE"
 
 
 def main(arguments: list[str]) -> int:
@@ -21,6 +22,12 @@ def main(arguments: list[str]) -> int:
             case ["--layouts", file]:
                 write_layouts(file)
                 print(f"layouts in {file}")
+            case ["--messages", file]:
+                # the scheduler is imported for this page only
+                from quadriga.diagrams.messages import write_messages
+
+                write_messages(file)
+                print(f"messages in {file}")
             case [directory] if not directory.startswith("-"):
                 written = write_gallery(directory)
                 print(f"{len(written)} files in {directory}")

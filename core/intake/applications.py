@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from quadriga.core.intake.fires import AdditionFires, RemovalFires
+from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import shortened
@@ -31,7 +33,7 @@ from quadriga.si.constants import APP_TAG_CREATE_FORCE, TAG_CREATION_TIME
 if TYPE_CHECKING:
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["add_applications", "remove_application"]
+__all__ = ["add_applications", "remove_applications"]
 
 _MILLISECOND = SECOND // 1000
 
@@ -40,14 +42,18 @@ NOBODY, NOGROUP = "nobody", "nogroup"
 
 
 def add_applications(
-    kernel: Kernel, rm: ResourceManager, requests: Iterable[AddApplicationRequest]
+    kernel: Kernel,
+    rm: ResourceManager,
+    requests: Iterable[AddApplicationRequest],
+    fires: AdditionFires,
+    answers: Answers,
 ) -> None:
     """Accept or reject each application; one response names all of them (M5)."""
     response = ApplicationResponse()
     for request in requests:
         app_id = request.applicationID
         try:
-            _add(kernel, rm, request)
+            _add(kernel, rm, request, fires)
         except Refused as refused:
             reason = shortened(str(refused))
             kernel.tally.applications_rejected += 1
@@ -58,10 +64,12 @@ def add_applications(
             kernel.tally.applications_accepted += 1
             response.accepted.append(AcceptedApplication(applicationID=app_id))
     if requests:
-        kernel.outbox.add(rm, response)
+        answers.send(kernel, rm, response)
 
 
-def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) -> None:
+def _add(
+    kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest, fires: AdditionFires
+) -> None:
     app_id = request.applicationID
     if not app_id:
         raise Refused("an application needs an applicationID (I20)")
@@ -78,7 +86,7 @@ def _add(kernel: Kernel, rm: ResourceManager, request: AddApplicationRequest) ->
     except Refused as refused:
         app = _new(kernel, partition, partition.root, request, submission)
         app.rejected_message = shortened(str(refused))
-        ending.record_rejected(kernel, app)
+        ending.record_rejected(kernel, app, fires.reject)
         raise
     app = _new(kernel, partition, leaf, request, submission)
     app.placed_by = placed.by
@@ -228,8 +236,23 @@ def _placeholder_timeout(kernel: Kernel, app: Application, request: AddApplicati
     return min(timeout, 2**62)
 
 
-def remove_application(
-    kernel: Kernel, rm: ResourceManager, request: RemoveApplicationRequest
+def remove_applications(
+    kernel: Kernel,
+    rm: ResourceManager,
+    requests: Iterable[RemoveApplicationRequest],
+    fires: RemovalFires,
+    answers: Answers,
+) -> None:
+    for request in requests:
+        _remove(kernel, rm, request, fires, answers)
+
+
+def _remove(
+    kernel: Kernel,
+    rm: ResourceManager,
+    request: RemoveApplicationRequest,
+    fires: RemovalFires,
+    answers: Answers,
 ) -> None:
     """Remove an application with its asks and allocations (I23, M6, X31). Ignore an unknown one."""
     partition = rm.partitions.get(request.partitionName or "default")
@@ -237,17 +260,15 @@ def remove_application(
     if app is None:
         kernel.note(f"removal of unknown application {request.applicationID!r} ignored")
         return
-    released = ending.remove_application(kernel, app)
+    released = ending.remove_application(kernel, app, fires.reject, fires.complete)
 
     def say_released() -> None:
-        for allocation in released:
-            kernel.outbox.released(
-                allocation, TerminationType.STOPPED_BY_RM, f"Application {app.app_id} Removed"
-            )
+        text = f"Application {app.app_id} Removed"
+        answers.released(kernel, released, TerminationType.STOPPED_BY_RM, text)
 
     if rm.design_order:
         say_released()
-        ending.finish_removal(kernel, app)
+        ending.finish_removal(kernel, app, fires.ends)
     else:
-        ending.finish_removal(kernel, app)
+        ending.finish_removal(kernel, app, fires.ends)
         say_released()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
+from quadriga.core.intake.fires import AskFires, AskReleaseFires
 from quadriga.core.intake.repeated_asks import ASKS, EncodedAsks, add_repeated
+from quadriga.core.intake.routes import Answers
 from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime, tag
 from quadriga.core.model import accounting
 from quadriga.core.model.application import Application
@@ -16,9 +18,6 @@ from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER
 from quadriga.core.scheduling import gang, gang_admission, reservation
 from quadriga.core.scheduling.ending import Removals, reject_ask
-from quadriga.fsm import APPLICATION, ASK
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm.table import SECOND
 from quadriga.si import (
     Allocation,
@@ -55,7 +54,13 @@ __all__ = [
 _READ_LIMIT: Final = 10_000
 
 
-def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) -> None:
+def add_asks(
+    kernel: Kernel,
+    rm: ResourceManager,
+    request: AllocationRequest,
+    fires: AskFires,
+    answers: Answers,
+) -> None:
     """Add new asks and change known ones; all rejections go in one response (M3)."""
     messages, at = request.asks, 0
     encoded = EncodedAsks(request.SerializeToString(), ASKS) if len(messages) > 1 else None
@@ -65,7 +70,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
         own = encoded.read() if encoded is not None else b""
         at += 1
         try:
-            ask = add_ask(kernel, rm, message)
+            ask = add_ask(kernel, rm, message, fires)
         except Refused as refused:
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
@@ -77,14 +82,19 @@ def add_asks(kernel: Kernel, rm: ResourceManager, request: AllocationRequest) ->
             )
         else:
             if ask is not None and encoded is not None:
-                at += add_repeated(kernel, ask, own, encoded, len(messages) - at)
+                at += add_repeated(kernel, ask, own, encoded, len(messages) - at, fires)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
-        kernel.outbox.rejected_asks(rm, rejected)
+        answers.rejected(kernel, rm, rejected)
 
 
 def add_ask(
-    kernel: Kernel, rm: ResourceManager, message: AllocationAsk, *, by_key: bool = False
+    kernel: Kernel,
+    rm: ResourceManager,
+    message: AllocationAsk,
+    fires: AskFires,
+    *,
+    by_key: bool = False,
 ) -> Ask | None:
     """Add the ask of a message, or change a known one. Returns the ask if it is new.
 
@@ -109,7 +119,7 @@ def add_ask(
             f"invalid ask added to app {app_id} with key {key}: "
             f"maxAllocations {message.maxAllocations} is not positive (X13)"
         )
-    if not APPLICATION.allows(app.state, application_fsm.ASK):
+    if not fires.application.allows(app.state, fires.asked):
         raise Refused(f"application {app_id} is {app.state} and takes no asks: {key}", "state")
     if app.queue.fair and message.placeholder and message.taskGroupName:  # X35, G7
         raise Refused(
@@ -119,7 +129,7 @@ def add_ask(
         )
     known = app.asks.get(key)
     if known is not None:
-        _change(kernel, known, message, vector, by_key)
+        _change(kernel, known, message, vector, by_key, fires)
         return None
     partition.waiting.arrivals += 1
     terms = _terms_of(kernel, message, by_key)
@@ -129,8 +139,8 @@ def add_ask(
     app.asks[key] = ask
     if ask.kind.placeholder and not app.is_gang:
         gang.become_gang(kernel, app)
-    kernel.fire(ASK, ask, ask_fsm.SUBMIT)
-    kernel.fire(APPLICATION, app, application_fsm.ASK)
+    kernel.fire(fires.ask, ask, fires.submit)
+    kernel.fire(fires.application, app, fires.asked)
     rm.observer.asks_added((ask,))
     _enter(kernel, app, ask)
     return ask
@@ -238,7 +248,14 @@ def _enter(kernel: Kernel, app: Application, ask: Ask) -> None:
     reservation.enqueue(kernel, ask)
 
 
-def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by_key: bool) -> None:
+def _change(
+    kernel: Kernel,
+    ask: Ask,
+    message: AllocationAsk,
+    vector: Vector,
+    by_key: bool,
+    fires: AskFires,
+) -> None:
     """The key of a known ask came again: the message replaces what is still to be allocated (I17).
 
     A replacement in flight keeps its size and stays one of the pending allocations.
@@ -253,7 +270,7 @@ def _change(kernel: Kernel, ask: Ask, message: AllocationAsk, vector: Vector, by
             f"{ask.kind.task_group!r}: that cannot change (I17)",
             "state",
         )
-    kernel.fire(ASK, ask, ask_fsm.UPDATE)
+    kernel.fire(fires.ask, ask, fires.update)
     in_flight = 1 if ask.planned is not None else 0
     accounting.remove_pending(ask, ask.pending - in_flight)
     reservation.cancel_all_of(partition, ask)
@@ -301,7 +318,11 @@ def check_ask_releases(rm: ResourceManager, releases: Iterable[AllocationAskRele
 
 
 def release_asks(
-    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationAskRelease]
+    kernel: Kernel,
+    rm: ResourceManager,
+    releases: Iterable[AllocationAskRelease],
+    fires: AskReleaseFires,
+    answers: Answers,
 ) -> None:
     """Release the asks that the resource manager names, and confirm with the same type (X30).
 
@@ -320,14 +341,13 @@ def release_asks(
         if not asks:
             kernel.note(f"release of unknown ask {release.allocationKey!r} ignored")
         for ask in asks:
-            reject_ask(kernel, ask, timed_out=False)
+            reject_ask(kernel, ask, fires.reject, timed_out=False)
             removed.add_ask(ask)
         dropped.extend(asks)
     if not rm.design_order:  # X8
         removed.update_applications(kernel)
-    kernel.outbox.released_asks(
-        dropped, TerminationType.STOPPED_BY_RM, "ask released as per RM request"
-    )
+    text = "ask released as per RM request"
+    answers.released_asks(kernel, dropped, TerminationType.STOPPED_BY_RM, text)
     removed.update_applications(kernel)
 
 

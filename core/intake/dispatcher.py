@@ -1,33 +1,59 @@
-"""The routing table: each part of a message, the entity that it concerns, and the triggers it may fire.
+"""The routing table: each part of a message, the triggers that it fires at which entities, its answers.
 
-The table can be read, drawn and tested row by row. The parts of one message are handled in the table's
-order, which the protocol prescribes: asks, then ask releases, then allocation releases (M2);
-applications added, then removed (M5).
+The table can be read, drawn and tested row by row. It is the only place in ``intake`` that names the
+triggers to fire: a handler gets those of its row, and answers with the fields of its row. The parts of
+one message are handled in the table's order, which the protocol prescribes: asks, then ask releases, then
+allocation releases (M2); applications added, then removed (M5).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
-from quadriga.core.intake import applications, asks, nodes, recovery, releases, unified
+from quadriga.core.config import Configuration
+from quadriga.core.intake import (
+    applications,
+    asks,
+    nodes,
+    recovery,
+    registration,
+    releases,
+    unified,
+)
+from quadriga.core.intake.fires import (
+    AdditionFires,
+    AskFires,
+    AskReleaseFires,
+    NodeFires,
+    RecoveryFires,
+    RegistrationFires,
+    ReleaseFires,
+    RemovalFires,
+    UpdateFires,
+)
+from quadriga.core.intake.routes import Answers, Route, part
 from quadriga.core.model.refusal import Refused
 from quadriga.core.model.resource_manager import ResourceManager
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.fsm import ALLOCATION, APPLICATION, ASK, NODE, QUEUE, RESOURCE_MANAGER
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm import node as node_fsm
+from quadriga.fsm import queue as queue_fsm
+from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
+    AcceptedNode,
     AllocationRequest,
     ApplicationRequest,
     NodeInfo,
     NodeRequest,
     NodeResponse,
+    RegisterResourceManagerRequest,
     RejectedNode,
+    UpdateConfigurationRequest,
 )
 
 __all__ = [
@@ -37,148 +63,117 @@ __all__ = [
     "Request",
     "Route",
     "check",
+    "configure",
     "dispatch",
     "routes_of",
 ]
 
 Request = ApplicationRequest | AllocationRequest | NodeRequest
 
-#: the reader of a field by its path, made once for each path
-_reader = cache(attrgetter)
 
-
-@cache
-def _cause_of(message: str, field: str) -> str:
-    return f"{message}.{field}"
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One part of a message: the items of ``field``, which ``handle`` applies together.
-
-    ``of`` selects the items of this part if several parts share the field; with ``whole`` the handler
-    gets the whole message. ``entity`` and ``triggers`` name the lifecycle and what may be fired,
-    ``also`` a second lifecycle, ``response`` the answer to the resource manager. ``check`` refuses the
-    whole request before anything is applied.
-    """
-
-    message: type[Request]
-    field: str
-    entity: str
-    triggers: tuple[str, ...]
-    response: str
-    handle: Callable[[Kernel, ResourceManager, Any], None]
-    check: Callable[[ResourceManager, Any], None] | None = None
-    whole: bool = False
-    of: Callable[[Any], bool] | None = None
-    also: tuple[str, tuple[str, ...]] | None = None
-
-    @property
-    def cause(self) -> str:
-        """What follows from this part, for the journal."""
-        return _cause_of(self.message.__name__, self.field)
-
-    def whole_field(self, message: Request) -> Any:
-        """Return the repeated field, which may be nested (``releases.x``)."""
-        return _reader(self.field)(message)
-
-    def items(self, message: Request) -> Any:
-        """Return the items of the field that belong to this part."""
-        part = self.whole_field(message)
-        return [item for item in part if self.of(item)] if self.of is not None and part else part
-
-
-def _remove_applications(kernel: Kernel, rm: ResourceManager, removals: Any) -> None:
-    for removal in removals:
-        applications.remove_application(kernel, rm, removal)
+# -- nodes -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRoute:
-    """An ``ActionFromRM`` and the trigger that it fires at the node."""
+    """An ``ActionFromRM``, the trigger that it fires at the node, and the fields of the response that may
+    name the node: ``accepted`` after the handler, ``rejected`` if it refuses."""
 
     action: NodeInfo.ActionFromRM
     trigger: node_fsm.Trigger
-    response: str
+    answers: Answers
+    handle: Callable[[Kernel, ResourceManager, NodeInfo, NodeFires], None]
 
+
+_ADDED, _KNOWN = Answers("accepted", "rejected"), Answers("rejected")
 
 # fmt: off
-NODE_ROUTES = (
-    #         action                          trigger             response
-    NodeRoute(NodeInfo.CREATE,                node_fsm.ACCEPT,        "accepted or rejected"),
-    NodeRoute(NodeInfo.CREATE_DRAIN,          node_fsm.ACCEPT,        "accepted or rejected"),
-    NodeRoute(NodeInfo.UPDATE,                node_fsm.UPDATE,        "rejected if unknown"),
-    NodeRoute(NodeInfo.DRAIN_NODE,            node_fsm.DRAIN,         "rejected if unknown"),
-    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node_fsm.SCHEDULE,      "rejected if not draining"),
-    NodeRoute(NodeInfo.DECOMISSION,           node_fsm.DECOMMISSION,  "rejected if unknown; released, new"),
+NODE_ROUTES: Final = (
+    #         action                          trigger                 answers  handler
+    NodeRoute(NodeInfo.CREATE,                node_fsm.ACCEPT,        _ADDED,  nodes.create),
+    NodeRoute(NodeInfo.CREATE_DRAIN,          node_fsm.ACCEPT,        _ADDED,  nodes.create_draining),
+    NodeRoute(NodeInfo.UPDATE,                node_fsm.UPDATE,        _KNOWN,  nodes.update),
+    NodeRoute(NodeInfo.DRAIN_NODE,            node_fsm.DRAIN,         _KNOWN,  nodes.trigger),
+    NodeRoute(NodeInfo.DRAIN_TO_SCHEDULABLE,  node_fsm.SCHEDULE,      _KNOWN,  nodes.trigger),
+    NodeRoute(NodeInfo.DECOMISSION,           node_fsm.DECOMMISSION,  _KNOWN,  nodes.trigger),
 )
 # fmt: on
 
-_NODE_TRIGGER = {route.action: route.trigger for route in NODE_ROUTES}
-_CREATES = {NodeInfo.CREATE: False, NodeInfo.CREATE_DRAIN: True}
+_BY_ACTION: Final = {route.action: route for route in NODE_ROUTES}
 
 
-def _act_on_nodes(kernel: Kernel, rm: ResourceManager, infos: Any) -> None:
+def _act_on_nodes(
+    kernel: Kernel, rm: ResourceManager, infos: Any, fires: NodeFires, answers: Answers
+) -> None:
     """Apply the action of each node; one response answers all of them (M7, X20)."""
     response = NodeResponse()
     for info in infos:
+        route = _BY_ACTION.get(info.action)
+        if route is None:  # X7: an error in the log, and nothing changes
+            kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored (X7)")
+            continue
         try:
-            _act_on_node(kernel, rm, info, response)
+            route.handle(kernel, rm, info, fires)
         except Refused as refused:
+            route.answers.require("rejected")
             kernel.tally.rejected["node", refused.kind] += 1
             response.rejected.append(RejectedNode(nodeID=info.nodeID, reason=str(refused)))
+        else:
+            if "accepted" in route.answers.fields:
+                response.accepted.append(AcceptedNode(nodeID=info.nodeID))
     if response.accepted or response.rejected:
-        kernel.outbox.add(rm, response)
+        answers.send(kernel, rm, response)
 
 
-def _act_on_node(
-    kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse
-) -> None:
-    trigger = _NODE_TRIGGER.get(info.action)
-    if trigger is None:  # X7: an error in the log, and nothing changes
-        kernel.note(f"node {info.nodeID!r}: unknown action {info.action} ignored (X7)")
-        return
-    if info.action in _CREATES:
-        nodes.create(kernel, rm, info, response, draining=_CREATES[info.action])
-        return
-    found = [p.nodes[info.nodeID] for p in rm.partitions.values() if info.nodeID in p.nodes]
-    if not found:
-        text = f"node {info.nodeID!r} is not known: {trigger} is not possible (I30)"
-        raise Refused(text, "unknown")
-    if trigger == node_fsm.UPDATE:
-        nodes.update(kernel, found[0], info)
-    else:
-        nodes.trigger(kernel, found[0], trigger)
+# -- the table -------------------------------------------------------------------------------------
 
+_ASKS: Final = "releases.allocationAsksToRelease"
+_ALLOCATIONS: Final = "releases.allocationsToRelease"
+_ACTIONS: Final = {route.action: route.trigger for route in NODE_ROUTES}
 
-_REMOVAL = (
-    application_fsm.WAIT,
-    application_fsm.COMPLETE,
-    application_fsm.KILL,
-    application_fsm.KILLED_,
-)
-_NODE = (*dict.fromkeys(route.trigger for route in NODE_ROUTES), node_fsm.REJECT)
-_ASKS, _ALLOCATIONS = "releases.allocationAsksToRelease", "releases.allocationsToRelease"
+_RECOVERED: Final = RecoveryFires(
+    ALLOCATION, allocation_fsm.ALLOCATE,
+    ASK, ask_fsm.SUBMIT, ask_fsm.ALLOCATE,
+    APPLICATION, application_fsm.ASK, application_fsm.RUN,
+)  # fmt: skip
 
 # fmt: off
-ROUTES = (
-    #     message             field          entity         triggers                                     response
-    Route(ApplicationRequest, "new",         "application", (application_fsm.REJECT,),                       "accepted, rejected",
-          applications.add_applications),
-    Route(ApplicationRequest, "remove",      "application", _REMOVAL,                                    "released, updated",
-          _remove_applications),
-    Route(AllocationRequest,  "allocations", "allocation",  (allocation_fsm.ALLOCATE,),                      "new, rejectedAllocations",
-          recovery.recover_allocations, of=unified.is_report),
-    Route(AllocationRequest,  "asks",        "ask",         (ask_fsm.SUBMIT, ask_fsm.UPDATE),                    "rejected",
-          asks.add_asks, whole=True),
-    Route(AllocationRequest,  "allocations", "ask",         (ask_fsm.SUBMIT, ask_fsm.UPDATE),                    "rejectedAllocations",
-          unified.add_asks, of=unified.is_ask),
-    Route(AllocationRequest,  _ASKS,         "ask",         (ask_fsm.REJECT,),                               "releasedAsks",
-          asks.release_asks, asks.check_ask_releases),
-    Route(AllocationRequest,  _ALLOCATIONS,  "allocation",  (allocation_fsm.COMPLETE, allocation_fsm.CONFIRM),   "released, new",
-          releases.release_allocations, releases.check_releases, also=("ask", (ask_fsm.REJECT,))),
-    Route(NodeRequest,        "nodes",       "node",        _NODE,                                       "accepted, rejected",
-          _act_on_nodes),
+ROUTES: Final[tuple[Route, ...]] = (
+    #     message, field
+    #     entity, triggers
+    #     answers, handler
+    part(RegisterResourceManagerRequest, "",
+          RegistrationFires(RESOURCE_MANAGER, resource_manager_fsm.REGISTER),
+          Answers(), registration.register),
+    part(UpdateConfigurationRequest, "",
+          UpdateFires(QUEUE, queue_fsm.RESTORE, queue_fsm.REMOVE),
+          Answers(), registration.update_configuration),
+    part(ApplicationRequest, "new",
+          AdditionFires(APPLICATION, application_fsm.REJECT),
+          Answers("accepted", "rejected"), applications.add_applications),
+    part(ApplicationRequest, "remove",
+          RemovalFires(APPLICATION, application_fsm.TO_ITS_END,
+                       ALLOCATION, allocation_fsm.COMPLETE,
+                       ASK, ask_fsm.REJECT),
+          Answers("released"), applications.remove_applications),
+    part(AllocationRequest, "allocations", _RECOVERED,
+          Answers("new", "rejectedAllocations"), recovery.recover_allocations, of=unified.is_report),
+    part(AllocationRequest, "asks",
+          AskFires(ASK, ask_fsm.SUBMIT, ask_fsm.UPDATE, APPLICATION, application_fsm.ASK),
+          Answers("rejected"), asks.add_asks, whole=True),
+    part(AllocationRequest, "allocations",
+          AskFires(ASK, ask_fsm.SUBMIT, ask_fsm.UPDATE, APPLICATION, application_fsm.ASK),
+          Answers("rejectedAllocations"), unified.add_asks, of=unified.is_ask),
+    part(AllocationRequest, _ASKS,
+          AskReleaseFires(ASK, ask_fsm.REJECT),
+          Answers("releasedAsks"), asks.release_asks, asks.check_ask_releases),
+    part(AllocationRequest, _ALLOCATIONS,
+          ReleaseFires(ALLOCATION, allocation_fsm.COMPLETE, allocation_fsm.CONFIRM,
+                       ASK, ask_fsm.REJECT),
+          Answers("released"), releases.release_allocations, releases.check_releases),
+    part(NodeRequest, "nodes",
+          NodeFires(NODE, _ACTIONS, node_fsm.REJECT, _RECOVERED),
+          Answers("accepted", "rejected"), _act_on_nodes),
 )
 # fmt: on
 
@@ -186,6 +181,8 @@ _BY_MESSAGE: dict[type[Request], tuple[Route, ...]] = {
     kind: tuple(route for route in ROUTES if route.message is kind)
     for kind in (ApplicationRequest, AllocationRequest, NodeRequest)
 }
+#: the messages without parts
+_CONFIGURE: Final = {route.message: route for route in ROUTES if not route.field}
 
 
 def routes_of(message: Request) -> tuple[Route, ...]:
@@ -218,5 +215,18 @@ def dispatch(kernel: Kernel, rm: ResourceManager, message: Request) -> None:
             route.check(rm, items)
     for route, items in parts:
         kernel.cause = route.cause
-        route.handle(kernel, rm, message if route.whole else items)
+        route.handle(kernel, rm, message if route.whole else items, route.fires, route.answers)
         kernel.settle()
+
+
+def configure(
+    kernel: Kernel,
+    rm: ResourceManager,
+    message: RegisterResourceManagerRequest | UpdateConfigurationRequest,
+    configuration: Configuration | None,
+) -> None:
+    """Apply a registration or an update, whose configuration has been read."""
+    route = _CONFIGURE[type(message)]
+    kernel.cause = route.cause
+    configured = registration.Configured(message, configuration)
+    route.handle(kernel, rm, configured, route.fires, route.answers)

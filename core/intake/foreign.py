@@ -21,6 +21,7 @@ from quadriga.si import AllocationRelease, TerminationType
 from quadriga.si.constants import FOREIGN_STATIC, KEY_FOREIGN, TAG_FOREIGN
 
 if TYPE_CHECKING:
+    from quadriga.core.intake.routes import Answers
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
@@ -76,7 +77,9 @@ def record(
     return allocation
 
 
-def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> None:
+def release(
+    kernel: Kernel, rm: ResourceManager, message: AllocationRelease, answers: Answers
+) -> None:
     """Remove the foreign allocation of this key: the release names no application.
 
     It is confirmed like any other release by the resource manager (R3). An unknown key is noted and
@@ -93,7 +96,7 @@ def release(kernel: Kernel, rm: ResourceManager, message: AllocationRelease) -> 
     if (
         message.terminationType not in BY_SCHEDULER
     ):  # other types are confirmations, which have no answer
-        kernel.outbox.released_foreign(known, TerminationType.STOPPED_BY_RM, _TEXT)
+        answers.released_foreign(kernel, known, TerminationType.STOPPED_BY_RM, _TEXT)
 
 
 def occupy(node: Node, anonymous: Vector) -> None:

@@ -5,31 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from quadriga.core.intake import foreign, recovery
+from quadriga.core.intake.fires import NodeFires
 from quadriga.core.model import accounting
 from quadriga.core.model.node import Node
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import reservation
-from quadriga.fsm import NODE
-from quadriga.fsm import node as node_fsm
 from quadriga.fsm import queue as queue_fsm
-from quadriga.si import AcceptedNode, NodeInfo, NodeResponse, Resource
+from quadriga.si import NodeInfo, Resource
 from quadriga.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 if TYPE_CHECKING:
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.resource_manager import ResourceManager
 
-__all__ = ["create", "trigger", "update"]
+__all__ = ["create", "create_draining", "trigger", "update"]
 
 
 # -- actions ---------------------------------------------------------------------------------------
 
 
-def create(
-    kernel: Kernel, rm: ResourceManager, info: NodeInfo, response: NodeResponse, *, draining: bool
+def create(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> None:
+    """CREATE: add a node with its existing allocations (I30, I33, 2.11)."""
+    _create(kernel, rm, info, fires, draining=False)
+
+
+def create_draining(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> None:
+    """CREATE_DRAIN: add a node that gets no new allocations."""
+    _create(kernel, rm, info, fires, draining=True)
+
+
+def _create(
+    kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires, *, draining: bool
 ) -> None:
-    """CREATE, CREATE_DRAIN: add a node with its existing allocations (I30, I33, 2.11)."""
     if not info.nodeID:
         raise Refused("a node needs a nodeID (I33)")
     name = info.attributes.get(NODE_PARTITION, "") or "default"
@@ -45,10 +53,10 @@ def create(
             raise Refused(text, "duplicate")
     total = list(_quantities(partition, info, info.schedulableResource, "schedulableResource"))
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
-    problem = recovery.problem_of(partition, list(info.existingAllocations))
+    problem = recovery.problem_of(partition, info.existingAllocations, fires.recovery)
     node = Node(info.nodeID, partition, dict(info.attributes), total)
     if problem:
-        kernel.fire(NODE, node, node_fsm.REJECT)
+        kernel.fire(fires.node, node, fires.reject)
         partition.failed_nodes[info.nodeID] = None
         raise Refused(f"existing allocations of node {info.nodeID}: {problem}", "recovery")
     partition.registry.lengthen(node.totals)
@@ -58,18 +66,18 @@ def create(
     reservation.nodes_changed(partition)
     foreign.occupy(node, occupied)
     partition.capacity_changed((), tuple(node.total))
-    kernel.fire(NODE, node, node_fsm.ACCEPT, draining=draining)
+    kernel.fire(fires.node, node, fires.actions[info.action], draining=draining)
     rm.observer.node_added(node)
-    recovery.recover_on(kernel, node, list(info.existingAllocations))
-    response.accepted.append(AcceptedNode(nodeID=info.nodeID))
+    recovery.recover_on(kernel, node, info.existingAllocations, fires.recovery)
 
 
-def update(kernel: Kernel, node: Node, info: NodeInfo) -> None:
+def update(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> None:
     """UPDATE: change capacity, occupied resources and attributes; nothing is evicted."""
+    node = _known(rm, info, fires)
     partition = node.partition
     total = _quantities(partition, info, info.schedulableResource, "schedulableResource")
     occupied = _quantities(partition, info, info.occupiedResource, "occupiedResource")
-    kernel.fire(NODE, node, node_fsm.UPDATE)
+    kernel.fire(fires.node, node, fires.actions[info.action])
     was_ready = _ready(node)
     if info.attributes:
         node.attributes = dict(info.attributes)
@@ -99,11 +107,22 @@ def _ready(node: Node) -> bool:
     return node.attributes.get(NODE_READY_ATTRIBUTE, "true").lower() == "true"
 
 
-def trigger(kernel: Kernel, node: Node, name: node_fsm.Trigger) -> None:
+def trigger(kernel: Kernel, rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> None:
     """DRAIN_NODE, DRAIN_TO_SCHEDULABLE, DECOMISSION. Raises ``Refused`` if illegal (X20)."""
-    if not NODE.allows(node.state, name):
+    node, name = _known(rm, info, fires), fires.actions[info.action]
+    if not fires.node.allows(node.state, name):
         raise Refused(f"node {node.node_id} is {node.state}: {name} is not possible (I31)", "state")
-    kernel.fire(NODE, node, name)
+    kernel.fire(fires.node, node, name)
+
+
+def _known(rm: ResourceManager, info: NodeInfo, fires: NodeFires) -> Node:
+    """The node of this id. Raises ``Refused``."""
+    for partition in rm.partitions.values():
+        if info.nodeID in partition.nodes:
+            return partition.nodes[info.nodeID]
+    name = fires.actions[info.action]
+    text = f"node {info.nodeID!r} is not known: {name} is not possible (I30)"
+    raise Refused(text, "unknown")
 
 
 def _quantities(

@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from quadriga.core.intake import asks, foreign, tags
+from quadriga.core.intake.fires import RecoveryFires
+from quadriga.core.intake.routes import Answers
 from quadriga.core.model import accounting
 from quadriga.core.model.allocation import Allocation
 from quadriga.core.model.ask import Ask, AskKind
@@ -22,10 +24,8 @@ from quadriga.core.preemption import quota
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import gang, reservation
 from quadriga.core.scheduling.releasing import release
-from quadriga.fsm import ALLOCATION, APPLICATION, ASK
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import RejectedAllocation
 
@@ -42,14 +42,16 @@ __all__ = ["problem_of", "recover_allocations", "recover_on", "resize"]
 # -- with a new node -------------------------------------------------------------------------------
 
 
-def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> str:
+def problem_of(
+    partition: Partition, messages: Iterable[AllocationMessage], fires: RecoveryFires
+) -> str:
     """Return why these existing allocations of a new node cannot be recovered, or an empty text."""
     seen: set[tuple[str, str]] = set()
     for message in messages:
         if foreign.is_foreign(message):
             problem, named = foreign.problem_of(message), ("", message.allocationKey)
         else:
-            problem = _problem(partition, message)
+            problem = _problem(partition, message, fires)
             named = message.applicationID, _uuid(partition, message)
             if not problem and _known(partition, message) is not None:
                 problem = "is known already"
@@ -61,26 +63,32 @@ def problem_of(partition: Partition, messages: Iterable[AllocationMessage]) -> s
     return ""
 
 
-def recover_on(kernel: Kernel, node: Node, messages: Iterable[AllocationMessage]) -> None:
+def recover_on(
+    kernel: Kernel, node: Node, messages: Iterable[AllocationMessage], fires: RecoveryFires
+) -> None:
     """Recover the existing allocations of a new node (I33), which ``problem_of`` has checked."""
     partition = node.partition
     for message in messages:
         if foreign.is_foreign(message):
             foreign.record(kernel, partition, node, message)
         else:
-            _release_leftover(kernel, _recover(kernel, node, message))
+            _release_leftover(kernel, _recover(kernel, node, message, fires))
 
 
 # -- with a request --------------------------------------------------------------------------------
 
 
 def recover_allocations(
-    kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]
+    kernel: Kernel,
+    rm: ResourceManager,
+    messages: Iterable[AllocationMessage],
+    fires: RecoveryFires,
+    answers: Answers,
 ) -> None:
     """AllocationRequest.allocations (2.20): echo new allocations as new, and reject wrong ones."""
     rejected = []
     for message in messages:
-        problem = _report(kernel, rm, message)
+        problem = _report(kernel, rm, message, fires, answers)
         if problem:
             rejected.append(
                 RejectedAllocation(
@@ -92,10 +100,16 @@ def recover_allocations(
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
         kernel.tally.rejected["allocation", "recovery"] += len(rejected)
-        kernel.outbox.rejected_allocations(rm, rejected)
+        answers.rejected_allocations(kernel, rm, rejected)
 
 
-def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> str:
+def _report(
+    kernel: Kernel,
+    rm: ResourceManager,
+    message: AllocationMessage,
+    fires: RecoveryFires,
+    answers: Answers,
+) -> str:
     """Apply one report; return why it cannot be applied, or an empty text."""
     partition = rm.partitions.get(message.partitionName or "default")
     if partition is None:
@@ -110,7 +124,7 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
         if not problem:
             foreign.record(kernel, partition, node, message)
         return problem
-    problem = _problem(partition, message)
+    problem = _problem(partition, message, fires)
     if problem:
         return problem
     known = _known(partition, message)
@@ -120,8 +134,8 @@ def _report(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> 
         if known.ask.ask_key != message.allocationKey:
             return f"is known already with the allocationKey {known.ask.ask_key!r}"
         return resize(kernel, known, message)
-    allocation = _recover(kernel, node, message)
-    kernel.outbox.allocated((allocation,))
+    allocation = _recover(kernel, node, message, fires)
+    answers.new(kernel, allocation)
     _release_leftover(kernel, allocation)
     return ""
 
@@ -151,7 +165,7 @@ def _role(message: AllocationMessage) -> tuple[bool, str]:
     return message.placeholder and bool(message.taskGroupName), message.taskGroupName
 
 
-def _problem(partition: Partition, message: AllocationMessage) -> str:
+def _problem(partition: Partition, message: AllocationMessage, fires: RecoveryFires) -> str:
     """Return what is wrong with the report of a new or known allocation, or an empty text."""
     if not message.applicationID:
         return "has no applicationID: independent allocations are not supported (I42)"
@@ -160,7 +174,7 @@ def _problem(partition: Partition, message: AllocationMessage) -> str:
     app = partition.applications.get(message.applicationID)
     if app is None:
         return "belongs to an unknown application"
-    if not APPLICATION.allows(app.state, application_fsm.ASK):
+    if not fires.application.allows(app.state, fires.asked):
         return f"belongs to an application that is {app.state}"
     if _is_unusable(message):
         return _UNUSABLE
@@ -189,7 +203,9 @@ def _known(partition: Partition, message: AllocationMessage) -> Allocation | Non
 # -- new allocations -------------------------------------------------------------------------------
 
 
-def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocation:
+def _recover(
+    kernel: Kernel, node: Node, message: AllocationMessage, fires: RecoveryFires
+) -> Allocation:
     """Charge one recovered allocation, and create or count down its ask."""
     partition = node.partition
     app = partition.applications[message.applicationID]
@@ -200,16 +216,16 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
         ask = _make_ask(kernel, app, message, vector)
         if ask.placeholder and not app.is_gang:
             gang.become_gang(kernel, app)
-        kernel.fire(ASK, ask, ask_fsm.SUBMIT)
-        kernel.fire(APPLICATION, app, application_fsm.ASK)
+        kernel.fire(fires.ask, ask, fires.submit)
+        kernel.fire(fires.application, app, fires.asked)
     allocation = Allocation(ask, _free_uuid(app, message), node, kernel.now)
     allocation.vector = vector
     accounting.charge_node(allocation)
     accounting.charge(allocation)
     if waited:
         accounting.remove_pending(ask, 1)
-    kernel.fire(ASK, ask, ask_fsm.ALLOCATE)
-    kernel.fire(ALLOCATION, allocation, allocation_fsm.ALLOCATE)
+    kernel.fire(fires.ask, ask, fires.served)
+    kernel.fire(fires.allocation, allocation, fires.allocated)
     observer = partition.rm.observer
     if waited:
         observer.allocated((allocation,))
@@ -227,7 +243,7 @@ def _recover(kernel: Kernel, node: Node, message: AllocationMessage) -> Allocati
             gang.resize(app, vector, 1)
         gang.placeholder_allocated(kernel, allocation)
     elif app.state in application_fsm.RUNS_ON_ALLOCATION:
-        kernel.fire(APPLICATION, app, application_fsm.RUN)
+        kernel.fire(fires.application, app, fires.run)
     return allocation
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from quadriga.core.config import (
     DEFAULT_CONFIGURATION,
@@ -15,6 +15,7 @@ from quadriga.core.config import (
     parse_duration,
 )
 from quadriga.core.events import problems as event_problems
+from quadriga.core.intake.fires import RegistrationFires, UpdateFires
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.shapes import Shapes
 from quadriga.core.ordering.node_index import NodeIndex
@@ -24,9 +25,6 @@ from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.scheduling import queue_tree, reservation
 from quadriga.core.scheduling.waiting import WaitingAsks
-from quadriga.fsm import QUEUE, RESOURCE_MANAGER
-from quadriga.fsm import queue as queue_fsm
-from quadriga.fsm import resource_manager as resource_manager_fsm
 from quadriga.si import (
     RegisterResourceManagerRequest,
     RequestError,
@@ -36,10 +34,12 @@ from quadriga.si import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from quadriga.core.intake.routes import Answers
     from quadriga.core.model.resource_manager import ResourceManager
     from quadriga.core.runtime.kernel import Options
 
 __all__ = [
+    "Configured",
     "read_configuration",
     "read_registration",
     "read_update",
@@ -108,17 +108,28 @@ def read_update(request: UpdateConfigurationRequest, options: Options) -> Config
     return read_configuration(name, request.config, options) if request.config.strip() else None
 
 
+class Configured(NamedTuple):
+    """A request with its queue configuration, which has been read; ``None`` if it has none."""
+
+    request: RegisterResourceManagerRequest | UpdateConfigurationRequest
+    configuration: Configuration | None
+
+
 # -- registration ----------------------------------------------------------------------------------
 
 
 def register(
     kernel: Kernel,
     rm: ResourceManager,
-    request: RegisterResourceManagerRequest,
-    configuration: Configuration,
+    configured: Configured,
+    fires: RegistrationFires,
+    answers: Answers,
 ) -> None:
     """Register a new or known resource manager. A known one loses its previous state (I7)."""
-    kernel.fire(RESOURCE_MANAGER, rm, resource_manager_fsm.REGISTER)
+    request, configuration = configured
+    assert isinstance(request, RegisterResourceManagerRequest)
+    assert configuration is not None
+    kernel.fire(fires.resource_manager, rm, fires.register)
     rm.version = request.version
     rm.policy_group = request.policyGroup
     rm.build_info = dict(request.buildInfo)
@@ -200,14 +211,16 @@ def check_update(name: str, rm: ResourceManager, configuration: Configuration | 
 def update_configuration(
     kernel: Kernel,
     rm: ResourceManager,
-    request: UpdateConfigurationRequest,
-    configuration: Configuration | None,
+    configured: Configured,
+    fires: UpdateFires,
+    answers: Answers,
 ) -> None:
     """Apply a configuration to the running queues (2.2, I39); ``None`` leaves them unchanged.
 
     Raises ``RequestError``, before anything has changed, if a queue in use would have to change between
     leaf and parent.
     """
+    request, configuration = configured
     check_update(type(request).__name__, rm, configuration)
     rm.policy_group = request.policyGroup or rm.policy_group
     if request.extraConfig:
@@ -223,17 +236,17 @@ def update_configuration(
         known = partition = rm.partitions.get(config.name)
         if partition is None:
             partition = _add_partition(kernel, rm, config)
-        elif QUEUE.allows(partition.state, queue_fsm.RESTORE):
-            kernel.fire(QUEUE, partition, queue_fsm.RESTORE)
+        elif fires.queue.allows(partition.state, fires.restore):
+            kernel.fire(fires.queue, partition, fires.restore)
         queue_tree.apply_configuration(kernel, partition, config, new=known is None)
         reservation.configure(kernel, partition)
         preemption_queue.rebuild(kernel, partition)
         quota.watch_quotas(kernel, partition)
         _note_unmatchable_rules(kernel, partition)
-    configured = {config.name for config in configuration.partitions}
-    for partition in [p for n, p in rm.partitions.items() if n not in configured]:
-        if QUEUE.allows(partition.state, queue_fsm.REMOVE):
-            kernel.fire(QUEUE, partition, queue_fsm.REMOVE)
+    names = {config.name for config in configuration.partitions}
+    for partition in [p for n, p in rm.partitions.items() if n not in names]:
+        if fires.queue.allows(partition.state, fires.remove):
+            kernel.fire(fires.queue, partition, fires.remove)
         queue_tree.remove_partition_if_drained(kernel, partition)
 
 

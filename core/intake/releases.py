@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.intake import foreign
+from quadriga.core.intake.fires import ReleaseFires
+from quadriga.core.intake.routes import Answers
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.outbox import BY_SCHEDULER, TERMINATION
 from quadriga.core.scheduling.confirmations import confirm_replacements
-from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask, report_released
+from quadriga.core.scheduling.ending import Removals, end_allocation, reject_ask
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.si import AllocationRelease, RequestError
 
@@ -37,7 +39,11 @@ def check_releases(rm: ResourceManager, releases: Iterable[AllocationRelease]) -
 
 
 def release_allocations(
-    kernel: Kernel, rm: ResourceManager, releases: Iterable[AllocationRelease]
+    kernel: Kernel,
+    rm: ResourceManager,
+    releases: Iterable[AllocationRelease],
+    fires: ReleaseFires,
+    answers: Answers,
 ) -> None:
     """End allocations that the resource manager stopped, and finish releases that it confirms.
 
@@ -53,7 +59,7 @@ def release_allocations(
     removed = Removals()
     for release in releases:
         if not release.applicationID:
-            foreign.release(kernel, rm, release)
+            foreign.release(kernel, rm, release, answers)
             continue
         app = _application(rm, release)
         uuid = release.UUID or release.allocationID
@@ -71,7 +77,7 @@ def release_allocations(
             continue
         ask = None if uuid or app is None else app.asks.get(release.allocationKey)
         if ask is not None and ask.terms.by_key and stops:  # X45
-            reject_ask(kernel, ask, timed_out=False)
+            reject_ask(kernel, ask, fires.reject, timed_out=False)
             removed.add_ask(ask)
             taken_back.append(ask)
         elif not named:
@@ -81,19 +87,19 @@ def release_allocations(
             )
         for allocation in named:
             if stops:
-                end_allocation(kernel, allocation, allocation_fsm.COMPLETE, release.terminationType)
+                end_allocation(kernel, allocation, fires.complete, release.terminationType)
                 stopped.append(allocation)
             elif TERMINATION.get(allocation.reason or "") != release.terminationType:
                 kernel.note(f"{allocation.key} released by an unasked confirmation (X32)")
-                end_allocation(kernel, allocation, allocation_fsm.COMPLETE, release.terminationType)
+                end_allocation(kernel, allocation, fires.complete, release.terminationType)
             elif allocation.reason == allocation_fsm.REPLACEMENT:
                 replaced[allocation] = None
                 continue
             else:
-                end_allocation(kernel, allocation, allocation_fsm.CONFIRM, release.terminationType)
+                end_allocation(kernel, allocation, fires.confirm, release.terminationType)
             removed.add_allocation(allocation)
-    report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
-    for placeholder in confirm_replacements(kernel, replaced):
+    answers.report_released(kernel, rm, stopped, _TEXT, removed, taken_back)
+    for placeholder in confirm_replacements(kernel, replaced, fires.confirm):
         removed.add_allocation(placeholder)
     removed.update_applications(kernel)
 

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model import accounting
 from quadriga.core.scheduling import gang
-from quadriga.fsm import APPLICATION, ASK
-from quadriga.fsm import application as application_fsm
-from quadriga.fsm import ask as ask_fsm
 
 if TYPE_CHECKING:
+    from quadriga.core.intake.fires import AskFires
     from quadriga.core.model.ask import Ask
     from quadriga.core.runtime.kernel import Kernel
 
@@ -65,10 +63,12 @@ def _length(wire: bytes, at: int) -> tuple[int, int]:
     return length | wire[at] << shift, at + 1
 
 
-def add_repeated(kernel: Kernel, first: Ask, own: bytes, encoded: EncodedAsks, most: int) -> int:
+def add_repeated(
+    kernel: Kernel, first: Ask, own: bytes, encoded: EncodedAsks, most: int, fires: AskFires
+) -> int:
     """Add the asks that follow and repeat ``first``, which was added just now and whose content is
     ``own``. Returns their number, at most ``most``."""
-    rest = _after_key(own) if _can_be_repeated(first) else None
+    rest = _after_key(own) if _can_be_repeated(first, fires) else None
     if rest is None:
         return 0
     app = first.app
@@ -98,7 +98,7 @@ def add_repeated(kernel: Kernel, first: Ask, own: bytes, encoded: EncodedAsks, m
         asks.append(ask)
     partition.waiting.arrivals, encoded.at = seq, at
     if asks:
-        _enter(kernel, first, asks)
+        _enter(kernel, first, asks, fires)
     return len(asks)
 
 
@@ -117,7 +117,7 @@ def _prefix(field: int, key: int, rest: int) -> bytes:
     return bytes((field, length, _FIELD_1, key)) if length < _ONE_BYTE else b""
 
 
-def _can_be_repeated(ask: Ask) -> bool:
+def _can_be_repeated(ask: Ask, fires: AskFires) -> bool:
     """Whether one more such ask changes nothing but the length of the group in which it waits."""
     group = ask.group
     return (
@@ -128,15 +128,15 @@ def _can_be_repeated(ask: Ask) -> bool:
             or group.reservable
             or ask.app.partition.reservation_bounds.holds(group)
         )
-        and APPLICATION.idles(ask.app.state, application_fsm.ASK)
+        and fires.application.idles(ask.app.state, fires.asked)
     )
 
 
-def _enter(kernel: Kernel, first: Ask, asks: list[Ask]) -> None:
+def _enter(kernel: Kernel, first: Ask, asks: list[Ask], fires: AskFires) -> None:
     """Let the repeated asks wait with the first one, and count them as pending."""
     partition, group = first.app.partition, first.group
     assert group is not None
-    taken = kernel.fire_all(ASK, asks, ask_fsm.SUBMIT)
+    taken = kernel.fire_all(fires.ask, asks, fires.submit)
     kernel.journal.add_all(kernel.now, taken, kernel.cause)
     partition.rm.observer.asks_added(asks)
     group.extend(asks)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.intake import asks, foreign, recovery
 from quadriga.core.intake.repeated_asks import ALLOCATIONS, EncodedAsks, add_repeated
+from quadriga.core.intake.routes import Answers
 from quadriga.core.model.refusal import Refused
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.si import Allocation as AllocationMessage
 from quadriga.si import AllocationAsk, AllocationRequest, RejectedAllocation
 
 if TYPE_CHECKING:
+    from quadriga.core.intake.fires import AskFires
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.resource_manager import ResourceManager
@@ -35,7 +37,13 @@ def is_report(message: AllocationMessage) -> bool:
     return not is_ask(message)
 
 
-def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationMessage]) -> None:
+def add_asks(
+    kernel: Kernel,
+    rm: ResourceManager,
+    messages: Iterable[AllocationMessage],
+    fires: AskFires,
+    answers: Answers,
+) -> None:
     """Add new asks and change known ones; all rejections go in one response (M3)."""
     asks, at = list(messages), 0
     encoded = None
@@ -48,7 +56,7 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationM
         own = encoded.read() if encoded is not None else b""
         at += 1
         try:
-            ask = _add_ask(kernel, rm, message)
+            ask = _add_ask(kernel, rm, message, fires)
         except Refused as refused:
             kernel.tally.rejected["ask", refused.kind] += 1
             rejected.append(
@@ -60,17 +68,19 @@ def add_asks(kernel: Kernel, rm: ResourceManager, messages: Iterable[AllocationM
             )
         else:
             if ask is not None and encoded is not None:
-                at += add_repeated(kernel, ask, own, encoded, len(asks) - at)
+                at += add_repeated(kernel, ask, own, encoded, len(asks) - at, fires)
     if rejected:
         kernel.tally.asks_rejected += len(rejected)
-        kernel.outbox.rejected_allocations(rm, rejected)
+        answers.rejected_allocations(kernel, rm, rejected)
 
 
-def _add_ask(kernel: Kernel, rm: ResourceManager, message: AllocationMessage) -> Ask | None:
+def _add_ask(
+    kernel: Kernel, rm: ResourceManager, message: AllocationMessage, fires: AskFires
+) -> Ask | None:
     """Add or change the ask, or resize its allocation. Returns the ask if it is new."""
     held = _held(rm, message)
     if held is None:
-        return asks.add_ask(kernel, rm, _as_ask(message), by_key=True)
+        return asks.add_ask(kernel, rm, _as_ask(message), fires, by_key=True)
     problem = recovery.resize(kernel, held, message)
     if problem:
         key, app_id = message.allocationKey, message.applicationID

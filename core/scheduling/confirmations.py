@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["confirm_replacements"]
 
 
-def confirm_replacements(kernel: Kernel, placeholders: Iterable[Allocation]) -> list[Allocation]:
+def confirm_replacements(
+    kernel: Kernel, placeholders: Iterable[Allocation], confirm: allocation_fsm.Trigger
+) -> list[Allocation]:
     """Confirm the replacement of these placeholders, in this order. Return those whose confirmation was
     awaited."""
     confirmed = []
@@ -35,15 +37,15 @@ def confirm_replacements(kernel: Kernel, placeholders: Iterable[Allocation]) -> 
             continue
         confirmed.append(placeholder)
         if not _exchanges_only(placeholder):
-            _confirm_together(kernel, together)
+            _confirm_together(kernel, together, confirm)
             together.clear()
-            confirm_replacement(kernel, placeholder)
+            confirm_replacement(kernel, placeholder, confirm)
         elif together and together[0].node.partition is not placeholder.node.partition:
-            _confirm_together(kernel, together)
+            _confirm_together(kernel, together, confirm)
             together = [placeholder]
         else:
             together.append(placeholder)
-    _confirm_together(kernel, together)
+    _confirm_together(kernel, together, confirm)
     return confirmed
 
 
@@ -65,7 +67,9 @@ def _exchanges_only(placeholder: Allocation) -> bool:
     )
 
 
-def _confirm_together(kernel: Kernel, placeholders: list[Allocation]) -> None:
+def _confirm_together(
+    kernel: Kernel, placeholders: list[Allocation], confirm: allocation_fsm.Trigger
+) -> None:
     """As ``confirm_replacement`` for each of these, where ``_exchanges_only`` holds."""
     if not placeholders:
         return
@@ -73,7 +77,7 @@ def _confirm_together(kernel: Kernel, placeholders: list[Allocation]) -> None:
     partition = placeholders[0].node.partition
     observer, hints = partition.rm.observer, partition.hints.asks
     reals: list[Allocation] = []
-    gone = kernel.fire_all(ALLOCATION, placeholders, allocation_fsm.CONFIRM)
+    gone = kernel.fire_all(ALLOCATION, placeholders, confirm)
     for placeholder in placeholders:
         real = placeholder.partner
         assert real is not None

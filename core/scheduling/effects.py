@@ -22,6 +22,7 @@ from quadriga.core.scheduling.releasing import release
 from quadriga.fsm import APPLICATION, QUEUE, Effect
 from quadriga.fsm import allocation as allocation_fsm
 from quadriga.fsm import application as application_fsm
+from quadriga.fsm import ask as ask_fsm
 from quadriga.fsm import effects as fx
 from quadriga.si import TerminationType
 
@@ -70,7 +71,7 @@ def update(kernel: Kernel, app: Application | EndedApplication, effect: fx.Updat
 def release_asks(kernel: Kernel, app: Application, effect: fx.ReleaseAsks) -> None:
     asks = [a for a in app.asks.values() if a.placeholder or not effect.placeholders_only]
     for ask in asks:
-        reject_ask(kernel, ask, timed_out=True)
+        reject_ask(kernel, ask, ask_fsm.REJECT, timed_out=True)
     outbox, kind = kernel.outbox, TerminationType.TIMEOUT
     outbox.released_asks([a for a in asks if not a.terms.by_key], kind, effect.message)
     for ask in asks:

@@ -20,7 +20,7 @@ from quadriga.fsm import ask as ask_fsm
 from quadriga.si import TerminationType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from quadriga.core.model.allocation import Allocation
     from quadriga.core.model.application import Application
@@ -46,7 +46,7 @@ _STOPPED_BY_RM: Final = TerminationType.STOPPED_BY_RM
 _ASK_TEXT: Final = "ask released as per RM request"
 
 
-def reject_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
+def reject_ask(kernel: Kernel, ask: Ask, trigger: ask_fsm.Trigger, *, timed_out: bool) -> None:
     """Reject an ask that is not wholly allocated, and discard its planned allocation.
 
     A placeholder ask that ``timed_out`` counts as timed out in its task group. One that the resource
@@ -57,7 +57,7 @@ def reject_ask(kernel: Kernel, ask: Ask, *, timed_out: bool) -> None:
     waiting = ask.pending - (1 if ask.planned is not None else 0)
     if ask.planned is not None:
         replacement.discard(kernel, ask.planned, again=False)
-    kernel.fire(ASK, ask, ask_fsm.REJECT)
+    kernel.fire(ASK, ask, trigger)
     partition.rm.observer.ask_removed(ask, timed_out)
     accounting.remove_pending(ask, waiting)
     reservation.cancel_all_of(partition, ask)
@@ -200,22 +200,32 @@ def after_removal(kernel: Kernel, app: Application, mattered: bool) -> None:
         step(kernel, app, mattered)
 
 
-def remove_application(kernel: Kernel, app: Application) -> list[Allocation]:
+def remove_application(
+    kernel: Kernel,
+    app: Application,
+    reject: ask_fsm.Trigger,
+    complete: allocation_fsm.Trigger,
+) -> list[Allocation]:
     """Reject the application's asks and complete its allocations (I23, X31). Return the allocations.
 
     The caller reports their release and calls ``finish_removal``.
     """
     for ask in list(app.asks.values()):
-        reject_ask(kernel, ask, timed_out=False)
+        reject_ask(kernel, ask, reject, timed_out=False)
     released = [*app.allocations.values(), *app.placeholders.values()]
     for allocation in released:
-        end_allocation(kernel, allocation, allocation_fsm.COMPLETE)
+        end_allocation(kernel, allocation, complete)
     return released
 
 
-def finish_removal(kernel: Kernel, app: Application) -> None:
-    """Move a removed application to its final state in the same step (X31)."""
-    for trigger in application_fsm.TO_ITS_END[app.state]:
+def finish_removal(
+    kernel: Kernel,
+    app: Application,
+    ends: Mapping[application_fsm.State, tuple[application_fsm.Trigger, ...]],
+) -> None:
+    """Move a removed application to its final state in the same step (X31), by the triggers that ``ends``
+    has for its state."""
+    for trigger in ends[app.state]:
         kernel.fire(APPLICATION, app, trigger, reason="application removed")
     kernel.settle()
 
@@ -234,10 +244,10 @@ def archive(kernel: Kernel, app: Application) -> None:
     app.tags = {}  # the journal may keep the application for a long time
 
 
-def record_rejected(kernel: Kernel, app: Application) -> None:
+def record_rejected(kernel: Kernel, app: Application, reject: application_fsm.Trigger) -> None:
     """Keep a record of an application that placement rejected."""
     ended = _record(app)
-    kernel.fire(APPLICATION, ended, application_fsm.REJECT)
+    kernel.fire(APPLICATION, ended, reject)
     ended.finished = kernel.now
     app.history.append((kernel.now, ended.state))
     _store(kernel, ended, remains_of(app))

@@ -296,7 +296,11 @@ def _refund_planned_node(kernel: Kernel, real: Allocation) -> None:
 # -- the confirmation ------------------------------------------------------------------------------
 
 
-def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation | None:
+def confirm_replacement(
+    kernel: Kernel,
+    placeholder: Allocation,
+    confirm: allocation_fsm.Trigger = allocation_fsm.CONFIRM,
+) -> Allocation | None:
     """Replace a placeholder whose release is confirmed by its real allocation (G30, G31, G33).
 
     Return the real allocation, or ``None`` if its ask has ended (X28), or if the node drains and no
@@ -305,7 +309,7 @@ def confirm_replacement(kernel: Kernel, placeholder: Allocation) -> Allocation |
     app = placeholder.ask.app
     real = placeholder.partner
     observer = app.partition.rm.observer
-    kernel.fire(ALLOCATION, placeholder, allocation_fsm.CONFIRM)
+    kernel.fire(ALLOCATION, placeholder, confirm)
     app.released += 1
     if real is None:
         accounting.refund_node(placeholder)

@@ -166,6 +166,8 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
         (("shop:ORDER", "--path", "shop.py#order/1"), "not a line of a journal"),
         (("--all", "x", "--dark"), "--dark and --all DIR do not go together"),
         (("--flow", "gang-start", "--left-to-right"), "--left-to-right and --flow NAME"),
+        (("dispatcher", "--dark"), "--dark and dispatcher do not go together"),
+        (("dispatcher", "--format", "svg"), "the table of messages is drawn as md"),
     ],
     ids=str,
 )
@@ -176,6 +178,15 @@ def test_wrong_use_is_explained(
     done = quadriga("draw", *arguments)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+def test_the_table_of_messages(quadriga: Any, tmp_path: Path) -> None:
+    page = quadriga("draw", "dispatcher").out
+    assert (
+        "| `ApplicationRequest` | `new` | application | `reject` | `accepted`, `rejected` |" in page
+    )
+    assert quadriga("draw", "dispatcher", "-o", str(tmp_path / "page.md")).code == 0
+    assert (tmp_path / "page.md").read_text("utf-8") == page
 
 
 # -- direction and colours -------------------------------------------------------------------------

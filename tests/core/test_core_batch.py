@@ -40,7 +40,7 @@ def decided_singly(kernel: Any, partition: Any, most: int) -> tuple[int, bool]:
 def no_batches(monkeypatch: pytest.MonkeyPatch) -> Any:
     def switch() -> None:
         monkeypatch.setattr(turns, "decide_all", decided_singly)
-        monkeypatch.setattr(repeated_asks, "_can_be_repeated", lambda ask: False)
+        monkeypatch.setattr(repeated_asks, "_can_be_repeated", lambda ask, fires: False)
 
     return switch
 
