@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from quadriga.cli.errors import USAGE, CommandError
 
 if TYPE_CHECKING:
     from quadriga.cli.parsing import Commands
@@ -18,12 +22,24 @@ def configure(commands: Commands) -> None:
     parser = commands.add_parser(
         "lifecycles",
         help="show the transition tables of the lifecycles",
-        description="List all lifecycles, or show the transition table of one.",
+        description="List all lifecycles, or show the transition table of one. With --stubs print a"
+        " Python module with its states and triggers as types.",
     )
     parser.add_argument(
         "name",
         nargs="?",
         help="the lifecycle to show: its name, package.module:TABLE for one of your own, or all",
+    )
+    parser.add_argument(
+        "--stubs",
+        action="store_true",
+        help="print a module with the types State and Trigger, for Lifecycle[State, Trigger]",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="with --stubs: output file (default: standard output)",
     )
     parser.set_defaults(run=run)
 
@@ -32,6 +48,10 @@ def run(arguments: Namespace) -> int:
     """Print the list of lifecycles, or their tables."""
     from quadriga.cli.catalogue import all_lifecycles, find_lifecycle
 
+    if arguments.stubs:
+        return _write_stubs(arguments)
+    if arguments.output is not None:
+        raise CommandError("lifecycles: --output is only for --stubs", USAGE)
     if arguments.name is None:
         head = ("lifecycle", "states", "rows", "begins", "ends")
         print("\n".join(_aligned([head, *(_summary(each) for each in all_lifecycles().values())])))
@@ -39,6 +59,23 @@ def run(arguments: Namespace) -> int:
         print("\n\n".join(_table(each) for each in all_lifecycles().values()))
     else:
         print(_table(find_lifecycle(arguments.name)))
+    return 0
+
+
+def _write_stubs(arguments: Namespace) -> int:
+    from quadriga.cli.catalogue import find_lifecycle
+    from quadriga.cli.stubs import stubs
+
+    if arguments.name in (None, "all"):
+        raise CommandError("lifecycles: --stubs needs the name of one lifecycle", USAGE)
+    text = stubs(find_lifecycle(arguments.name), arguments.name)
+    if arguments.output is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        Path(arguments.output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"lifecycles: {error.filename}: {error.strerror}") from error
     return 0
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -74,9 +74,61 @@ def test_a_table_on_the_terminal(quadriga: Any, name: str) -> None:
     assert done.out.strip() in quadriga("lifecycles", "all").out
 
 
+# -- names as types ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", all_lifecycles())
+def test_the_names_of_a_lifecycle_are_types(quadriga: Any, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "names.py"
+    assert quadriga("lifecycles", "--stubs", name, "-o", path) == (0, "", "")
+    assert quadriga("lifecycles", name, "--stubs") == (0, path.read_text(), "")
+    names: dict[str, Any] = {}
+    exec(compile(path.read_text(), "names.py", "exec"), names)
+    lifecycle = all_lifecycles()[name]
+    assert get_args(names["State"]) == lifecycle.states
+    assert get_args(names["Trigger"]) == lifecycle.triggers()
+    assert names["__doc__"].endswith(f"`quadriga lifecycles --stubs {name}`.\n")
+
+
+def test_the_stubs_of_a_table_of_ones_own(
+    quadriga: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "garden.py").write_text(
+        "from enum import Enum\n"
+        "from quadriga.fsm import Lifecycle, row, unbounded\n"
+        'GATE = Lifecycle("gate", initial="Shut", final=(), lasts={"Shut": unbounded("open"), "Op\\"en":'
+        ' unbounded("shut")}, rows=(row("open", "Shut", "Op\\"en"), row("shut", "Op\\"en", "Shut")))\n'
+        'Bed = Enum("Bed", "DRY WET")\n'
+        'BED = Lifecycle("bed", initial=Bed.DRY, final=(Bed.WET,), lasts={Bed.DRY: unbounded("pour")},'
+        ' rows=(row("pour", Bed.DRY, Bed.WET),))\n'
+        'YARD = Lifecycle("yard", initial="Quiet", final=(), lasts={"Quiet": unbounded("use"), "Used":'
+        ' unbounded("leave")}, rows=(row("use", "Quiet", "Used"), row("leave", "Used", "Quiet")),'
+        ' inside={"Used": GATE})\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert quadriga("lifecycles", "--stubs", "garden:GATE").out == (
+        '"""The names of the lifecycle gate, as types.\n\n'
+        "Made by `quadriga lifecycles --stubs garden:GATE`.\n"
+        '"""\n\nfrom typing import Literal\n\n__all__ = ["State", "Trigger"]\n\n'
+        'State = Literal[\n    "Shut",\n    "Op\\"en",\n]\n\n'
+        'Trigger = Literal[\n    "open",\n    "shut",\n]\n'
+    )
+    assert '    "Used",\n' in quadriga("lifecycles", "--stubs", "garden:YARD").out
+    refused = quadriga("lifecycles", "--stubs", "garden:BED")
+    assert (refused.code, refused.out) == (2, "")
+    assert (
+        "garden:BED has members of Bed, which is a type already: write Bed for State" in refused.err
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (("lifecycles", "--stubs"), "--stubs needs the name of one lifecycle"),
+        (("lifecycles", "--stubs", "all"), "--stubs needs the name of one lifecycle"),
+        (("lifecycles", "node", "-o", "x"), "--output is only for --stubs"),
+        (("lifecycles", "--stubs", "node", "-o", "{tmp}"), "directory"),
         (("draw",), "lifecycle"),
         (("draw", "node", "--all", "x"), "lifecycle"),
         (("draw", "--all", "x", "-o", "y"), "together"),
