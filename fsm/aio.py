@@ -66,7 +66,7 @@ class AsyncTimers:
         return round(asyncio.get_running_loop().time() * _SECOND)
 
     async def fire(
-        self, lifecycle: Lifecycle, entity: Any, trigger: str, /, **info: Any
+        self, lifecycle: Lifecycle, entity: Any, trigger: Any, /, **info: Any
     ) -> tuple[Effect, ...]:
         """Fire, start the timer of the state that is entered, and hand on the effects.
 
@@ -83,9 +83,7 @@ class AsyncTimers:
         self._timers.entered(lifecycle, entity, self.now())
         self._wake()
 
-    def resume(
-        self, lifecycle: Lifecycle, entity: Any, when: int, state: str | None = None
-    ) -> None:
+    def resume(self, lifecycle: Lifecycle, entity: Any, when: int, state: Any = None) -> None:
         """Continue the stay of a stored entity, whose time is up at ``when`` (``Timers.resume``)."""
         self._timers.resume(lifecycle, entity, when, state)
         self._wake()
@@ -94,7 +92,7 @@ class AsyncTimers:
         """End the timer of the entity (``Timers.stop``)."""
         self._timers.stop(lifecycle, entity)
 
-    def deadline(self, lifecycle: Lifecycle, entity: Any, state: str | None = None) -> int | None:
+    def deadline(self, lifecycle: Lifecycle, entity: Any, state: Any = None) -> int | None:
         """The instant at which the time of the entity is up (``Timers.deadline``)."""
         return self._timers.deadline(lifecycle, entity, state)
 

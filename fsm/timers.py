@@ -41,9 +41,9 @@ class Due:
     #: the object that entered the state
     entity: Any
     #: the state, or the composite, that the entity is in for too long
-    state: str
+    state: Any
     #: what to fire; ``None`` if the table names no trigger, so that the entity can only be reported
-    trigger: str | None
+    trigger: Any
     #: how often the trigger was due before in this stay: more than 0 only with ``backoff_to``
     earlier: int
 
@@ -89,7 +89,7 @@ class Timers:
         self._living: dict[tuple[str, str, str], _Timer] = {}
 
     def fire(
-        self, lifecycle: Lifecycle, entity: Any, trigger: str, now: int, /, **info: Any
+        self, lifecycle: Lifecycle, entity: Any, trigger: Any, now: int, /, **info: Any
     ) -> tuple[Effect, ...]:
         """``lifecycle.fire``, and the timer of the state that the entity enters by that.
 
@@ -126,9 +126,7 @@ class Timers:
         delay = limit.ns if own is None else max(0, own)
         self._start(_Timer(now + delay, delay, 0, lifecycle, entity, state))
 
-    def resume(
-        self, lifecycle: Lifecycle, entity: Any, when: int, state: str | None = None
-    ) -> None:
+    def resume(self, lifecycle: Lifecycle, entity: Any, when: int, state: Any = None) -> None:
         """Continue the entity's stay in its state, whose time is up at the instant ``when``.
 
         This is for an entity that was stored with its ``deadline``, and for a trigger that failed and is
@@ -173,7 +171,7 @@ class Timers:
         timer = self._first()
         return None if timer is None else timer.when
 
-    def deadline(self, lifecycle: Lifecycle, entity: Any, state: str | None = None) -> int | None:
+    def deadline(self, lifecycle: Lifecycle, entity: Any, state: Any = None) -> int | None:
         """The instant at which the time of this entity is up, or ``None`` if it has no timer.
 
         ``state`` may be a composite around its state.

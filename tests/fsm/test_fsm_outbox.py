@@ -1,0 +1,186 @@
+"""No effect is lost: the order service of the examples, with deliveries that fail and programs that end."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from quadriga.fsm import InvalidTransition
+from quadriga.fsm.table import HOUR
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def example(repository: Path) -> ModuleType:
+    path = repository / "examples" / "order_service.py"
+    if not path.is_file():
+        pytest.skip("examples/ is part of a checkout only")
+    spec = importlib.util.spec_from_file_location("order_service", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def start(example: ModuleType, tmp_path: Path) -> Iterator[Start]:
+    """Start the service again, with its database, and something that sends."""
+    running: list[Any] = []
+
+    def begin(send: Callable[..., None]) -> Any:
+        running.append(example.Service(str(tmp_path / "orders.db"), send))
+        return running[-1]
+
+    yield begin
+    for service in running:
+        service.db.close()
+
+
+class Post:
+    """Delivers until it fails."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.sent: list[tuple[int, str, str]] = []
+        self.failures = failures
+
+    def __call__(self, number: int, key: str, effect: Any) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise ConnectionError
+        self.sent.append((number, key, type(effect).__name__))
+
+
+ALL = [(1, "A-1", "Mail"), (2, "A-1", "Mail"), (3, "A-1", "Refund")]
+
+
+def cancelled(service: Any) -> None:
+    service.open("A-1", 0)
+    service.fire("A-1", "pay", 1)
+    service.fire("A-1", "return", 2, paid=5)
+
+
+def test_what_could_not_be_delivered_is_delivered_later_in_order(start: Start) -> None:
+    post = Post(failures=2)
+    service = start(post)
+    cancelled(service)
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            service.deliver()
+    assert post.sent == []
+    service.deliver()
+    service.deliver()
+    assert post.sent == ALL
+
+
+def test_what_was_not_delivered_when_the_program_ended_is_delivered_by_the_next(
+    start: Start,
+) -> None:
+    cancelled(start(Post()))
+    post = Post()
+    start(post).deliver()
+    assert post.sent == ALL
+
+
+def test_what_was_delivered_when_the_program_ended_comes_again_with_its_number(
+    start: Start,
+) -> None:
+    sent: list[int] = []
+
+    def end(number: int, key: str, effect: Any) -> None:
+        sent.append(number)
+        raise KeyboardInterrupt
+
+    service = start(end)
+    cancelled(service)
+    with pytest.raises(KeyboardInterrupt):
+        service.deliver()
+    post = Post()
+    start(post).deliver()
+    assert (sent, post.sent) == ([1], ALL)
+
+
+def test_a_state_is_not_stored_without_its_effects(start: Start, monkeypatch: Any) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+
+    def fail(*anything: object) -> str:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(json, "dumps", fail)
+        with pytest.raises(OSError, match="no space left"):
+            service.fire("A-1", "pay", HOUR)
+    assert service.load("A-1").state == "Open"
+    assert service.timers.next_deadline() == 48 * HOUR
+    service.advance(48 * HOUR)
+    assert service.load("A-1").state == "Cancelled"
+
+
+def test_a_time_limit_that_could_not_be_stored_is_due_again(start: Start, monkeypatch: Any) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(json, "dumps", None)
+        with pytest.raises(TypeError):
+            service.advance(50 * HOUR)
+    assert service.load("A-1").state == "Open"
+    service.advance(50 * HOUR)
+    assert service.load("A-1").state == "Cancelled"
+
+
+def test_a_refused_trigger_changes_nothing(start: Start) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+    with pytest.raises(InvalidTransition):
+        service.fire("A-1", "deliver", 1)
+    with pytest.raises(KeyError, match="there is no order A-2"):
+        service.fire("A-2", "pay", 1)
+    assert service.timers.next_deadline() == 48 * HOUR
+
+
+def test_the_next_program_goes_on_with_states_of_an_older_one(start: Start) -> None:
+    service = start(Post())
+    service.open("A-1", 0)
+    service.db.execute("UPDATE orders SET state = 'New'")
+    service = start(Post())
+    service.advance(47 * HOUR)
+    assert service.load("A-1").state == "Open"
+    service.advance(48 * HOUR)
+    assert service.load("A-1").state == "Cancelled"
+
+
+def test_machines_of_the_library_store_effects_with_deliver(
+    start: Start, example: ModuleType
+) -> None:
+    service = start(post := Post())
+    service.open("A-1", 0)
+
+    class Model:
+        def __init__(self, key: str, state: str) -> None:
+            self.key = key
+            self.state = state
+
+    def trigger(name: str, **info: Any) -> None:
+        """Load, fire and store. An error in between leaves the database as it was."""
+        loaded = service.load("A-1")
+        model: Any = Model(loaded.key, loaded.state)
+        example.ORDER.make_machine(model, deliver=service.store)
+        with service.db:
+            service.db.execute("BEGIN IMMEDIATE")
+            model.trigger(name, **info)
+
+    trigger("pay")
+    assert service.load("A-1").state == "Paid"
+    with pytest.raises(KeyError, match="paid"):
+        trigger("return")
+    trigger("return", paid=5)
+    service.deliver()
+    assert post.sent == ALL
