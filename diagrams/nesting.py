@@ -14,7 +14,16 @@ from quadriga.diagrams.wording import readable
 from quadriga.fsm import Lifecycle, Row
 from quadriga.fsm.nesting import SEPARATOR, History
 
-__all__ = ["drawn_rows", "histories", "inward", "listed", "short_name", "tree", "where_to"]
+__all__ = [
+    "drawn_rows",
+    "histories",
+    "into_itself",
+    "inward",
+    "listed",
+    "short_name",
+    "tree",
+    "where_to",
+]
 
 
 def drawn_rows(lifecycle: Lifecycle) -> tuple[Row, ...]:
@@ -40,6 +49,11 @@ def inward(lifecycle: Lifecycle, row: Row) -> bool:
         row.target == row.source
         or (isinstance(row.target, str) and _contains(row.source, row.target))
     )
+
+
+def into_itself(lifecycle: Lifecycle, row: Row) -> bool:
+    """Whether the row leads from a composite to a state inside of it, so that it does not leave it."""
+    return inward(lifecycle, row) and row.target != row.source
 
 
 def histories(lifecycle: Lifecycle, composite: str) -> tuple[History, ...]:

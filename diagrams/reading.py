@@ -14,6 +14,7 @@ from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.errors import did_you_mean
+from quadriga.fsm.nesting import History
 
 __all__ = ["Functions", "Names", "functions_of", "grouped", "read_json"]
 
@@ -30,12 +31,16 @@ def functions_of(lifecycle: Lifecycle) -> dict[str, Callable[..., Any]]:
     Raises ``DiagramError`` if two of them have the same name.
     """
     found: dict[str, Callable[..., Any]] = {}
-    for row in lifecycle.rows:
-        functions: list[Callable[..., Any]] = [*row.emit, *([row.guard] if row.guard else [])]
-        for function in functions:
-            name = function_name(function)
-            if found.setdefault(name, function) is not function:
-                raise DiagramError(f"{lifecycle.name}: two functions are called {name}")
+    functions: list[Callable[..., Any]] = []
+    for row in lifecycle.nested_rows:
+        functions += [*row.emit, *([row.guard] if row.guard else [])]
+    if nesting := lifecycle.nesting:  # else the actions of states are in the rows
+        for actions in (nesting.on_enter, nesting.on_exit):
+            functions += [function for emitters in actions.values() for function in emitters]
+    for function in functions:
+        name = function_name(function)
+        if found.setdefault(name, function) is not function:
+            raise DiagramError(f"{lifecycle.name}: two functions are called {name}")
     return found
 
 
@@ -99,18 +104,44 @@ def read_json(text: str, functions: Functions = _NONE) -> Lifecycle:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DiagramError(f"not JSON: {error}") from None
-    root = _Part(document, "the document")
-    root.require_keys("name", "initial", "final", "states", "rows")
     names = Names(functions)
-    states = [(state.text("name"), state.part("lasts")) for state in root.parts("states")]
-    final = root.texts("final")
-    lasts = {name: _lasts(limit) for name, limit in states if name not in final}
-    rows = [_row(part, names) for part in root.parts("rows")]
-    name = root.text("name")
-    names.require_all(name)
-    return Lifecycle(
-        name, initial=root.text("initial"), final=final, lasts=lasts, rows=grouped(rows)
-    )
+    table = _table(_Part(document, "the document"), names)
+    names.require_all(table["name"])
+    return made_from(table)
+
+
+def made_from(table: dict[str, Any]) -> Lifecycle:
+    """A lifecycle from its arguments; those inside are given in the same way."""
+    inside = {state: made_from(inner) for state, inner in table["inside"].items()}
+    return Lifecycle(**{**table, "inside": inside})
+
+
+def _table(part: _Part, names: Names) -> dict[str, Any]:
+    """The arguments of a lifecycle, without making it: first all missing functions are found."""
+    part.require_keys("name", "initial", "final", "states", "rows")
+    final = part.texts("final")
+    table: dict[str, Any] = {
+        "name": part.text("name"),
+        "initial": part.text("initial"),
+        "final": final,
+        "lasts": {},
+        "rows": grouped(_row(each, names) for each in part.parts("rows")),
+        "on_enter": {},
+        "on_exit": {},
+        "inside": {},
+    }
+    for state in part.parts("states"):
+        state.require_keys("name", optional=("lasts", "on_enter", "on_exit", "inside"))
+        name, lasts = state.text("name"), state.part("lasts")
+        # an outer table may have no limit, but actions, of a state inside
+        if name not in final and not (lasts.value is None and len(state.value) > 2):
+            table["lasts"][name] = _lasts(lasts)
+        for what in ("on_enter", "on_exit"):
+            if what in state.value:
+                table[what][name] = names.emitters(state.texts(what))
+        if "inside" in state.value:
+            table["inside"][name] = _table(state.part("inside"), names)
+    return table
 
 
 def _lasts(limit: _Part) -> Unbounded | Within:
@@ -131,12 +162,21 @@ def _row(part: _Part, names: Names) -> tuple[int, Row]:
     row: Row = Row(
         part.text("trigger"),
         part.text("source"),
-        part.text_or_none("target"),
+        _target(part.part("target")),
         names.guard(part.text_or_none("guard")),
         names.emitters(part.texts("emit")),
         part.text("why"),
     )
     return part.number("line"), row
+
+
+def _target(part: _Part) -> Any:
+    if not isinstance(part.value, dict):
+        return None if part.value is None else part._text()
+    part.require_keys("history", "deep")
+    if not isinstance(part.value["deep"], bool):
+        raise DiagramError(f"{part.place}.deep is neither true nor false")
+    return History(part.text("history"), part.value["deep"])
 
 
 class _Part:

@@ -14,6 +14,7 @@ attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore
   the interpreter, or another part of a larger document, may act on it.
 - A time limit that fires a trigger is a delayed ``send``, which is cancelled when the state is left.
   Growing intervals are only noted.
+- A state that is a lifecycle itself is a state with states inside, and its history a ``history``.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 from xml.sax.saxutils import quoteattr
 
+from quadriga.diagrams.nesting import histories, into_itself
 from quadriga.diagrams.wording import function_name, identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
+from quadriga.fsm.nesting import History
 from quadriga.fsm.table import SECOND
 
 __all__ = ["NAMESPACE", "scxml"]
@@ -56,17 +60,24 @@ class _Document:
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self.lifecycle = lifecycle
-        self.ids = identifiers(lifecycle.states)
+        self.ids = identifiers((*lifecycle.states, *lifecycle.composites))
+        #: as they are written: an interpreter knows what a composite is
+        self.rows = lifecycle.nested_rows
         self.sources: dict[int, list[str]] = {}
-        for row in lifecycle.rows:
+        for row in self.rows:
             self.sources.setdefault(row.line, []).append(row.source)
         #: the prefix of the events of effects: no trigger, because that would take them
         self.effect = unused_name("effect", lifecycle.triggers())
         # by identity: a guard may be an object that is not hashable
-        guards = {id(row.guard): row.guard for row in lifecycle.rows if row.guard is not None}
+        guards = {id(row.guard): row.guard for row in self.rows if row.guard is not None}
         self.guard_names = {key: function_name(guard) for key, guard in guards.items()}
         self.guards = _distinct(self.guard_names, "guard", {*self.ids.values(), *_RESERVED})
-        emitters = {id(emitter): emitter for row in lifecycle.rows for emitter in row.emit}
+        # the actions of states are part of the rows, but not of those of a nested lifecycle
+        nesting = lifecycle.nesting
+        actions = (nesting.on_enter, nesting.on_exit) if nesting else ()
+        caused = [row.emit for row in self.rows]
+        caused += [emitters for each in actions for emitters in each.values()]
+        emitters = {id(emitter): emitter for emit in caused for emitter in emit}
         self.emitter_names = {key: function_name(each) for key, each in emitters.items()}
         self.emitters = _distinct(self.emitter_names, "emitter", set())
 
@@ -80,7 +91,7 @@ class _Document:
                     "version": "1.0",
                     "datamodel": "ecmascript" if self.guards else "null",
                     "name": lifecycle.name,
-                    "initial": self.ids[lifecycle.initial],
+                    "initial": self.ids[lifecycle.entry],
                     "quadriga:effects": self.effect if self.emitters else None,
                 }
             )
@@ -92,7 +103,7 @@ class _Document:
                 known = self._unlike(name, self.guard_names[key])
                 lines.append(f"    <data{_attributes({'id': name, 'expr': 'false', **known})}/>")
             lines.append("  </datamodel>")
-        for state in lifecycle.states:
+        for state in lifecycle.children:
             lines += self._state(state)
         return "\n".join([*lines, "</scxml>"]) + "\n"
 
@@ -101,8 +112,15 @@ class _Document:
         attributes: dict[str, str | None] = {"id": name, **self._unlike(name, state)}
         if state in self.lifecycle.final:
             return [f"  <final{_attributes(attributes)}/>"]
-        lasts = self.lifecycle.lasts[state]
-        timer: list[str] = []
+        composite = self.lifecycle.composites.get(state)
+        nesting = self.lifecycle.nesting
+        lasts = composite.lasts if composite else self.lifecycle.lasts[state]
+        if composite:
+            attributes["initial"] = self.ids[composite.initial]
+        elif nesting and state in nesting.ends:
+            attributes["quadriga:final"] = "true"
+        entry = self._raised(nesting.on_enter.get(state, ())) if nesting else []
+        exit = self._raised(nesting.on_exit.get(state, ())) if nesting else []
         if isinstance(lasts, Unbounded):
             attributes["quadriga:unbounded"] = lasts.ends
         elif lasts.then is None:
@@ -111,21 +129,43 @@ class _Document:
             if lasts.backoff_to is not None:
                 attributes["quadriga:backoff"] = _seconds(lasts.backoff_to)
             send = {"id": f"{name}.limit", "event": lasts.then, "delay": _seconds(lasts.ns)}
-            timer = [
-                f"    <onentry><send{_attributes(send)}/></onentry>",
-                f"    <onexit><cancel{_attributes({'sendid': send['id']})}/></onexit>",
-            ]
-        lines = [f"  <state{_attributes(attributes)}>", *timer]
-        for row in self.lifecycle.rows_from(state):
-            lines += self._transition(row)
+            entry.append(f"<send{_attributes(send)}/>")
+            exit.append(f"<cancel{_attributes({'sendid': send['id']})}/>")
+        lines = [f"  <state{_attributes(attributes)}>"]
+        lines += [f"    <onentry>{''.join(entry)}</onentry>"] if entry else []
+        lines += [f"    <onexit>{''.join(exit)}</onexit>"] if exit else []
+        for kind in histories(self.lifecycle, state):
+            lines += self._history(kind)
+        for row in self.rows:
+            if row.source == state:
+                lines += self._transition(row)
+        for child in composite.children if composite else ():
+            lines += [f"  {line}" for line in self._state(child)]
         return [*lines, "  </state>"]
+
+    def _history(self, kind: History) -> list[str]:
+        """The history of a composite; if it was never left, the transition in it is taken."""
+        initial = self.lifecycle.composites[kind.state].initial
+        known = {"id": self._target(kind), "type": "deep" if kind.deep else "shallow"}
+        return [
+            f"    <history{_attributes(known)}>",
+            f"      <transition{_attributes({'target': self.ids[initial]})}/>",
+            "    </history>",
+        ]
+
+    def _target(self, target: str | History) -> str:
+        if isinstance(target, History):
+            return f"{self.ids[target.state]}.{'deep' if target.deep else 'shallow'}"
+        return self.ids[target]
 
     def _transition(self, row: Row) -> list[str]:
         sources = self.sources[row.line]
         attributes = {
             "event": row.trigger,
             "cond": None if row.guard is None else self.guards[id(row.guard)],
-            "target": None if row.target is None else self.ids[row.target],
+            "target": None if row.target is None else self._target(row.target),
+            # into a composite from itself, without leaving it
+            "type": "internal" if into_itself(self.lifecycle, row) else None,
             "quadriga:line": str(row.line),
             "quadriga:source": str(sources.index(row.source)) if len(sources) > 1 else None,
             "quadriga:why": row.why or None,
@@ -133,15 +173,19 @@ class _Document:
         opening = f"    <transition{_attributes(attributes)}"
         if not row.emit:
             return [f"{opening}/>"]
+        raised = [f"      {each}" for each in self._raised(row.emit)]
+        return [f"{opening}>", *raised, "    </transition>"]
+
+    def _raised(self, emitters: Iterable[Any]) -> list[str]:
         raised = []
-        for emitter in row.emit:
+        for emitter in emitters:
             name = self.emitters[id(emitter)]
             event = {
                 "event": f"{self.effect}.{name}",
                 **self._unlike(name, self.emitter_names[id(emitter)]),
             }
-            raised.append(f"      <raise{_attributes(event)}/>")
-        return [f"{opening}>", *raised, "    </transition>"]
+            raised.append(f"<raise{_attributes(event)}/>")
+        return raised
 
     def _unlike(self, name: str, original: str) -> dict[str, str | None]:
         """The original name, where the document has another one."""

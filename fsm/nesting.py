@@ -114,7 +114,8 @@ class Nesting:
         #: The leaves and composites that some row enters and leaves.
         self.entered_by_rows: set[str] = set()
         self.left_by_rows: set[str] = set()
-        self._final_inside: dict[str, str] = {}  # leaf, and the composite that it ends
+        #: The leaves that end the lifecycle inside of a composite, with the composite.
+        self.ends: dict[str, str] = {}
         self._lines = 0
         written: list[Row] = []
         self.children = self._collect(table, "", written)
@@ -202,7 +203,7 @@ class Nesting:
             below = f"{name}{SEPARATOR}"
             children = self._collect(inner, below, written)
             for final in inner.own_final:
-                self._final_inside[f"{below}{final}"] = name
+                self.ends[f"{below}{final}"] = name
             self.composites[name] = Composite(
                 name,
                 f"{below}{inner.entry}",
@@ -354,7 +355,7 @@ class Nesting:
         for row in self.rows:
             if row.source == leaf and row.target not in (None, leaf):
                 return Unbounded(row.trigger)
-        around = self._final_inside[leaf]
+        around = self.ends[leaf]
         raise self._wrong(
             f"state {leaf} ends the lifecycle inside {around}, and no row leads on from it or {around}"
         )

@@ -25,7 +25,7 @@ def python_statemachine(document: str, steps: list[Any]) -> Iterator[str | None]
     machine = load(text, format="scxml")()
 
     def state() -> str | None:
-        (found,) = machine.configuration
+        (found,) = (each for each in machine.configuration if not each.states)
         return None if found.final else str(found.id)
 
     yield state()

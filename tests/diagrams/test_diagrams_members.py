@@ -123,7 +123,6 @@ def test_a_composite_has_what_it_does_in_its_border() -> None:
     assert "On_Hot : exit / thank\n" in str(render(heater, "plantuml"))
     assert "<br/>entry / arm" in str(render(heater, "mermaid"))
     assert "entry / arm" in str(render(heater, "dot"))
-    rows = json.loads(str(render(heater, "json")))["rows"]
-    emits = {(each["trigger"], each["source"]): each["emit"] for each in rows}
-    assert emits["start", "Off"] == ["arm"]
-    assert emits["stop", "On_Hot"] == ["thank"]
+    on = json.loads(str(render(heater, "json")))["states"][1]
+    assert on["on_enter"] == ["arm"]
+    assert on["inside"]["states"][1]["on_exit"] == ["thank"]

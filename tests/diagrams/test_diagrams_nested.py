@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from quadriga.diagrams import render, render_path
-from quadriga.fsm import STAYS, Lifecycle, history, row, unbounded, within
+from quadriga.diagrams import DiagramError, functions_of, read_json, render, render_path
+from quadriga.fsm import STAYS, Effect, Lifecycle, history, row, unbounded, within
 from quadriga.fsm.table import SECOND
 
 # fmt: off
@@ -106,6 +107,75 @@ Gone --> [*]
 @enduml
 """
     )
+
+
+def test_json_has_the_lifecycle_inside_of_its_state() -> None:
+    document = json.loads(str(render(FAN, "json")))
+    assert document["initial"] == "Off"
+    off, on, gone = document["states"]
+    assert (off["name"], on["name"], gone["name"]) == ("Off", "On", "Gone")
+    assert on["lasts"] == {"within": 60 * SECOND, "then": "stop", "backoff_to": None}
+    assert on["inside"]["name"] == "motor"
+    assert [each["name"] for each in on["inside"]["states"]] == ["Slow", "Fast"]
+    assert [(r["line"], r["source"]) for r in on["inside"]["rows"]] == [(9, "Slow"), (10, "Fast")]
+    targets = [r["target"] for r in document["rows"][:3]]
+    assert targets == [
+        "On",
+        {"history": "On", "deep": False},
+        {"history": "On", "deep": True},
+    ]
+    counted = json.loads(str(render(FAN, "json", coverage=coverage(("stop", "On_Fast", "Off")))))
+    assert [r["count"] for r in counted["rows"]] == [2, 4, 4, 2, 4, 4, 4, 2, 2, 4]
+    assert [r["count"] for r in counted["states"][1]["inside"]["rows"]] == [2, 2]
+
+
+def buzz(fan: object, fired: object) -> tuple[Effect, ...]:
+    return ()
+
+
+def hot(fan: object, info: object) -> bool:
+    return True
+
+
+def test_a_nested_lifecycle_is_read_back_from_json() -> None:
+    deep = FAN.extend(
+        rows=(row("cool", "On_Fast", "On_Slow", when=hot), row("cool", "On", "Off", emit=buzz)),
+        lasts={"On_Fast": within(9 * SECOND, then="stop")},
+        on_enter={"On": buzz, "On_Slow": buzz},
+        on_exit={"Off": buzz},
+    )
+    house = Lifecycle(
+        "house",
+        initial="Empty",
+        final=(),
+        lasts={"Empty": unbounded("move"), "Used": unbounded("move")},
+        rows=(row("move", "Empty", "Used"), row("move", "Used", "Empty")),
+        inside={"Used": deep},
+    )
+    text = str(render(house, "json"))
+    assert functions_of(house) == {"buzz": buzz, "hot": hot}
+    again = read_json(text, functions_of(house))
+    assert render(again, "json") == text
+    assert [str(r) for r in again.rows] == [str(r) for r in house.rows]
+    assert [r.own_emit for r in again.rows] == [r.own_emit for r in house.rows]
+    assert again.lasts == house.lasts
+    assert again.composites == house.composites
+    assert again.nesting and house.nesting
+    assert (
+        again.nesting.on_enter
+        == house.nesting.on_enter
+        == {
+            "Used_On": (buzz,),
+            "Used_On_Slow": (buzz,),
+        }
+    )
+    with pytest.raises(DiagramError, match="house: no function for guard hot, emitter buzz"):
+        read_json(text)
+    wrong = text.replace('"deep": true', '"deep": 1')
+    with pytest.raises(
+        DiagramError, match=r"inside\.rows\[2\]\.target\.deep is neither true nor false"
+    ):
+        read_json(wrong, {"buzz": buzz, "hot": hot})
 
 
 def edges(text: str | bytes) -> set[str]:

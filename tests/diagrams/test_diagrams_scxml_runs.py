@@ -12,6 +12,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from quadriga.cli.catalogue import all_lifecycles
 from quadriga.diagrams import render
 from quadriga.diagrams.wording import function_name, identifiers
-from quadriga.fsm import Lifecycle, tour
+from quadriga.fsm import STAYS, Effect, Lifecycle, history, row, tour, unbounded
 
 INTERPRETERS = {"python-statemachine": "statemachine", "PySide6-Addons": "PySide6.QtScxml"}
 PROGRAM = Path(__file__).with_name("scxml_interpreters.py")
@@ -49,16 +50,119 @@ def walks_of(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | Non
     for rows in tour(lifecycle):
         walk: list[Any] = []
         seen = [ids[lifecycle.initial]]
-        for number, row in enumerate(rows):
-            if wrong := illegal[row.source]:
+        for number, step in enumerate(rows):
+            if wrong := illegal[step.source]:
                 walk.append([dict.fromkeys(names, True), wrong[number % len(wrong)]])
-                seen.append(ids[row.source])
-            agreeing = {function_name(row.guard)} if row.guard else set()
-            walk.append([{name: name in agreeing for name in names}, row.trigger])
-            seen.append(ids[row.target or row.source])
+                seen.append(ids[step.source])
+            agreeing = {function_name(step.guard)} if step.guard else set()
+            walk.append([{name: name in agreeing for name in names}, step.trigger])
+            seen.append(ids[step.target or step.source])
         walks.append(walk)
         states.append(seen)
     return walks, states
+
+
+class Entity:
+    key = "it"
+
+    def __init__(self, state: str) -> None:
+        self.state = state
+        self.history: dict[str, str] = {}
+
+
+def random_walks(lifecycle: Lifecycle) -> tuple[list[list[Any]], list[list[str | None]]]:
+    """Walks with random triggers, legal and illegal, and the states that ``fire`` says."""
+    random = Random(lifecycle.name)
+    walks, states = [], []
+    for _ in range(5):
+        entity, walk = Entity(lifecycle.initial), []
+        seen: list[str | None] = [entity.state]
+        while len(walk) < 60 and entity.state not in lifecycle.final:
+            info = {"warm": random.random() < 0.5}
+            trigger = random.choice(lifecycle.triggers())
+            if lifecycle.allows(entity.state, trigger):
+                lifecycle.fire(entity, trigger, **info)
+            walk.append([info, trigger])
+            seen.append(None if entity.state in lifecycle.final else entity.state)
+        walks.append(walk)
+        states.append(seen)
+    return walks, states
+
+
+def warm(entity: Any, info: Any) -> bool:
+    return bool(info["warm"])
+
+
+def blink(entity: Any, fired: Any) -> tuple[Effect, ...]:
+    return ()
+
+
+# fmt: off
+BURNER = Lifecycle(
+    "burner",
+    initial="Low",
+    final=("Burnt",),
+    lasts={"Low": unbounded("more"), "High": unbounded("less")},
+    rows=(
+        row("more", "Low",  "High"),
+        row("less", "High", "Low",   emit=blink),
+        row("burn", "High", "Burnt"),
+        row("lamp", "Low",  STAYS,   emit=blink),
+    ),
+)
+STOVE = Lifecycle(
+    "stove",
+    initial="Idle",
+    final=(),
+    lasts={"Idle": unbounded("heat"), "Hot": unbounded("cool")},
+    rows=(
+        row("heat", "Idle", "Hot"),
+        row("cool", "Hot",  "Idle"),
+        row("back", "Idle", history("Hot")),
+    ),
+    inside={"Hot": BURNER},
+)
+KITCHEN = Lifecycle(
+    "kitchen",
+    initial="Off",
+    final=("Sold",),
+    lasts={"Off": unbounded("start"), "On": unbounded("stop")},
+    rows=(
+        row("start", "Off",                 "On"),
+        row("again", "Off",                 history("On"),              when=warm),
+        row("again", "Off",                 history("On", deep=True)),
+        row("stop",  "On",                  "Off",                      emit=blink),
+        row("reset", "On",                  "On"),
+        row("turbo", "On",                  "On_Hot_High"),
+        row("less",  "On_Hot_Low",          "On"),
+        row("lamp",  "On",                  STAYS,                      emit=blink),
+        row("cool",  "On_Hot",              "Off",                      when=warm),
+        row("sell",  ("On_Hot_Burnt",),     "Sold"),
+    ),
+    on_enter={"On": blink},
+    on_exit={"On_Hot": blink},
+    inside={"On": STOVE},
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("package", INTERPRETERS)
+def test_an_interpreter_runs_a_nested_lifecycle(package: str, tmp_path: Path) -> None:
+    require(package)
+    document = tmp_path / "kitchen.scxml"
+    document.write_text(str(render(KITCHEN, "scxml")), encoding="utf-8")
+    walks, states = random_walks(KITCHEN)
+    assert {state for seen in states for state in seen} == {*KITCHEN.states[:-1], None}
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), package, str(document)],
+        input=json.dumps(walks),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == states
 
 
 @pytest.mark.parametrize("package", INTERPRETERS)
