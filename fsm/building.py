@@ -12,6 +12,7 @@ from quadriga.fsm.machine import Asking, Deliver, Emitting, Handing
 from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nested_machine import is_hierarchical, library_rows, nested_states
 from quadriga.fsm.nesting import Nesting
+from quadriga.fsm.observing import attach
 from quadriga.fsm.table import Row
 
 __all__ = ["Table", "build_machine"]
@@ -74,6 +75,7 @@ def build_machine(
             before=emitting if each.emit else None,
             after=after if each.emit else None,
         )
+        attach(machine, emitting)
     if model is not None:
         machine.add_model(model)
     return machine

@@ -1,20 +1,23 @@
 """What a run of tests, or of any program, takes of its lifecycles.
 
 ``Coverage`` counts the rows. What the guards answered follows from that: the guard of a row that was
-taken has agreed, and those of the rows before it, for the same trigger and state, have not.
+taken has agreed, and those of the rows before it, for the same trigger and state, have not. If asked, it
+also notices whether anything reads the effects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from quadriga.fsm.firing import Step
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.names import text_of
-from quadriga.fsm.table import Row, name_of
+from quadriga.fsm.read_effects import ReadEffects, unread
+from quadriga.fsm.table import Info, Row, name_of
 
-__all__ = ["Answers", "Counts", "Coverage"]
+__all__ = ["Answers", "Counts", "Coverage", "Reading"]
 
 #: The records of each lifecycle by its name; data that can be sent to another process.
 Counts = dict[str, list[dict[str, Any]]]
@@ -31,6 +34,8 @@ class _Record:
     target: str | None
     guard: str | None
     count: int = 0
+    #: by the name of an effect: how often the row returned it, and how often it was read
+    effects: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, row: Row) -> _Record:
@@ -57,15 +62,30 @@ class Answers:
         return " or ".join(answer for answer, times in said.items() if not times)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How often a row returned a kind of effect, and how often something read it."""
+
+    row: str
+    effect: str
+    line: int
+    source: str
+    returned: int
+    read: int
+
+
 class Coverage:
     """The number of times that each row of some lifecycles was taken between ``add`` and ``stop``.
 
     Every way to take a row counts: ``fire``, ``take``, the shared machine, and the machines of
-    ``make_machine``. With ``only``, other lifecycles than these are not counted.
+    ``make_machine``. With ``only``, other lifecycles than these are not counted. With ``effects``, the
+    effects that a row returns are a tuple that notices whether it is read: one of them is taken out, or
+    the tuple is compared. It cannot notice what becomes of an effect then.
     """
 
-    def __init__(self, only: Iterable[str] = ()) -> None:
+    def __init__(self, only: Iterable[str] = (), *, effects: bool = False) -> None:
         self.only = frozenset(only)
+        self.effects = effects
         self._records: dict[str, list[_Record]] = {}
         self._stops: list[Callable[[], None]] = []
 
@@ -75,12 +95,21 @@ class Coverage:
         if name in self._records or (self.only and name not in self.only):
             return
         rows = {row: _Record.of(row) for row in lifecycle.rows}
-        self._records[name] = list(rows.values())
+        records = self._records[name] = list(rows.values())
 
-        def taken(row: Row) -> None:
-            rows[row].count += 1
+        def taken(step: Step, entity: Any, info: Info) -> None:
+            row = step.row
+            if row is None:
+                return
+            record = rows.get(row)
+            if record is None:  # it has been added since
+                record = rows[row] = _Record.of(row)
+                records.append(record)
+            record.count += 1
+            if self.effects and step.effects:
+                _follow(step, record)
 
-        self._stops.append(lifecycle.observe(taken))
+        self._stops.append(lifecycle.observe_steps(taken))
 
     def stop(self) -> None:
         """Stop counting and keep the counts."""
@@ -120,6 +149,14 @@ class Coverage:
                 )
         return tuple(found)
 
+    def effects_read(self, name: str) -> tuple[Reading, ...]:
+        """The kinds of effects that the rows returned, in the order of the table."""
+        return tuple(
+            Reading(each.text, effect, each.line, each.source, returned, read)
+            for each in self._records[name]
+            for effect, (returned, read) in each.effects.items()
+        )
+
     @property
     def percent(self) -> float:
         """The share of rows taken, over all lifecycles; 100 if there are no rows."""
@@ -130,11 +167,18 @@ class Coverage:
         """The share of guarded rows whose guard both agreed and did not; 100 if there are none."""
         return _percent(not each.missing for name in self._records for each in self.guards(name))
 
+    @property
+    def effects_percent(self) -> float:
+        """The share of kinds of effects, of all that the rows returned, that were read at least once; 100
+        if there are none."""
+        names = self._records
+        return _percent(bool(each.read) for name in names for each in self.effects_read(name))
+
     def report(self) -> dict[str, Any]:
         """The rows and the guards of each lifecycle by its name, in the order of the table.
 
         ``{name: {"rows": [{line, trigger, source, target, guard, count}], "guards": [{line, source, guard,
-        true, false}]}}``. A row that stays has no target.
+        true, false}], "effects": [{line, source, effect, returned, read}]}}``. A row that stays has no target.
         """
         return {
             name: {
@@ -159,6 +203,16 @@ class Coverage:
                     }
                     for each in self.guards(name)
                 ],
+                "effects": [
+                    {
+                        "line": each.line,
+                        "source": each.source,
+                        "effect": each.effect,
+                        "returned": each.returned,
+                        "read": each.read,
+                    }
+                    for each in self.effects_read(name)
+                ],
             }
             for name, records in self._records.items()
         }
@@ -178,11 +232,29 @@ class Coverage:
                 record = mine.get(each["text"])
                 if record is None:
                     self._records[name].append(_Record(**each))
-                else:
-                    record.count += each["count"]
+                    continue
+                record.count += each["count"]
+                for effect, (returned, read) in each["effects"].items():
+                    tally = record.effects.setdefault(effect, [0, 0])
+                    tally[0] += returned
+                    tally[1] += read
 
 
 _FIELDS = tuple(_Record.__slots__)
+
+
+def _follow(step: Step, record: _Record) -> None:
+    """Let the effects of the step notice that they are read."""
+    names = dict.fromkeys(type(effect).__name__ for effect in unread(step.effects))
+    tallies = [record.effects.setdefault(name, [0, 0]) for name in names]
+    for tally in tallies:
+        tally[0] += 1
+
+    def read() -> None:
+        for tally in tallies:
+            tally[1] += 1
+
+    step.effects = ReadEffects(step.effects, read)
 
 
 def _percent(reached: Iterable[bool]) -> float:

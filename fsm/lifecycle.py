@@ -31,6 +31,7 @@ from quadriga.fsm.loading import all_renamed, check_renamed, check_state, keepin
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
 from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten
+from quadriga.fsm.observing import Machines
 from quadriga.fsm.table import (
     Edge,
     Effect,
@@ -130,6 +131,7 @@ class Lifecycle(Generic[State, Trigger]):
         self._cells: dict[Any, dict[Any, Cell]] = {}
         self._compiled: dict[Any, dict[Any, Cell]] = {}
         self._observers: dict[object, Observer] = {}
+        self._made = Machines(name, self._observers)
         check_actions(self, nesting)
         #: former names of states, which entities that were stored may still have
         self.own_renamed = dict(renamed)
@@ -282,10 +284,10 @@ class Lifecycle(Generic[State, Trigger]):
     def observe(self, taken: Taken) -> Callable[[], None]:
         """Call ``taken`` with every row that is taken from now on; returns a function that ends this.
 
-        This covers ``fire`` and the shared machine, not the machines of ``make_machine``. It is called
-        when the state has changed.
+        This covers ``fire``, the shared machine, and the machines of ``make_machine``. It is called when
+        the state has changed.
         """
-        return self._observe(lambda step, entity, info: taken(step.row) if step.row else None)
+        return self.observe_steps(lambda step, entity, info: taken(step.row) if step.row else None)
 
     def watch(
         self, seen: Callable[[Outcome], object], *, clock: Callable[[], Any] | None = None
@@ -298,16 +300,20 @@ class Lifecycle(Generic[State, Trigger]):
         def observer(step: Step, entity: Any, info: Info) -> None:
             seen(outcome_of(step, entity, info, None if clock is None else clock()))
 
-        return self._observe(observer)
+        return self.observe_steps(observer)
 
-    def _observe(self, observer: Observer) -> Callable[[], None]:
+    def observe_steps(self, observer: Observer) -> Callable[[], None]:
+        """As ``observe``, with the step, the entity and the information from the caller. If the observer
+        replaces the effects of the step, the caller gets those."""
         token = object()  # the same function may be registered twice
         self._observers[token] = observer
         self._cells = {}
+        self._made.update()
 
         def stop() -> None:
             if self._observers.pop(token, None) and not self._observers and not self._stale:
                 self._cells = self._compiled
+            self._made.update()
 
         return stop
 
@@ -543,7 +549,9 @@ class Lifecycle(Generic[State, Trigger]):
         receives the effects. Without ``deliver`` the model's own ``on_effects(effects)`` receives them, if
         it has one. ``options`` are those of the library.
         """
-        return build_machine(self, machine_cls, model, deliver or deliver_to_model, options)
+        machine = build_machine(self, machine_cls, model, deliver or deliver_to_model, options)
+        self._made.add(machine)
+        return machine
 
 
 def _again(parts: Parts) -> Lifecycle[Any, Any]:

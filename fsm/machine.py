@@ -247,7 +247,8 @@ class Handing(_Named):
         self.deliver = deliver
 
     def __call__(self, data: EventData) -> Any:
-        effects = getattr(data, "effects", ())
+        taking = getattr(data, "taking", None)  # of an observed machine
+        effects = taking.tell() if taking else getattr(data, "effects", ())
         return self.deliver(data.model, effects) if effects else None
 
 

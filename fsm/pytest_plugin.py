@@ -5,10 +5,12 @@
     pytest --fsm-coverage                            a summary, with the rows that no test took
     pytest --fsm-coverage-min=95                     fails below 95 % of all rows
     pytest --fsm-coverage-guards-min=95              fails below 95 % of guards seen true and false
+    pytest --fsm-coverage-effects                    also the effects that nothing has read
+    pytest --fsm-coverage-effects-min=95             fails below 95 % of kinds of effects read
     pytest --fsm-coverage-report=fsm.json            a file with the counts, for diagrams
     pytest --fsm-coverage-of=order                   only this lifecycle (may be repeated)
 
-Each of the last four options also turns the recording on. The same names with underscores are
+Each of these options turns the recording on. The same names with underscores are
 settings of the configuration file; there only ``fsm_coverage = true`` turns it on. The plugin counts the
 lifecycles that a conftest or a test passes to ``track``. When it is off, it does nothing. With
 pytest-xdist, worker processes send their counts to the process that reports.
@@ -68,6 +70,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="fail where less than this share of all guards was seen true and seen false",
     )
     group.addoption(
+        "--fsm-coverage-effects",
+        action="store_true",
+        help="notice whether the effects that rows return are read",
+    )
+    group.addoption(
+        "--fsm-coverage-effects-min",
+        type=_percent,
+        metavar="PERCENT",
+        help="fail where less than this share of the kinds of effects was read",
+    )
+    group.addoption(
         "--fsm-coverage-report",
         metavar="FILE.json",
         help="write the number of times each row was taken",
@@ -81,12 +94,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("fsm_coverage", "as --fsm-coverage", type="bool", default=False)
     parser.addini("fsm_coverage_min", "as --fsm-coverage-min", default="")
     parser.addini("fsm_coverage_guards_min", "as --fsm-coverage-guards-min", default="")
+    parser.addini("fsm_coverage_effects", "as --fsm-coverage-effects", type="bool", default=False)
+    parser.addini("fsm_coverage_effects_min", "as --fsm-coverage-effects-min", default="")
     parser.addini("fsm_coverage_report", "as --fsm-coverage-report", default="")
     parser.addini("fsm_coverage_of", "as --fsm-coverage-of", type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    asked = ("", "_min", "_guards_min", "_report", "_of")
+    asked = ("", "_min", "_guards_min", "_effects", "_effects_min", "_report", "_of")
     options = [config.getoption(f"fsm_coverage{each}") for each in asked]
     given = any(option is not None and option is not False for option in options)
     if given or config.getini("fsm_coverage"):
@@ -110,8 +125,11 @@ class _Recorder:
         self.config = config
         self.least = self._least("fsm_coverage_min")
         self.least_guards = self._least("fsm_coverage_guards_min")
+        self.least_effects = self._least("fsm_coverage_effects_min")
         only = config.getoption("fsm_coverage_of") or config.getini("fsm_coverage_of")
-        self.coverage = Coverage(only)
+        name = "fsm_coverage_effects"
+        effects = config.getoption(name) or config.getini(name) or self.least_effects is not None
+        self.coverage = Coverage(only, effects=effects)
         for lifecycle in _tracked.values():
             self.coverage.add(lifecycle)
         _running.append(self.coverage)
@@ -164,12 +182,15 @@ class _Recorder:
         coverage = self.coverage
         if unknown := sorted(coverage.only - set(coverage.names)):
             return f"no lifecycle is named {unknown[0]!r}; hand yours to track()"
-        limits = (self.least, coverage.percent), (self.least_guards, coverage.guards_percent)
-        for least, percent in limits:
+        for what, least, percent in (
+            ("", self.least, coverage.percent),
+            (" of guards", self.least_guards, coverage.guards_percent),
+            (" of effects", self.least_effects, coverage.effects_percent),
+        ):
             if least is not None and not coverage.names:
                 return "no lifecycle is tracked; hand yours to track()"
             if least is not None and percent < least:
-                return f"less than the {least:g} % asked for"
+                return f"less than the {least:g} %{what} asked for"
         return None
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -178,22 +199,24 @@ class _Recorder:
         write = terminalreporter.write_line
         terminalreporter.section("rows of lifecycles taken")
         coverage = self.coverage
-        guarded = 0
         for name in coverage.names:
             missing = coverage.missing(name)
             total = coverage.rows(name)
             write(f"{name}: {total - len(missing)} of {total}")
             for row in missing:
                 write(f"    not taken: {row}")
-            guards = coverage.guards(name)
-            guarded += len(guards)
-            for each in guards:
-                if each.missing:
-                    write(f"    guard never {each.missing}: {each.row}")
+            for guard in coverage.guards(name):
+                if guard.missing:
+                    write(f"    guard never {guard.missing}: {guard.row}")
+            for effect in coverage.effects_read(name):
+                if not effect.read:
+                    write(f"    effect never read: {effect.effect} of {effect.row}")
         if coverage.names:
             write(f"{coverage.percent:.1f} % of all rows")
-        if guarded:
+        if any(map(coverage.guards, coverage.names)):
             write(f"{coverage.guards_percent:.1f} % of all guards seen true and false")
+        if any(map(coverage.effects_read, coverage.names)):
+            write(f"{coverage.effects_percent:.1f} % of all kinds of effects read")
         problem = self._problem()
         if problem:
             write(problem, red=True)

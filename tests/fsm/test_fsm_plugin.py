@@ -113,7 +113,59 @@ def test_the_summary_names_the_answers_that_guards_did_not_give(run: Run) -> Non
 def test_guards_can_be_held_to_a_minimum(run: Run, least: str, passes: bool) -> None:
     result = run(f"--fsm-coverage-guards-min={least}")
     assert result.returncode == (0 if passes else pytest.ExitCode.TESTS_FAILED)
-    assert ("less than the 51 % asked for" in lines(result)) == (not passes)
+    assert ("less than the 51 % of guards asked for" in lines(result)) == (not passes)
+
+
+EFFECTS = """
+from dataclasses import dataclass
+from types import SimpleNamespace
+from quadriga.fsm import Effect, Lifecycle, row, unbounded
+from quadriga.fsm.pytest_plugin import track
+
+@dataclass(frozen=True)
+class Ring(Effect):
+    times: int
+
+@dataclass(frozen=True)
+class Wait(Effect):
+    pass
+
+def ring(bell, fired):
+    return (Wait(), Ring(3))
+
+BELL = track(Lifecycle(
+    "bell", initial="Still", final=("Rung",), lasts={"Still": unbounded("pull")},
+    rows=(row("push", "Still", "Rung", emit=ring), row("pull", "Still", "Rung", emit=ring)),
+))
+
+def test_push():
+    assert BELL.fire(SimpleNamespace(key="b", state="Still"), "push") == (Wait(), Ring(3))
+
+def test_pull():
+    BELL.fire(SimpleNamespace(key="b", state="Still"), "pull")
+"""
+UNREAD = [f"effect never read: {kind} of row 1: Still --pull--> Rung" for kind in ("Wait", "Ring")]
+
+
+def test_the_summary_names_effects_that_nothing_has_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "test_bell.py").write_text(EFFECTS)
+    result = run("--fsm-coverage-effects", "--fsm-coverage-of=bell")
+    assert result.returncode == 0, result.stdout + result.stderr
+    said = lines(result)
+    assert [line for line in said if line.startswith("effect never")] == UNREAD
+    assert "50.0 % of all kinds of effects read" in said
+    assert "effect never" not in run("--fsm-coverage", "--fsm-coverage-of=bell").stdout
+
+
+@pytest.mark.parametrize(("least", "passes"), [("50", True), ("51", False)])
+def test_effects_can_be_held_to_a_minimum(
+    run: Run, tmp_path: Path, least: str, passes: bool
+) -> None:
+    (tmp_path / "test_bell.py").write_text(EFFECTS)
+    result = run(f"--fsm-coverage-effects-min={least}", "--fsm-coverage-of=bell")
+    assert result.returncode == (0 if passes else pytest.ExitCode.TESTS_FAILED)
+    assert ("less than the 51 % of effects asked for" in lines(result)) == (not passes)
+    assert UNREAD[0] in lines(result)
 
 
 NOTHING = "no lifecycle is tracked; hand yours to track()"
@@ -126,8 +178,8 @@ def test_where_nothing_is_tracked_it_says_so(run: Run, tmp_path: Path) -> None:
     assert result.returncode == 0
     assert NOTHING in lines(result)
     assert "of all rows" not in result.stdout
-    for option in ("--fsm-coverage-min=0", "--fsm-coverage-guards-min=0"):
-        result = run(option)
+    for name in ("min", "guards-min", "effects-min"):
+        result = run(f"--fsm-coverage-{name}=0")
         assert result.returncode == pytest.ExitCode.TESTS_FAILED  # a limit on nothing is a mistake
         assert lines(result).count(NOTHING) == 1
 
@@ -157,7 +209,7 @@ def test_a_failed_test_is_not_hidden(run: Run, tmp_path: Path) -> None:
     assert run("--fsm-coverage").returncode == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize("name", ["min", "guards-min"])
+@pytest.mark.parametrize("name", ["min", "guards-min", "effects-min"])
 @pytest.mark.parametrize("least", ["much", "-1", "101", "nan"])
 def test_a_minimum_must_be_a_percentage(run: Run, tmp_path: Path, name: str, least: str) -> None:
     result = run(f"--fsm-coverage-{name}={least}")
