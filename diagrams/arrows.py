@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from quadriga.diagrams.nesting import drawn_rows, inward
 from quadriga.diagrams.paint import Mark, Paint, Tone
 from quadriga.fsm import Lifecycle, Row
-from quadriga.fsm.nesting import History
+from quadriga.fsm.history import History
 
 __all__ = ["Arrow", "Junction", "arrows", "junctions", "sharing_effects", "staying", "stem_tone"]
 

@@ -35,7 +35,7 @@ from quadriga.diagrams.wording import (
     unused_name,
 )
 from quadriga.fsm import Lifecycle, Row
-from quadriga.fsm.nesting import History
+from quadriga.fsm.history import History
 
 __all__ = ["dot"]
 

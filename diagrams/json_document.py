@@ -8,7 +8,8 @@ from typing import Any
 from quadriga.diagrams.paint import Mark, Paint
 from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
-from quadriga.fsm.nesting import SEPARATOR, History
+from quadriga.fsm.history import History
+from quadriga.fsm.nesting import SEPARATOR
 
 __all__ = ["json_document"]
 

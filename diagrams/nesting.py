@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from quadriga.diagrams.wording import readable
 from quadriga.fsm import Lifecycle, Row
-from quadriga.fsm.nesting import SEPARATOR, History
+from quadriga.fsm.history import History
+from quadriga.fsm.nesting import SEPARATOR
 
 __all__ = [
     "drawn_rows",

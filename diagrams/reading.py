@@ -14,7 +14,7 @@ from quadriga.diagrams.errors import DiagramError
 from quadriga.diagrams.wording import function_name
 from quadriga.fsm import Lifecycle, Row, Unbounded, Within
 from quadriga.fsm.errors import did_you_mean
-from quadriga.fsm.nesting import History
+from quadriga.fsm.history import History
 
 __all__ = ["Functions", "Names", "functions_of", "grouped", "read_json"]
 

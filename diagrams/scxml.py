@@ -28,7 +28,7 @@ from xml.sax.saxutils import quoteattr
 from quadriga.diagrams.nesting import histories, into_itself
 from quadriga.diagrams.wording import function_name, identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
-from quadriga.fsm.nesting import History
+from quadriga.fsm.history import History
 from quadriga.fsm.table import SECOND
 
 __all__ = ["NAMESPACE", "scxml"]

@@ -12,9 +12,10 @@ from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.explore import path_to, reachable, tour
 from quadriga.fsm.fast_machine import FastMachine
 from quadriga.fsm.gang import GANG
+from quadriga.fsm.history import history
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.loading import UnknownState
-from quadriga.fsm.nesting import Composite, history
+from quadriga.fsm.nesting import Composite
 from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
 from quadriga.fsm.resource_manager import RESOURCE_MANAGER

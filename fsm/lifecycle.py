@@ -417,13 +417,16 @@ class Lifecycle(Generic[State, Trigger]):
     @property
     def children(self) -> tuple[str, ...]:
         """The states of this lifecycle itself, without those inside of its composites."""
-        own: Any = self.states
-        return self.nesting.children if self.nesting else own
+        states: tuple[Any, ...] = self.states
+        if self.nesting is None:
+            return states
+        added = (state for state in states if state not in self.nesting.leaves)
+        return (*self.nesting.children, *added)
 
     @property
     def nested_rows(self) -> tuple[Row[State, Trigger], ...]:
         """The rows as they are written: a row from a composite is one row, not one for each state inside."""
-        return self.nesting.nested_rows if self.nesting else self.rows
+        return self.nesting.nested_rows_of(self.rows) if self.nesting else self.rows
 
     def around(self, state: State) -> tuple[str, ...]:
         """The composites around a state, the outermost first."""

@@ -13,8 +13,9 @@ from typing import Any
 
 from transitions import EventData, Machine
 
-from quadriga.fsm.machine import Emitting
-from quadriga.fsm.nesting import SEPARATOR, History, Nesting
+from quadriga.fsm.history import History
+from quadriga.fsm.machine import Emitting, is_async
+from quadriga.fsm.nesting import SEPARATOR, Nesting
 from quadriga.fsm.table import Row
 
 __all__ = ["is_hierarchical", "library_rows", "nested_states"]
@@ -72,6 +73,7 @@ class _EmittingFrom(Emitting):
     def __init__(self, row: Row, by_leaf: Mapping[str, Row]) -> None:
         super().__init__(row)
         self.by_leaf = by_leaf
+        self.waits = any(is_async(each) for flat in by_leaf.values() for each in flat.emit)
 
     def row_for(self, data: EventData) -> Row:
         return self.by_leaf[getattr(data.model, data.machine.model_attribute)]

@@ -12,54 +12,29 @@ always in a leaf. The names are joined as the library's ``HierarchicalMachine`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from quadriga.fsm.errors import DefinitionError, did_you_mean
+from quadriga.fsm.history import AsyncWas, History, Remember, Was
+from quadriga.fsm.machine import is_async
 from quadriga.fsm.names import text_of
 from quadriga.fsm.table import (
-    Effect,
     Emitter,
-    Fired,
     Guard,
-    Info,
     Limit,
     Row,
-    State,
-    Target,
     Unbounded,
     Within,
-    name_of,
 )
 from quadriga.fsm.written import Actions, add_actions
 
-__all__ = ["SEPARATOR", "Composite", "History", "Nesting", "Table", "flatten", "history"]
+__all__ = ["SEPARATOR", "Composite", "Nesting", "Table", "flatten"]
 
 #: Between the name of a composite and that of a state inside, as in the library.
 SEPARATOR: Final = "_"
-
-
-@dataclass(frozen=True, slots=True)
-class History(Target):
-    """The target of a row that returns to where the entity was when it last left a composite."""
-
-    state: Any
-    deep: bool = False
-
-    def __str__(self) -> str:
-        return f"history({self.state}{', deep' if self.deep else ''})"
-
-
-def history(state: State, *, deep: bool = False) -> State:
-    """A target: the state inside of the composite ``state`` that the entity left last.
-
-    Without ``deep`` it is the state directly inside, and if that is a composite too, its initial state;
-    with ``deep`` it is the very leaf. An entity that was never there enters the initial state. What was
-    left is kept in the attribute ``history`` of the entity, a dictionary.
-    """
-    return cast(State, History(state, deep))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +117,17 @@ class Nesting:
         self.lasts = {leaf: self._limit(leaf) for leaf in self.leaves if leaf not in self.final}
         for composite in self.composites.values():
             self._check_limit(composite)
+
+    def nested_rows_of(self, rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        """The rows as they are written, for the rows of a machine that may have been changed since."""
+        if rows == self.rows:
+            return self.nested_rows
+        flat = [
+            (written, [row for each in by_leaf.values() for row in each])
+            for written, by_leaf in self.expanded
+        ]
+        kept = (written for written, meant in flat if any(row in rows for row in meant))
+        return (*kept, *(row for row in rows if not any(row in meant for _, meant in flat)))
 
     # -- states ------------------------------------------------------------------------------
 
@@ -258,7 +244,8 @@ class Nesting:
             home = self.enter(target.state)
             for back, last in self._ways_back(target):
                 if back != home:
-                    guard = _Was(target.state, back, last, row.guard)
+                    was_in = AsyncWas if row.guard is not None and is_async(row.guard) else Was
+                    guard = was_in(target.state, back, last, row.guard)
                     yield self._moving(replace(row, guard=guard), target, back)
             yield self._moving(row, target, home)
         elif target is None:
@@ -281,7 +268,7 @@ class Nesting:
             tuple(emitter for state in enters for emitter in self.on_enter.get(state, ())),
         )
         if remembered := tuple(composite for composite in left if composite in self._remembered):
-            remember = _Remember(remembered, row.source)
+            remember = Remember(remembered, row.source)
             moving = replace(moving, emit=(*moving.emit, remember), own=moving.own_emit)
         return moving
 
@@ -404,40 +391,3 @@ def _prefixed(prefix: str, target: Any) -> Any:
     if isinstance(target, History):
         return replace(target, state=f"{prefix}{target.state}")
     return None if target is None else f"{prefix}{target}"
-
-
-# -- history: a guard that reads it, and an emitter that writes it ---------------------------------
-
-
-class _Was:
-    """The guard of a row that returns to a leaf: the composite was last left from there."""
-
-    def __init__(self, composite: str, back: str, last: Iterable[str], guard: Guard | None) -> None:
-        self.composite = composite
-        self.last = frozenset(last)
-        self.guard = guard
-        self.__name__ = f"was_in_{back}"
-        if guard is not None:
-            self.__name__ = f"{name_of(guard)}_and_{self.__name__}"
-
-    def __call__(self, entity: Any, info: Info) -> bool:
-        left = (getattr(entity, "history", None) or {}).get(self.composite)
-        return left in self.last and (self.guard is None or bool(self.guard(entity, info)))
-
-
-class _Remember:
-    """The last emitter of a row that leaves composites with history: when it runs, the guard and all other
-    emitters have succeeded."""
-
-    __name__ = "remember"
-
-    def __init__(self, composites: tuple[str, ...], leaf: str) -> None:
-        self.composites = composites
-        self.leaf = leaf
-
-    def __call__(self, entity: Any, fired: Fired) -> tuple[Effect, ...]:
-        left = getattr(entity, "history", None)
-        if left is None:
-            left = entity.history = {}
-        left.update(dict.fromkeys(self.composites, self.leaf))
-        return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transitions import Machine, MachineError
 from transitions.extensions import HierarchicalMachine
-from transitions.extensions.asyncio import HierarchicalAsyncMachine
+from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 
 from quadriga.fsm import (
     STAYS,
@@ -497,8 +498,6 @@ def test_hierarchical_machines_have_real_nested_states() -> None:
 
 
 def test_asynchronous_hierarchical_machines() -> None:
-    import asyncio
-
     async def live() -> str:
         model: Any = Model()
         OVEN.make_machine(model, HierarchicalAsyncMachine)
@@ -507,6 +506,63 @@ def test_asynchronous_hierarchical_machines() -> None:
         return str(model.state)
 
     assert asyncio.run(live()) == "On_Hot_High"
+
+
+def test_an_asynchronous_guard_of_a_row_back_to_history() -> None:
+    async def warm(device: Any, info: Info) -> bool:
+        await asyncio.sleep(0)
+        return bool(info["warm"])
+
+    async def greet(device: Any, fired: Fired) -> tuple[Effect, ...]:
+        await asyncio.sleep(0)
+        return (Note(f"to {fired.target}"),)
+
+    lamp: Lifecycle = Lifecycle(
+        "lamp",
+        initial="Off",
+        final=(),
+        lasts=LAMP_LASTS,
+        rows=(
+            row("on", "Off", history("On"), when=warm, emit=greet),
+            row("on", "Off", "On"),
+            row("off", "On", "Off"),
+        ),
+        on_exit={"On_Bright": greet},
+        inside={"On": BULB},
+    )
+    with pytest.raises(DefinitionError, match="warm_and_was_in_On_Bright is async"):
+        lamp.fire(Device(history={"On": "On_Bright"}), "on", warm=True)
+
+    async def live(machine_cls: Any, warm: bool) -> tuple[str, tuple[Effect, ...]]:
+        model: Any = Model()
+        model.history = {"On": "On_Bright"}
+        lamp.make_machine(model, machine_cls)
+        await model.on(warm=warm)
+        reached, heard = model.state, model.heard
+        await model.off()
+        if reached == "On_Bright":
+            assert model.heard == (Note("to Off"),)
+        return reached, heard
+
+    for machine_cls in (AsyncMachine, HierarchicalAsyncMachine):
+        assert asyncio.run(live(machine_cls, True)) == ("On_Bright", (Note("to On_Bright"),))
+        assert asyncio.run(live(machine_cls, False)) == ("On_Dim", ())
+
+
+def test_what_is_added_to_the_machine_of_a_copy_is_among_the_rows_as_written() -> None:
+    oven = OVEN.copy("oven-2")
+    assert oven.nested_rows == OVEN.nested_rows
+    oven.machine.add_states("Sold")
+    oven.machine.add_transition("sell", "On_Idle", "Sold")
+    oven.machine.remove_transition("scrap", source="Off")
+    oven.machine.remove_transition("scrap", source="On_Burnt")
+    now, before = set(oven.nested_rows), set(OVEN.nested_rows)
+    assert [(r.trigger, r.source, r.target) for r in now - before] == [("sell", "On_Idle", "Sold")]
+    assert {r.trigger for r in before - now} == {"scrap"}
+    assert oven.children == ("Off", "On", "Held", "Scrapped", "Sold")
+    device = Device(state="On_Idle")
+    oven.fire(device, "sell")
+    assert device.state == "Sold"
 
 
 def test_a_machine_that_joins_names_otherwise_is_refused() -> None:
