@@ -76,4 +76,6 @@ class _EmittingFrom(Emitting):
         self.waits = any(is_async(each) for flat in by_leaf.values() for each in flat.emit)
 
     def row_for(self, data: EventData) -> Row:
-        return self.by_leaf[getattr(data.model, data.machine.model_attribute)]
+        # The library also asks the guard of a row that is never taken in this state, because one before
+        # it has the same guard.
+        return self.by_leaf.get(getattr(data.model, data.machine.model_attribute), self.row)

@@ -7,9 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from transitions import Machine, MachineError
 from transitions.extensions import HierarchicalMachine
 from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 
@@ -30,7 +27,7 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
-from quadriga.fsm.table import Edge, Info
+from quadriga.fsm.table import Info
 from quadriga.fsm.timers import Timers
 
 
@@ -497,6 +494,37 @@ def test_hierarchical_machines_have_real_nested_states() -> None:
     assert crossed == ["into On", "out of On", "into On", "out of On"]
 
 
+def test_an_observed_hierarchical_machine_tells_the_row_of_the_state() -> None:
+    lamp: Lifecycle = Lifecycle(
+        "lamp",
+        initial="Off",
+        final=(),
+        lasts=LAMP_LASTS,
+        rows=(
+            *LAMP_ROWS,
+            row("dip", "On_Dim", "On_Bright", when=hot),
+            row("dip", "On", "Off", when=hot),
+            row("dip", "On", STAYS, why="it is cold"),
+        ),
+        inside={"On": BULB},
+    )
+    model: Any = Model()
+    lamp.make_machine(model, HierarchicalMachine)
+    taken: list[str] = []
+    stop = lamp.observe(lambda row: taken.append(str(row)))
+    model.on()
+    model.dip()  # the library asks the same guard twice: of On_Dim and of On
+    model.dip(hot=True)
+    model.dip(hot=True)
+    stop()
+    assert taken == [
+        "row 0: Off --on--> On_Dim",
+        "row 4: On_Dim --dip--> stays",
+        "row 2: On_Dim --dip [hot]--> On_Bright",
+        "row 3: On_Bright --dip [hot]--> Off",
+    ]
+
+
 def test_asynchronous_hierarchical_machines() -> None:
     async def live() -> str:
         model: Any = Model()
@@ -572,106 +600,3 @@ def test_a_machine_that_joins_names_otherwise_is_refused() -> None:
 
     with pytest.raises(ValueError, match="Dotted joins the names of nested states with '.'"):
         OVEN.make_machine(None, Dotted)
-
-
-TRIGGERS = ("a", "b", "c")
-Drawn = tuple[str, str, str | None, bool, bool]
-
-
-def guard_of(trigger: str) -> Any:
-    def agrees(entity: Any, info: Info) -> bool:
-        return bool(info["agrees"])
-
-    agrees.__name__ = f"agrees_to_{trigger}"
-    return agrees
-
-
-AGREES = {trigger: guard_of(trigger) for trigger in TRIGGERS}
-
-
-def cycle(name: str, states: list[str], step: str, inside: dict[str, Lifecycle]) -> dict[str, Any]:
-    """A table that is legal by itself: each state leads to the next one."""
-    ring = [row(step, s, states[(n + 1) % len(states)]) for n, s in enumerate(states)]
-    lasts = {s: unbounded(step) for s in states}
-    return {"name": name, "initial": states[0], "lasts": lasts, "rows": ring, "inside": inside}
-
-
-@st.composite
-def nested_tables(draw: st.DrawFn) -> Lifecycle:
-    """A lifecycle with up to three levels, and rows from anywhere to anywhere that a table allows."""
-
-    def level(name: str, depth: int) -> Lifecycle:
-        states = [f"{letter}{depth}" for letter in "XYZ"[: draw(st.integers(2, 3))]]
-        inside = {}
-        for state in states:
-            if depth < 3 and draw(st.integers(0, 2)) == 0:
-                inside[state] = level(f"{name}{state}", depth + 1)
-        table = cycle(name, states, f"step{depth}", inside)
-        plain = Lifecycle(final=(), **table)
-        known = [*plain.states, *plain.composites]
-        for _ in range(draw(st.integers(0, 5))):
-            trigger, source = draw(st.sampled_from(TRIGGERS)), draw(st.sampled_from(known))
-            target: Any = draw(st.sampled_from([*known, STAYS]))
-            if target in plain.composites and draw(st.booleans()):
-                target = history(target, deep=draw(st.booleans()))
-            guard = AGREES[trigger] if draw(st.booleans()) else None
-            more = [row(trigger, source, target, when=guard, emit=note)]
-            if guard is not None and draw(st.booleans()):
-                more.append(row(trigger, source, draw(st.sampled_from(known)), emit=note))
-            try:
-                plain = Lifecycle(final=(), **{**table, "rows": [*table["rows"], *more]})
-            except DefinitionError:
-                continue  # for example, no row may follow one that always agrees
-            table["rows"] = [*table["rows"], *more]
-        return plain
-
-    return level("random", 1)
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(
-    table=nested_tables(),
-    steps=st.lists(
-        st.tuples(st.sampled_from(("step1", "step2", "step3", *TRIGGERS)), st.booleans()),
-        min_size=5,
-        max_size=30,
-    ),
-)
-def test_random_nested_tables_do_what_the_library_does(
-    table: Lifecycle, steps: list[tuple[str, bool]]
-) -> None:
-    entity = Device(state=table.initial)
-    nested: Any = Model()
-    plain: Any = Model()
-    machine = table.make_machine(nested, HierarchicalMachine)
-    table.make_machine(plain, Machine)
-    crossed: list[str] = []
-    for composite in table.composites:
-        for event in ("enter", "exit"):
-            machine.get_state(composite).add_callback(
-                event, lambda data, said=f"{event} {composite}": crossed.append(said)
-            )
-    for trigger, agrees in steps:
-        before = entity.state
-        crossed.clear()
-        expected: list[str] = []
-        if table.allows(before, trigger):
-            chosen = table.choose(entity, trigger, {"agrees": agrees})
-            if chosen.target is not None:
-                left, entered = table.crossed(Edge("", before, trigger, chosen.target))
-                expected = [f"exit {c}" for c in left] + [f"enter {c}" for c in entered]
-            told = table.fire(entity, trigger, agrees=agrees)
-            for model in (nested, plain):
-                model.heard = ()
-                getattr(model, trigger)(agrees=agrees)
-                assert model.heard == told
-        else:
-            with pytest.raises(InvalidTransition):
-                table.fire(entity, trigger, agrees=agrees)
-            for model in (nested, plain):
-                with pytest.raises((MachineError, AttributeError)):
-                    getattr(model, trigger)(agrees=agrees)
-        story = f"{trigger} in {before} of {table.rows}"
-        assert entity.state == nested.state == plain.state, story
-        assert entity.history == nested.history == plain.history, story
-        assert crossed == expected, story
