@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 from quadriga.cli.errors import USAGE, CommandError, about
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from quadriga.cli.parsing import Commands
     from quadriga.fsm import Lifecycle
+    from quadriga.si.recorder import Exchange
     from quadriga.sim.recording import Line
 
 __all__ = ["configure"]
 
 _FORMATS = ("dot", "mermaid", "plantuml", "scxml", "md", "json", "svg", "png", "pdf")
-_FLOW_FORMATS = ("mermaid", "plantuml", "text")
+_FLOW_FORMATS = ("mermaid", "plantuml", "svg", "text")
 #: formats whose name in `quadriga.diagrams` differs from the option
 _LONG = {"md": "markdown"}
 _SUFFIXES = {"mmd": "mermaid", "puml": "plantuml", "gv": "dot"}
@@ -57,7 +60,13 @@ def configure(commands: Commands) -> None:
         "--flow",
         metavar="NAME",
         help="draw the messages of a gang's flow, recorded from a run, as a sequence diagram:"
-        " gang-start, hard-timeout, soft-timeout, clean-up (mermaid, plantuml or text)",
+        " gang-start, hard-timeout, soft-timeout, clean-up (mermaid, plantuml, svg or text)",
+    )
+    parser.add_argument(
+        "--messages",
+        metavar="FILE[#NAME]",
+        help="draw recorded messages as a sequence diagram: the file of 'simulate --messages' or of a"
+        " Recorder; with a name only those about that application, node, ask or allocation",
     )
     marks = parser.add_mutually_exclusive_group()
     marks.add_argument(
@@ -82,16 +91,19 @@ def configure(commands: Commands) -> None:
 
 def run(arguments: Namespace) -> int:
     """Draw one lifecycle, all lifecycles, or a flow."""
+    flow = arguments.flow if arguments.flow is not None else arguments.messages
     what = (arguments.lifecycle or arguments.path, arguments.all, arguments.flow)
-    if sum(each is not None for each in what) != 1:
-        raise CommandError("draw: give the name of a lifecycle, --all DIR or --flow NAME", USAGE)
+    if sum(each is not None for each in (*what, arguments.messages)) != 1:
+        raise CommandError(
+            "draw: give the name of a lifecycle, --all DIR, --flow NAME or --messages FILE", USAGE
+        )
     if arguments.all is not None and arguments.output is not None:
         raise CommandError("draw: --all DIR and --output do not go together", USAGE)
     _refuse_options(arguments)
     from quadriga.diagrams import DiagramError
 
     try:
-        if arguments.flow is not None:
+        if flow is not None:
             return _draw_flow(arguments)
         if arguments.lifecycle == "dispatcher":
             return _draw_messages(arguments)
@@ -106,17 +118,21 @@ def run(arguments: Namespace) -> int:
 
 def _refuse_options(arguments: Namespace) -> None:
     """Options of one lifecycle do not go with the gallery or a flow."""
-    flow = arguments.flow is not None
-    if arguments.all is None and not flow:
+    others = {
+        "--flow NAME": arguments.flow,
+        "--messages FILE": arguments.messages,
+        "--all DIR": arguments.all,
+    }
+    other = next((name for name, given in others.items() if given is not None), None)
+    if other is None:
         return
     options = {
         "--coverage": arguments.coverage,
         "--left-to-right": arguments.left_to_right,
-        "--dark": arguments.dark,
+        "--dark": arguments.dark and arguments.all is not None,
     }
     for option, given in options.items():
         if given:
-            other = "--flow NAME" if flow else "--all DIR"
             raise CommandError(f"draw: {option} and {other} do not go together", USAGE)
 
 
@@ -186,9 +202,15 @@ def _coverage(file: str) -> Any:
 
 def _of_path(text: str) -> tuple[str, str]:
     """File and key. Both may contain ``#``, so the shortest file that exists is taken."""
-    cuts = [at for at, character in enumerate(text) if character == "#"]
-    if not cuts:
+    file, key = _cut(text)
+    if not key:
         raise CommandError(f"draw: --path {text} has no key; give FILE#KEY", USAGE)
+    return file, key
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """The text before and after a ``#``: the first after which there is a file, else the first."""
+    cuts = [at for at, character in enumerate(text) if character == "#"] or [len(text)]
     at = next((at for at in cuts if Path(text[:at]).is_file()), cuts[0])
     return text[:at], text[at + 1 :]
 
@@ -214,21 +236,48 @@ def _last_life(lifecycle: Lifecycle, story: list[Line]) -> list[Line]:
 
 
 def _draw_flow(arguments: Namespace) -> int:
-    from quadriga.diagrams import Message, sequence
-    from quadriga.sim.flows import FLOWS, record
+    from quadriga.diagrams import sequence
 
-    if arguments.flow not in FLOWS:
-        names = ", ".join(FLOWS)
-        raise CommandError(f"draw: no flow is called {arguments.flow!r}: there are {names}", USAGE)
-    format = arguments.format or "mermaid"
+    format = arguments.format or _by_name(arguments.output, "mermaid", (*_FLOW_FORMATS, "txt"))
+    format = {"txt": "text"}.get(format, format)
     if format not in _FLOW_FORMATS:
         raise CommandError(f"draw: a flow is drawn as {', '.join(_FLOW_FORMATS)}", USAGE)
-    drawn = sequence([Message(*exchange) for exchange in record(arguments.flow)], format)
+    if arguments.messages is None:
+        exchanges = _of_flow(arguments.flow)
+    else:
+        exchanges = _of_recording(arguments.messages)
+    drawn = sequence(exchanges, format, dark=arguments.dark)
     if arguments.output is not None:
         Path(arguments.output).write_text(drawn, encoding="utf-8")
     else:
         sys.stdout.write(drawn)
     return 0
+
+
+def _of_flow(name: str) -> Sequence[Exchange]:
+    from quadriga.sim.flows import FLOWS, record
+
+    if name not in FLOWS:
+        names = ", ".join(FLOWS)
+        raise CommandError(f"draw: no flow is called {name!r}: there are {names}", USAGE)
+    return record(name)
+
+
+def _of_recording(text: str) -> Sequence[Exchange]:
+    from quadriga.si.recorder import RecordingError, about_name, read_exchanges
+
+    file, name = (text, "") if Path(text).is_file() else _cut(text)
+    try:
+        with about(f"draw: {file}"):
+            exchanges = tuple(read_exchanges(file))
+    except RecordingError as error:
+        raise CommandError(f"draw: {error}") from error
+    if not name:
+        return exchanges
+    found = tuple(filter(about_name(name), exchanges))
+    if not found:
+        raise CommandError(f"draw: no message of {file} is about {name!r}")
+    return found
 
 
 def _draw_all(arguments: Namespace) -> int:
@@ -241,8 +290,10 @@ def _draw_all(arguments: Namespace) -> int:
     return 0
 
 
-def _by_name(output: str | None) -> str:
+def _by_name(
+    output: str | None, otherwise: str = "dot", formats: tuple[str, ...] = _FORMATS
+) -> str:
     suffix = Path(output).suffix.removeprefix(".") if output else ""
-    if suffix in _FORMATS:
+    if suffix in formats:
         return suffix
-    return _SUFFIXES.get(suffix, "dot")
+    return _SUFFIXES.get(suffix, otherwise)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,12 @@ def configure(commands: Commands) -> None:
         "--journal",
         metavar="FILE",
         help="write every state change to this file, for 'quadriga story'",
+    )
+    output.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="write every message between the resource manager and the scheduler to this file, for"
+        " 'quadriga draw --messages'",
     )
     output.add_argument(
         "--check", action="store_true", help="check the invariants after every step"
@@ -225,7 +232,7 @@ def run(arguments: Namespace) -> int:
     if arguments.print_config:
         print(_configuration(workload, options), end="")
         return 0
-    for path in (arguments.journal, arguments.json):
+    for path in (arguments.journal, arguments.messages, arguments.json):
         _must_be_writable(path)
     look_less_often()
     from quadriga.cli.progress import Progress
@@ -238,11 +245,12 @@ def run(arguments: Namespace) -> int:
             parts.enter_context(client)
         try:
             simulation = _simulation(workload, options, progress, client)
-            try:
-                report = simulation.run()
-            finally:
-                # needed most if something went wrong
-                _write_journal(arguments.journal, simulation)
+            with _recorded(arguments.messages, simulation):
+                try:
+                    report = simulation.run()
+                finally:
+                    # needed most if something went wrong
+                    _write_journal(arguments.journal, simulation)
         except ConfigurationRefused as error:
             raise CommandError(f"simulate: {error}") from error
         except SimulationError as error:
@@ -388,6 +396,23 @@ def _must_be_writable(path: str | None) -> None:
     if path is not None and path != "-":
         with about(f"simulate: {path}"):
             Path(path).open("a").close()
+
+
+@contextmanager
+def _recorded(path: str | None, simulation: Simulation) -> Iterator[None]:
+    """Write the messages of the run, also if it fails."""
+    if path is None:
+        yield
+        return
+    from quadriga.si.recorder import Recorder
+
+    recorder = Recorder(limit=None)
+    simulation.record(recorder)
+    try:
+        yield
+    finally:
+        with about(f"simulate: {path}"):
+            recorder.write(path)
 
 
 def _write_journal(path: str | None, simulation: Simulation) -> None:

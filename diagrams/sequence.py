@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from quadriga.diagrams.errors import DiagramError
+from quadriga.diagrams.mermaid import DARK_THEME
 from quadriga.diagrams.mermaid import escape as escape_mermaid
+from quadriga.diagrams.plantuml import dark_theme
 from quadriga.diagrams.plantuml import escape as escape_plantuml
+from quadriga.diagrams.sequence_svg import Line, sequence_svg
+from quadriga.diagrams.style import DARK, LIGHT
 from quadriga.diagrams.wording import elapsed, one_line
 
-__all__ = ["SEQUENCE_FORMATS", "Message", "sequence"]
+__all__ = ["SEQUENCE_FORMATS", "AnyMessage", "Message", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +34,30 @@ class Message:
     note: str = ""
 
 
-def sequence(events: Iterable[Message], format: str = "mermaid") -> str:
-    """The messages, in their order, as ``mermaid``, ``plantuml`` or plain ``text``.
+class AnyMessage(Protocol):
+    """What ``sequence`` reads: a ``Message``, or an ``Exchange`` of ``quadriga.si.Recorder``."""
 
-    Participants stand in the order of their first message. Raises ``DiagramError`` for an unknown
-    format, and for a message that is earlier than the one before it.
+    @property
+    def time_ns(self) -> int: ...
+    @property
+    def sender(self) -> str: ...
+    @property
+    def receiver(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def note(self) -> str: ...
+
+
+_Messages = tuple[AnyMessage, ...]
+
+
+def sequence(events: Iterable[AnyMessage], format: str = "mermaid", *, dark: bool = False) -> str:
+    """The messages, in their order, as ``mermaid``, ``plantuml``, ``svg`` or plain ``text``.
+
+    Participants stand in the order of their first message. ``svg`` needs no graphviz. ``dark`` is for
+    pages with a dark background. Raises ``DiagramError`` for an unknown format, for dark text, and for a
+    message that is earlier than the one before it.
     """
     messages = tuple(events)
     for before, message in pairwise(messages):
@@ -41,14 +65,16 @@ def sequence(events: Iterable[Message], format: str = "mermaid") -> str:
             raise DiagramError(f"message {message.label!r} is earlier than {before.label!r}")
     if format not in _WRITERS:
         raise DiagramError(f"unknown format {format!r}; there are {', '.join(SEQUENCE_FORMATS)}")
-    return "\n".join(_WRITERS[format](messages)) + "\n"
+    if dark and format == "text":
+        raise DiagramError("text cannot show dark colours; these can: mermaid, plantuml, svg")
+    return "\n".join(_WRITERS[format](messages, dark)) + "\n"
 
 
-def _participants(messages: tuple[Message, ...]) -> tuple[str, ...]:
+def _participants(messages: _Messages) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for m in messages for name in (m.sender, m.receiver)))
 
 
-def _moments(messages: tuple[Message, ...]) -> list[tuple[str, Message]]:
+def _moments(messages: _Messages) -> list[tuple[str, AnyMessage]]:
     """Each message with the time to show before it; an empty text if the time has not changed."""
     moments, before = [], None
     for message in messages:
@@ -61,10 +87,10 @@ def _moments(messages: tuple[Message, ...]) -> list[tuple[str, Message]]:
 # -- mermaid and plantuml ------------------------------------------------------------------------
 
 
-def _mermaid(messages: tuple[Message, ...]) -> list[str]:
+def _mermaid(messages: _Messages, dark: bool) -> list[str]:
     names = _participants(messages)
     ids = {name: f"p{number}" for number, name in enumerate(names)}
-    lines = ["sequenceDiagram"]
+    lines = [*([DARK_THEME] if dark else []), "sequenceDiagram"]
     lines += [f"    participant {ids[name]} as {escape_mermaid(name)}" for name in names]
     across = ",".join(dict.fromkeys(ids[name] for name in (names[0], names[-1]))) if names else ""
     for time, m in _moments(messages):
@@ -76,10 +102,10 @@ def _mermaid(messages: tuple[Message, ...]) -> list[str]:
     return lines
 
 
-def _plantuml(messages: tuple[Message, ...]) -> list[str]:
+def _plantuml(messages: _Messages, dark: bool) -> list[str]:
     names = _participants(messages)
     ids = {name: f"p{number}" for number, name in enumerate(names)}
-    lines = ["@startuml"]
+    lines = ["@startuml", *(dark_theme(DARK) if dark else [])]
     lines += [f'participant "{escape_plantuml(name)}" as {ids[name]}' for name in names]
     for time, m in _moments(messages):
         if time and m is not messages[0]:
@@ -91,10 +117,23 @@ def _plantuml(messages: tuple[Message, ...]) -> list[str]:
     return [*lines, "@enduml"]
 
 
+# -- svg -----------------------------------------------------------------------------------------
+
+
+def _svg(messages: _Messages, dark: bool) -> list[str]:
+    names = _participants(messages)
+    index = {name: number for number, name in enumerate(names)}
+    lines = [
+        Line(index[m.sender], index[m.receiver], m.label, m.note, time)
+        for time, m in _moments(messages)
+    ]
+    return [sequence_svg(names, lines, DARK if dark else LIGHT)]
+
+
 # -- plain text ----------------------------------------------------------------------------------
 
 
-def _text(messages: tuple[Message, ...]) -> list[str]:
+def _text(messages: _Messages, dark: bool) -> list[str]:
     """Lifelines as columns, for golden files and terminals."""
     moments = _moments(messages)
     names = [one_line(name) for name in _participants(messages)]
@@ -123,7 +162,7 @@ def _text(messages: tuple[Message, ...]) -> list[str]:
 
 
 def _columns(
-    messages: tuple[Message, ...], names: list[str], index: Mapping[str, int], first: int
+    messages: _Messages, names: list[str], index: Mapping[str, int], first: int
 ) -> list[int]:
     """The columns of the lifelines, far enough apart for the names and for the labels between."""
     columns = [first] if names else []
@@ -144,9 +183,10 @@ def _write(canvas: list[str], at: int, text: str) -> None:
     canvas[at : at + len(text)] = text
 
 
-_WRITERS: Mapping[str, Callable[[tuple[Message, ...]], list[str]]] = {
+_WRITERS: Mapping[str, Callable[[_Messages, bool], list[str]]] = {
     "mermaid": _mermaid,
     "plantuml": _plantuml,
+    "svg": _svg,
     "text": _text,
 }
 SEQUENCE_FORMATS = tuple(_WRITERS)

@@ -2,7 +2,8 @@
 
 The messages are protobuf messages, declared in ``v1/si.proto``. `constants` holds the names that
 both sides share. `SchedulerAPI` and `ResourceManagerCallback` are the interface within one process.
-`redacted` formats a message for logs, without secrets.
+`redacted` formats a message for logs, without secrets. `Recorder` records the messages between both
+sides.
 """
 
 from quadriga.si import constants
@@ -14,6 +15,7 @@ from quadriga.si.api import (
     StateDumpPlugin,
 )
 from quadriga.si.constants import TagKey, build_tag_key, parse_tag_key
+from quadriga.si.recorder import Exchange, Recorder
 from quadriga.si.redact import is_secret, redacted
 from quadriga.si.v1.si_pb2 import (
     AcceptedApplication,
@@ -67,6 +69,7 @@ __all__ = [
     "ApplicationRequest",
     "ApplicationResponse",
     "EventRecord",
+    "Exchange",
     "NodeInfo",
     "NodeRequest",
     "NodeResponse",
@@ -76,6 +79,7 @@ __all__ = [
     "PreemptionPredicatesArgs",
     "PreemptionPredicatesResponse",
     "Quantity",
+    "Recorder",
     "RegisterResourceManagerRequest",
     "RegisterResourceManagerResponse",
     "RejectedAllocation",

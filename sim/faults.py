@@ -83,7 +83,8 @@ class World(Simulation):
 
     def restart_scheduler(self) -> None:
         """Replace the scheduler. The resource manager keeps what it was told."""
-        self._core = self.scheduler = self._new_scheduler()
+        self.scheduler = self._new_scheduler()
+        self._core = self._recorded(self.scheduler)
         self._agree(remembers=True)
 
     def restart_manager(self) -> None:

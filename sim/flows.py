@@ -6,22 +6,11 @@ sequence diagram; only the resource manager's part is written by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final
 
-from quadriga.core import Output
-from quadriga.si import (
-    Allocation,
-    AllocationAsk,
-    AllocationRequest,
-    ApplicationRequest,
-    EventRecord,
-    NodeRequest,
-    RegisterResourceManagerRequest,
-    TerminationType,
-    UpdateConfigurationRequest,
-)
-from quadriga.sim.script import Script, lines
+from quadriga.si.recorder import Exchange, Recorder
+from quadriga.sim.script import Script
 
 __all__ = ["FLOWS", "Exchange", "record"]
 
@@ -29,83 +18,16 @@ RM: Final = "resource manager"
 CORE: Final = "core"
 
 
-class Exchange(NamedTuple):
-    """One message. ``time`` is in ns."""
-
-    time: int
-    sender: str
-    receiver: str
-    label: str
-
-
-class _Recorder(Script):
-    """Records the messages of both sides."""
-
-    def __init__(self, extra: Mapping[str, str]) -> None:
-        self.exchanges: list[Exchange] = []
-        super().__init__(extra=extra)
-        self.exchanges.clear()  # the registration is the same in every flow
-
-    def send(
-        self,
-        message: RegisterResourceManagerRequest
-        | UpdateConfigurationRequest
-        | ApplicationRequest
-        | AllocationRequest
-        | NodeRequest,
-    ) -> list[str]:
-        for label in _request_lines(message):
-            self.exchanges.append(Exchange(self.now, RM, CORE, label))
-        return super().send(message)
+class _Stepped(Script):
+    """Advances from timer to timer, so that everything is recorded at its own instant."""
 
     def advance(self, seconds: float) -> list[str]:
-        """Advance from timer to timer, so that everything is recorded at its own instant."""
         end = self.now + round(seconds * 1e9)
         heard: list[str] = []
         while (due := self.scheduler.next_deadline()) is not None and due <= end:
             heard.extend(super().advance((due - self.now) / 1e9))
         heard.extend(super().advance((end - self.now) / 1e9))
         return heard
-
-    def _heard(self, outputs: list[Output]) -> list[str]:
-        for _, message in outputs:
-            if not isinstance(message, EventRecord):  # sent at any later time
-                said = lines(message)
-                self.exchanges.extend(Exchange(self.now, CORE, RM, line) for line in said)
-        return super()._heard(outputs)
-
-
-def _request_lines(message: object) -> list[str]:
-    if isinstance(message, ApplicationRequest):
-        return [
-            *(f"add {app.applicationID}" + _style(app) for app in message.new),
-            *(f"remove {app.applicationID}" for app in message.remove),
-        ]
-    if isinstance(message, NodeRequest):
-        return [f"add node {node.nodeID}" for node in message.nodes]
-    if isinstance(message, AllocationRequest):
-        return [
-            *(_ask_line(ask) for ask in message.asks),
-            *(_ask_line(ask) for ask in message.allocations if not ask.nodeID),
-            *(
-                f"release {gone.applicationID}/{gone.UUID or gone.allocationKey} "
-                f"{TerminationType.Name(gone.terminationType)}"
-                for gone in message.releases.allocationsToRelease
-            ),
-        ]
-    return [type(message).__name__]
-
-
-def _style(app: object) -> str:
-    style = getattr(app, "gangSchedulingStyle", "")
-    return f" ({style} gang)" if style else ""
-
-
-def _ask_line(ask: AllocationAsk | Allocation) -> str:
-    what = f"ask {ask.applicationID}/{ask.allocationKey}"
-    if ask.placeholder:
-        return f"{what} placeholder of {ask.taskGroupName}"
-    return f"{what} of {ask.taskGroupName}" if ask.taskGroupName else what
 
 
 # -- the flows -------------------------------------------------------------------------------------
@@ -168,6 +90,8 @@ def record(name: str, order: str = "design") -> tuple[Exchange, ...]:
     Raises ``KeyError`` for an unknown flow.
     """
     _, play = FLOWS[name]
-    recorder = _Recorder({"si.messageOrder": order})
-    play(recorder)
-    return tuple(recorder.exchanges)
+    script = _Stepped(extra={"si.messageOrder": order})
+    recorder = Recorder(limit=None)  # after the registration, which is the same in every flow
+    script.scheduler = recorder.scheduler(script.scheduler, CORE, RM)
+    play(script)
+    return recorder.exchanges

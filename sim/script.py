@@ -27,11 +27,9 @@ from quadriga.si import (
     AllocationRequest,
     AllocationResponse,
     ApplicationRequest,
-    ApplicationResponse,
     EventRecord,
     NodeInfo,
     NodeRequest,
-    NodeResponse,
     PreemptionPolicy,
     Quantity,
     RegisterResourceManagerRequest,
@@ -39,9 +37,9 @@ from quadriga.si import (
     Resource,
     TerminationType,
     UpdateConfigurationRequest,
-    UpdateContainerSchedulingStateRequest,
     UserGroupInformation,
 )
+from quadriga.si.lines import lines
 
 __all__ = ["ONE_QUEUE", "Script", "lines", "resource"]
 
@@ -322,50 +320,3 @@ class Script:
         if self.check:
             assert not (wrong := self.scheduler.check()), "\n".join(wrong)
         return heard
-
-
-def lines(
-    message: AllocationResponse
-    | ApplicationResponse
-    | NodeResponse
-    | UpdateContainerSchedulingStateRequest
-    | EventRecord,
-) -> list[str]:
-    """The items of a response, one short line each; event records have none."""
-    if isinstance(message, EventRecord):
-        return []
-    if isinstance(message, AllocationResponse):
-        return _of_allocations(message)
-    if isinstance(message, ApplicationResponse):
-        return [
-            *(f"accepted {app.applicationID}" for app in message.accepted),
-            *(f"rejected {app.applicationID}: {app.reason}" for app in message.rejected),
-            *(f"{app.applicationID} {app.state} ({app.message})" for app in message.updated),
-        ]
-    if isinstance(message, NodeResponse):
-        return [
-            *(f"accepted node {node.nodeID}" for node in message.accepted),
-            *(f"rejected node {node.nodeID}: {node.reason}" for node in message.rejected),
-        ]
-    state = UpdateContainerSchedulingStateRequest.SchedulingState.Name(message.state)
-    return [f"{state} {message.applicartionID}/{message.allocationKey}"]
-
-
-def _of_allocations(message: AllocationResponse) -> list[str]:
-    found = []
-    for new in message.new:
-        kind = f" placeholder of {new.taskGroupName}" if new.placeholder else ""
-        found.append(f"new {new.applicationID}/{new.UUID} on {new.nodeID}{kind}")
-    for ask in message.rejected:
-        found.append(f"rejected ask {ask.applicationID}/{ask.allocationKey}: {ask.reason}")
-    for lost in message.rejectedAllocations:
-        found.append(
-            f"rejected allocation {lost.applicationID}/{lost.allocationKey}: {lost.reason}"
-        )
-    for gone in message.released:
-        kind = TerminationType.Name(gone.terminationType)
-        found.append(f"released {gone.applicationID}/{gone.UUID or gone.allocationKey} {kind}")
-    for over in message.releasedAsks:
-        kind = TerminationType.Name(over.terminationType)
-        found.append(f"released ask {over.applicationID}/{over.allocationKey} {kind}")
-    return found

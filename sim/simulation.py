@@ -12,6 +12,7 @@ from quadriga.core import RequestError as Refused
 from quadriga.core.views.holdings import holdings_of
 from quadriga.fsm import InvalidTransition
 from quadriga.si.explained import Explained
+from quadriga.si.recorder import Recorder
 from quadriga.sim.destinations import Destinations
 from quadriga.sim.errors import ConfigurationRefused, SimulationError
 from quadriga.sim.holders import Unfinished
@@ -106,6 +107,7 @@ class Simulation:
         self.scheduler = self._new_scheduler()
         #: the scheduler that the resource manager talks to
         self._core: Core = self.scheduler
+        self._recorder: Recorder | None = None
         self._longest_delay = self.destinations.longest_delay + max(
             0, nanoseconds(self.options.placeholder_timeout_s)
         )
@@ -113,6 +115,14 @@ class Simulation:
         self._progress = progress
         self._told = 0
         self._said = 0
+
+    def record(self, recorder: Recorder) -> None:
+        """Record the messages of both sides from now on, in virtual time."""
+        self._recorder = recorder
+        self._core = self._recorded(self._core)
+
+    def _recorded(self, core: Core) -> Core:
+        return self._recorder.scheduler(core) if self._recorder else core
 
     def run(self) -> Report:
         """Simulate to the end, when every job has its result."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from quadriga.si import Recorder
 from quadriga.sim.recording import Line, write_journal
 
 SHOP = """
@@ -152,6 +153,57 @@ def test_the_last_of_several_lives_under_one_key_is_drawn(quadriga: Any, shop: P
     assert "(1) pay" in drawn.out
     assert "(1) drop" not in drawn.out
     assert "begins anew once" in drawn.err
+
+
+# -- sequences of messages -------------------------------------------------------------------------
+
+
+def test_the_messages_of_a_simulation_about_one_application(
+    quadriga: Any, trace: Path, shop: Path
+) -> None:
+    done = quadriga("simulate", "--trace", trace, "--messages", "m.jsonl", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    everything = quadriga("draw", "--messages", "m.jsonl", "--format", "text").out
+    one = quadriga("draw", "--messages", "m.jsonl#5", "--format", "text").out
+    assert "register sim" in everything
+    assert "accepted 5" in one
+    assert "PLACEHOLDER_REPLACED" in one
+    assert "accepted 6" not in one
+    assert len(one.splitlines()) < len(everything.splitlines()) / 5
+    assert quadriga("draw", "--messages", "m.jsonl#5", "--dark", "-o", "m.svg").code == 0
+    assert (shop / "m.svg").read_text(encoding="utf-8").startswith("<svg ")
+
+
+def test_a_flow_as_an_image_without_graphviz(quadriga: Any, tmp_path: Path) -> None:
+    assert quadriga("draw", "--flow", "gang-start", "-o", tmp_path / "flow.svg").code == 0
+    text = (tmp_path / "flow.svg").read_text(encoding="utf-8")
+    assert text == quadriga("draw", "--flow", "gang-start", "--format", "svg").out
+    assert quadriga("draw", "--flow", "gang-start", "-o", tmp_path / "flow.txt").code == 0
+    assert (tmp_path / "flow.txt").read_text(encoding="utf-8").startswith("time ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--messages", "shop.py"), "shop.py:2: not a message"),
+        (("--messages", "none.jsonl#5"), "none.jsonl: No such file"),
+        (("--messages", "m#nobody"), "no message of m is about 'nobody'"),
+        (("--messages", "m", "--flow", "gang-start"), "--messages FILE"),
+        (("--messages", "m", "--left-to-right"), "--left-to-right and --messages FILE"),
+        (("--messages", "m", "--format", "json"), "a flow is drawn as mermaid, plantuml, svg"),
+        (("--messages", "m", "--format", "text", "--dark"), "text cannot show dark colours"),
+    ],
+    ids=str,
+)
+def test_wrong_messages_are_explained(
+    quadriga: Any, shop: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    recorder = Recorder()
+    recorder.add("a", "b", "add app-1")
+    recorder.write("m")
+    done = quadriga("draw", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.err
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from xml.etree import ElementTree
+
 import pytest
 
 from quadriga.diagrams import SEQUENCE_FORMATS, DiagramError, Message, sequence
+from quadriga.diagrams.style import LIGHT
+from quadriga.diagrams.text_width import text_width
 from quadriga.fsm.table import SECOND
+from quadriga.sim.flows import record
 
 FLOW = (
     Message(100, "RM", "core", "update: 2 asks; gang", "placeholders #2"),
@@ -87,5 +94,111 @@ def test_every_label_fits_between_its_lifelines() -> None:
 def test_what_is_wrong_is_refused() -> None:
     with pytest.raises(DiagramError, match="'b' is earlier than 'a'"):
         sequence([Message(2, "x", "y", "a"), Message(1, "x", "y", "b")])
-    with pytest.raises(DiagramError, match="unknown format 'svg'; there are mermaid, plantuml"):
-        sequence(FLOW, "svg")
+    with pytest.raises(
+        DiagramError, match="unknown format 'gif'; there are mermaid, plantuml, svg"
+    ):
+        sequence(FLOW, "gif")
+    with pytest.raises(DiagramError, match="text cannot show dark colours"):
+        sequence(FLOW, "text", dark=True)
+
+
+# -- svg -------------------------------------------------------------------------------------------
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def elements(drawn: str, tag: str) -> list[ElementTree.Element]:
+    return list(ElementTree.fromstring(drawn).iter(f"{SVG}{tag}"))
+
+
+def texts(drawn: str) -> list[str]:
+    return ["".join(each.itertext()) for each in elements(drawn, "text")]
+
+
+def test_svg_has_every_text_once_and_escaped() -> None:
+    drawn = sequence(FLOW, "svg")
+    said = 'RM|core|node "1"|0 s|update: 2 asks; gang|placeholders #2|plan|allocated ph-1|30 s'
+    assert sorted(texts(drawn)) == sorted([*said.split("|"), "start <pod>", "running"])
+    assert "start &lt;pod&gt;" in drawn
+
+
+def test_svg_arrows_lead_from_the_sender_to_the_receiver() -> None:
+    drawn = sequence([FLOW[0], FLOW[2]], "svg")
+    columns = {
+        t.text: float(t.attrib["x"]) for t in elements(drawn, "text") if t.text in ("RM", "core")
+    }
+    ink = LIGHT.line
+    arrows = [
+        (float(line.attrib["x1"]), float(line.attrib["x2"]))
+        for line in elements(drawn, "line")
+        if line.get("stroke") == ink
+    ]
+    assert arrows == [(columns["RM"], columns["core"]), (columns["core"], columns["RM"])]
+    heads = [path.attrib["d"] for path in elements(drawn, "path")]
+    for (_, x), head in zip(arrows, heads, strict=True):
+        assert head.startswith(f"M{x:.1f}".removesuffix(".0"))
+
+
+@pytest.mark.parametrize("length", [1, 40, 59, 400])
+def test_svg_texts_stay_within_the_picture_and_between_their_lifelines(length: int) -> None:
+    label = "W" * length if length < 60 else "word " * (length // 5)
+    flow = [
+        Message(0, "a", "b", label),
+        Message(0, "b", "c", "x"),
+        Message(0, "b", "b", label),
+        Message(0, "c", "c", label, "a note " * 12),
+    ]
+    drawn = sequence(flow, "svg")
+    root = ElementTree.fromstring(drawn)
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    a, b, _ = [float(t.attrib["x"]) for t in elements(drawn, "text") if t.get("font-weight")]
+    for text in elements(drawn, "text"):
+        wide = text_width(text.text or "", 13)
+        x, y = float(text.attrib["x"]), float(text.attrib["y"])
+        left = x - wide / 2 if text.get("text-anchor") == "middle" else x
+        assert left >= 0
+        assert left + wide <= width
+        assert y < height
+    first = next(t for t in elements(drawn, "text") if t.text and t.text[0] in "Ww")
+    wide = text_width(first.text or "", 13)
+    assert a < float(first.attrib["x"]) - wide / 2
+    assert float(first.attrib["x"]) + wide / 2 < b
+
+
+def test_svg_of_a_long_flow_names_the_participants_at_the_end_again() -> None:
+    assert texts(sequence([FLOW[0]] * 11, "svg")).count("core") == 1
+    assert texts(sequence([FLOW[0]] * 12, "svg")).count("core") == 2
+
+
+def test_dark_sequences_have_no_colour_of_light_ones() -> None:
+    for format in ("mermaid", "plantuml", "svg"):
+        assert sequence(FLOW, format, dark=True) != sequence(FLOW, format)
+    drawn = sequence(FLOW, "svg", dark=True)
+    for colour in (LIGHT.page, LIGHT.line, LIGHT.fill, LIGHT.soft):
+        assert colour not in drawn
+
+
+def test_svg_is_the_same_in_another_process() -> None:
+    code = (
+        "from quadriga.diagrams import sequence; from quadriga.sim.flows import record;"
+        "print(sequence(record('gang-start'), 'svg'), end='')"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout.decode()
+        for seed in ("1", "2")
+    }
+    assert runs == {sequence(record("gang-start"), "svg")}
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [("", 0), ("il", 444), ("W", 944), ("a b", 1390), ("日本", 2000), ("e\u0301", 556), ("é", 667)],
+)
+def test_the_width_of_text(text: str, width: int) -> None:
+    assert text_width(text, 1000) == width
+    assert text_width(text, 1000, bold=True) >= width

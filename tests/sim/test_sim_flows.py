@@ -62,7 +62,7 @@ def test_the_command_draws_a_flow(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--flow", "no"], ["--flow", "clean-up", "--format", "svg"], ["ask", "--flow", "x"]],
+    [["--flow", "no"], ["--flow", "clean-up", "--format", "png"], ["ask", "--flow", "x"]],
 )
 def test_the_command_refuses_what_it_cannot_draw(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

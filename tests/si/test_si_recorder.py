@@ -1,0 +1,325 @@
+"""The recorder of messages: around a scheduler, a service and its callbacks, and by hand."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quadriga.core import Scheduler
+from quadriga.core.driver.service import SchedulerService
+from quadriga.diagrams import sequence
+from quadriga.si import (
+    Allocation,
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    EventRecord,
+    Exchange,
+    NodeInfo,
+    NodeRequest,
+    NullCallback,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    Recorder,
+    RegisterResourceManagerRequest,
+    RemoveApplicationRequest,
+    RequestError,
+    StateDumpPlugin,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.si.api import has_own
+from quadriga.si.lines import lines
+from quadriga.si.recorder import RecordingError, about_name, read_exchanges
+from quadriga.sim.script import ONE_QUEUE, Script
+
+
+def labels(recorder: Recorder) -> list[str]:
+    return [exchange.label for exchange in recorder.exchanges]
+
+
+# -- by hand ---------------------------------------------------------------------------------------
+
+
+def test_a_program_of_its_own_records_what_it_likes() -> None:
+    times = iter([5, 7, 6])
+    recorder = Recorder(clock=lambda: next(times))
+    recorder.add("shop", "bank", "charge 3 EUR", note="first try")
+    recorder.add("bank", "shop", "charged")
+    recorder.add("shop", "post", "parcel")  # a clock that was set back
+    assert recorder.exchanges == (
+        Exchange(5, "shop", "bank", "charge 3 EUR", "first try"),
+        Exchange(7, "bank", "shop", "charged"),
+        Exchange(7, "shop", "post", "parcel"),
+    )
+    assert "p0->>p1: charge 3 EUR" in sequence(recorder.exchanges)
+    recorder.clear()
+    assert recorder.exchanges == ()
+
+
+def test_the_newest_are_kept_and_the_others_counted() -> None:
+    recorder = Recorder(limit=2)
+    for number in range(5):
+        recorder.add("a", "b", str(number), time_ns=number)
+    assert labels(recorder) == ["3", "4"]
+    assert recorder.dropped == 3
+
+
+def test_only_some_are_kept() -> None:
+    recorder = Recorder(limit=2, only=about_name("app-1"))
+    for label in ("add app-1", "add app-10", "new app-1/a-0 on n1", "add node app-1x"):
+        recorder.add("a", "b", label, time_ns=0)
+    assert labels(recorder) == ["add app-1", "new app-1/a-0 on n1"]
+    assert recorder.dropped == 0
+
+
+def test_several_threads_record_in_order() -> None:
+    recorder = Recorder(limit=None)
+    threads = [
+        threading.Thread(target=lambda: [recorder.add("a", "b", "x") for _ in range(500)])
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    times = [exchange.time_ns for exchange in recorder.exchanges]
+    assert len(times) == 2000
+    assert times == sorted(times)
+
+
+# -- around a scheduler ----------------------------------------------------------------------------
+
+
+def test_a_scheduler_is_recorded_with_its_own_times() -> None:
+    recorder = Recorder()
+    script = Script(scheduler=recorder.scheduler(Scheduler()))
+    script.node("n1", vcore=2000)
+    script.advance(3)
+    script.app("app-1")
+    script.ask("app-1", "a", vcore=1000)
+    script.schedule()
+    assert recorder.exchanges[:3] == (
+        Exchange(0, "rm", "core", "register rm"),
+        Exchange(0, "rm", "core", "add node n1"),
+        Exchange(0, "core", "rm", "accepted node n1"),
+    )
+    assert Exchange(3_000_000_000, "core", "rm", "new app-1/a-0 on n1") in recorder.exchanges
+    assert all(line in labels(recorder) for line in script.log)
+
+
+def test_a_refused_request_is_recorded_with_the_reason() -> None:
+    recorder = Recorder()
+    scheduler = recorder.scheduler(Scheduler(), name="quadriga", manager="shim")
+    with pytest.raises(RequestError):
+        scheduler.apply(NodeRequest(rmID="nobody"), 0)
+    (refused,) = recorder.exchanges
+    assert (refused.sender, refused.receiver) == ("quadriga", "shim")
+    assert refused.label.startswith("refused NodeRequest: ")
+
+
+# -- around a service ------------------------------------------------------------------------------
+
+
+class Manager(NullCallback):
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        self.heard.append(response)
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        return "full" if args.nodeID == "n1" else None
+
+    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        return PreemptionPredicatesResponse(success=args.nodeID == "n2", index=3)
+
+    def get_state_dump(self) -> str:
+        return "{}"
+
+
+def ask(app: str, key: str) -> AllocationRequest:
+    script = Script()
+    wanted: list[AllocationRequest] = []
+    script.send = wanted.append  # type: ignore[assignment,method-assign]
+    script.ask(app, key, vcore=1000)
+    return wanted[0]
+
+
+def test_a_service_is_recorded_with_its_callbacks() -> None:
+    now = 0
+    recorder = Recorder(clock=lambda: now)
+    service = SchedulerService(manual=True, clock=lambda: now)
+    api = recorder.api(service)
+    manager = Manager()
+    api.register_resource_manager(
+        RegisterResourceManagerRequest(rmID="rm", config=ONE_QUEUE), manager
+    )
+    with pytest.raises(RequestError):
+        api.update_node(NodeRequest(rmID="other"))
+    sender = Script()
+    sent: list[Any] = []
+    sender.send = sent.append  # type: ignore[assignment,method-assign]
+    sender.node("n1", vcore=4000)
+    sender.node("n2", vcore=4000)
+    sender.app("app-1")
+    sender.ask("app-1", "a", vcore=1000)
+    for method, request in zip(
+        (api.update_node, api.update_node, api.update_application, api.update_allocation),
+        sent,
+        strict=True,
+    ):
+        method(request)
+        now += 1
+        service.step(now)
+    said = labels(recorder)
+    assert said[0] == "register rm"
+    assert said[1].startswith("refused NodeRequest: ")
+    for line in ("add node n1", "accepted app-1", "ask app-1/a"):
+        assert line in said
+    # the manager answered the question, and heard of the allocation
+    asked = said.index("predicates a on n1")
+    assert said[asked + 1] == "refused: full"
+    assert said[said.index("predicates a on n2") + 1] == "agreed"
+    assert "new app-1/a-0 on n2" in said
+    assert manager.heard
+    assert service.scheduler.check() == []
+
+
+def test_a_recorded_callback_has_what_the_callback_has() -> None:
+    seen: list[Any] = []
+
+    class Api:
+        def register_resource_manager(self, request: Any, callback: Any) -> None:
+            seen.append(callback)
+
+    recorder = Recorder(clock=lambda: 0)
+    for callback in (Manager(), NullCallback()):
+        recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
+            RegisterResourceManagerRequest(rmID="rm"), callback
+        )
+        recorded = seen.pop()
+        for method in ("predicates", "preemption_predicates", "send_event"):
+            assert has_own(recorded, method) is has_own(callback, method)
+        assert isinstance(recorded, StateDumpPlugin) is isinstance(callback, StateDumpPlugin)
+    recorder.clear()
+    recorder.api(Api()).register_resource_manager(  # type: ignore[arg-type]
+        RegisterResourceManagerRequest(rmID="rm"), Manager()
+    )
+    recorded = seen.pop()
+    for node in ("n1", "n2"):
+        recorded.preemption_predicates(PreemptionPredicatesArgs(allocationKey="a", nodeID=node))
+    assert labels(recorder)[1:] == [
+        "preemption predicates a on n1",
+        "no victims suffice",
+        "preemption predicates a on n2",
+        "victims 0 to 3",
+    ]
+
+
+# -- lines -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (ApplicationRequest(remove=[RemoveApplicationRequest(applicationID="x")]), ["remove x"]),
+        (
+            NodeRequest(
+                nodes=[
+                    NodeInfo(nodeID="n", action=action)
+                    for action in (*NodeInfo.ActionFromRM.values(), 99)
+                ]
+            ),
+            [
+                "unknown action on node n",
+                "add node n",
+                "update node n",
+                "drain node n",
+                "remove node n",
+                "undrain node n",
+                "add draining node n",
+                "unknown action on node n",
+            ],
+        ),
+        (
+            AllocationRequest(
+                allocations=[
+                    Allocation(applicationID="x", allocationKey="a", nodeID="n"),
+                    Allocation(applicationID="x", allocationKey="b"),
+                ],
+                releases=AllocationReleasesRequest(
+                    allocationsToRelease=[
+                        AllocationRelease(applicationID="x", UUID="u", terminationType=1)
+                    ],
+                    allocationAsksToRelease=[
+                        AllocationAskRelease(
+                            applicationID="x", allocationKey="k", terminationType=77
+                        )
+                    ],
+                ),
+            ),
+            [
+                "ask x/b",
+                "existing x/a on n",
+                "release ask x/k 77",
+                "release x/u STOPPED_BY_RM",
+            ],
+        ),
+        (UpdateConfigurationRequest(rmID="rm", config="secret"), ["configure rm"]),
+        (
+            UpdateContainerSchedulingStateRequest(applicartionID="x", allocationKey="a", state=1),
+            ["SKIPPED x/a"],
+        ),
+        (EventRecord(), []),
+        ("text", []),
+    ],
+)
+def test_every_item_of_a_message_is_a_line(message: Any, said: list[str]) -> None:
+    assert lines(message) == said
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def test_a_recording_is_written_and_read(tmp_path: Path) -> None:
+    recorder = Recorder()
+    recorder.add("ä", "b", 'x "y"\n', note="n", time_ns=3)
+    recorder.add("b", "ä", "z", time_ns=4)
+    assert recorder.write(tmp_path / "r") == 2
+    assert tuple(read_exchanges(tmp_path / "r")) == recorder.exchanges
+
+
+GOOD = json.dumps(Exchange(1, "a", "b", "c")._asdict())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line + "\n{",
+        lambda line: line + "\n[]",
+        lambda line: line + "\n" + line.replace("1", '"1"'),
+        lambda line: line + "\n" + line.replace("1", "true"),
+        lambda line: line + "\n" + line.replace('"c"', "null"),
+        lambda line: line + "\n" + line.replace('"c"', '"c", "more": 1'),
+    ],
+)
+def test_another_file_is_refused_with_the_line(
+    tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    path = tmp_path / "r"
+    path.write_text(change(GOOD), encoding="utf-8")
+    with pytest.raises(RecordingError, match=r"r:2: not a message \(an object with time_ns, "):
+        list(read_exchanges(path))
+    path.write_bytes(b"\xff")
+    with pytest.raises(RecordingError, match="not UTF-8"):
+        list(read_exchanges(path))
