@@ -132,6 +132,7 @@ class Lifecycle(Generic[State, Trigger]):
         self._compiled: dict[Any, dict[Any, Cell]] = {}
         self._observers: dict[object, Observer] = {}
         self._made = Machines(name, self._observers)
+        self._on_stock: Lifecycle[State, Trigger] | None = None
         check_actions(self, nesting)
         #: former names of states, which entities that were stored may still have
         self.own_renamed = dict(renamed)
@@ -180,6 +181,14 @@ class Lifecycle(Generic[State, Trigger]):
         other.protected = False
         other._adopt()
         return other
+
+    def on_stock(self) -> Lifecycle[State, Trigger]:
+        """This lifecycle on the library's own class: one copy, which is made when it is first needed and has
+        the same observers."""
+        if self._on_stock is None:
+            self._on_stock = self.copy(stock=True)
+            self._on_stock._observers = self._observers
+        return self._on_stock
 
     def forget(self) -> None:
         """Called by the machine when it has changed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +36,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or "dev")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if engine := os.environ.get("QUADRIGA_TEST_ENGINE"):
+        _run_on(engine)
     config.addinivalue_line(
         "markers",
         "slow: takes more than a few seconds; the full environments of tox run it, "
@@ -45,6 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "interpreted: replaces something inside of a module, or derives from a class in there, "
         "which can only be done where it is not compiled",
     )
+
+
+def _run_on(engine: str) -> None:
+    """Let every scheduler whose test names no engine run on this one (``Options.engine``)."""
+    options: Any = import_module("quadriga.core").Options
+    initialise = options.__init__
+
+    def with_engine(self: Any, *args: Any, **settings: Any) -> None:
+        initialise(self, *args, **{"engine": engine, **settings})
+
+    options.__init__ = with_engine
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

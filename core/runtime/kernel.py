@@ -9,7 +9,7 @@ present step is complete (``settle``), so a lifecycle never re-enters itself. Th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from quadriga.core.config import DEFAULT_NODE_SORT_POLICY, NODE_SORT_POLICIES
 from quadriga.core.model.ended import shortened
 from quadriga.core.model.timer import Timer
+from quadriga.core.runtime.engines import ENGINES, check_lifecycles, lifecycles_of
 from quadriga.core.runtime.journal import Change, Journal
 from quadriga.core.runtime.outbox import Outbox
 from quadriga.core.runtime.tally import Tally
@@ -47,7 +48,8 @@ class Options:
 
     Times are in ns. ``journal_size`` is the number of records kept (``None``: all). ``batch`` is the
     largest number of new allocations in one response. ``lasts`` replaces the time limits of states, by
-    lifecycle name and state. Raises ``ValueError`` for a policy that does not exist.
+    lifecycle name and state. Raises ``ValueError`` for a policy or an engine that does not exist, and for
+    lifecycles with other states.
     """
 
     journal_size: int | None = 100_000
@@ -71,6 +73,11 @@ class Options:
     keep_rejected_bytes: int | None = 8 << 20
     #: the node ordering policy of partitions whose configuration names none
     node_sort_policy: str = DEFAULT_NODE_SORT_POLICY
+    #: what runs the lifecycles: ``fast``, or ``stock``, the plain class of the library ``transitions``, which
+    #: says the same and is slower
+    engine: str = "fast"
+    #: by name: lifecycles that run in place of the shared ones (``lifecycle.copy()`` with changes)
+    lifecycles: Mapping[str, Lifecycle] = field(default_factory=dict)
     #: enable ``Scheduler.audit``, with a full check after this number of steps; 0: disabled
     audit_every: int = 0
 
@@ -78,6 +85,9 @@ class Options:
         if self.node_sort_policy not in NODE_SORT_POLICIES:
             known = ", ".join(NODE_SORT_POLICIES)
             raise ValueError(f"node_sort_policy is {self.node_sort_policy!r}, not one of {known}")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is {self.engine!r}, not one of {', '.join(ENGINES)}")
+        check_lifecycles(self.lifecycles)
 
 
 class Kernel:
@@ -91,6 +101,7 @@ class Kernel:
         "groups_of",
         "hints_in_slices",
         "journal",
+        "lifecycles",
         "limit",
         "measure",
         "notes",
@@ -109,6 +120,8 @@ class Kernel:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        #: the lifecycles to fire at, by name; ``None``: those that the callers of ``fire`` name
+        self.lifecycles = lifecycles_of(options.engine, options.lifecycles)
         self.now = 0
         #: the message, timer or decision that the present step follows from, for the journal
         self.cause = ""
@@ -198,6 +211,8 @@ class Kernel:
 
     def _take(self, lifecycle: Lifecycle, entity: Any, trigger: Any, info: Info) -> Step | None:
         """Change the state. ``None``: nothing has changed, and nothing follows."""
+        if self.lifecycles is not None:
+            lifecycle = self.lifecycles[lifecycle.name]
         try:
             step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
