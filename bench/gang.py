@@ -17,6 +17,7 @@ from bench._cluster import (
 )
 from bench._timing import Clock, Pace, service_memory
 from quadriga import si
+from quadriga.core import Options
 from quadriga.sim.script import resource
 
 MEMBER = {"vcore": 1000, "memory": 10**6}
@@ -25,7 +26,7 @@ MEMBER = {"vcore": 1000, "memory": 10**6}
 def measure() -> list[Figure]:
     """Multiples of the floor for a placeholder that is placed, and for one that is replaced and confirmed."""
     nodes, apps, members = (5_000, 250, 200) if _sizes.FULL else (1_000, 50, 200)
-    costs = [_run(nodes, apps, members) for _ in range(5)]
+    costs = [run(nodes, apps, members) for _ in range(5)]
     placed_ns = median(cost.placed for cost in costs)
     replaced_ns = median(cost.replaced for cost in costs)
     placed = median(cost.placed / cost.floor for cost in costs)
@@ -48,9 +49,10 @@ class _Cost(NamedTuple):
     floor: float
 
 
-def _run(nodes: int, apps: int, members: int) -> _Cost:
+def run(nodes: int, apps: int, members: int, options: Options | None = None) -> _Cost:
+    """One life of all gangs."""
     pace = Pace()
-    scheduler = registered(TWO_QUEUES.format(sort="fair"))
+    scheduler = registered(TWO_QUEUES.format(sort="fair"), options)
     add_nodes(scheduler, nodes)
     whole = resource({name: value * members for name, value in MEMBER.items()})
     queues = [f"root.{'ab'[at % 2]}" for at in range(apps)]

@@ -118,8 +118,9 @@ def prepared(
     return scheduler, requests
 
 
-def run(case: Case) -> Cost:
-    scheduler, requests = prepared(case)
+def run(case: Case, options: Options | None = None) -> Cost:
+    """One run, from the first request with asks to the last response."""
+    scheduler, requests = prepared(case, options)
     asking, deciding, saying = Clock(), Clock(), Clock()
     pace = Pace()
     with service_memory():

@@ -11,6 +11,7 @@ from quadriga.fsm.ask import ASK
 from quadriga.fsm.errors import DefinitionError, InvalidTransition
 from quadriga.fsm.explore import path_to, reachable, tour
 from quadriga.fsm.fast_machine import FastMachine
+from quadriga.fsm.firing import Outcome
 from quadriga.fsm.gang import GANG
 from quadriga.fsm.history import history
 from quadriga.fsm.lifecycle import Lifecycle
@@ -59,6 +60,7 @@ __all__ = [
     "Fired",
     "InvalidTransition",
     "Lifecycle",
+    "Outcome",
     "Row",
     "Timers",
     "Unbounded",

@@ -212,7 +212,7 @@ class Kernel:
     def _take(self, lifecycle: Lifecycle, entity: Any, trigger: Any, info: Info) -> Step | None:
         """Change the state. ``None``: nothing has changed, and nothing follows."""
         if self.lifecycles is not None:
-            lifecycle = self.lifecycles[lifecycle.name]
+            lifecycle = self.lifecycles.get(lifecycle.name, lifecycle)
         try:
             step = lifecycle.take(entity, trigger, info)
         except InvalidTransition as bug:
