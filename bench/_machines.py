@@ -1,4 +1,5 @@
-"""``FastMachine`` beside the machine of the library: triggers, questions, and models.
+"""``FastMachine`` beside the machine of the library: triggers, questions, and models. Then
+``FastLockedMachine`` beside the library's ``LockedMachine``.
 
 Each case is a machine with two states and one trigger that leads from one to the other. Both machines take
 turns, and the best of many short rounds counts.
@@ -14,9 +15,11 @@ from time import perf_counter_ns
 from typing import Any
 
 from transitions import Machine
+from transitions.extensions import LockedMachine
 
 from bench import Figure
 from quadriga.fsm import FastMachine
+from quadriga.fsm.fast_locked import FastLockedMachine
 
 ROUNDS = 150
 TURNS = 200
@@ -73,6 +76,12 @@ CASES: tuple[tuple[str, Options, Options, str, int], ...] = (
     ("may_go()",                         {},                       {},                            "may_go",  1),
     ("may_go(), a condition",            {"conditions": "yes"},    {},                            "may_go",  1),
 )
+#: the same for locked machines
+LOCKED: tuple[tuple[str, Options, int], ...] = (
+    ("no callbacks",  {},                       8),
+    ("a condition",   {"conditions": "yes"},    8),
+    ("two callbacks", _NOTED,                   4),
+)
 # fmt: on
 
 
@@ -87,6 +96,17 @@ def measure() -> list[Figure]:
             Figure(f"machines, {name}: stock", stock, "ns"),
             Figure(f"machines, {name}: fast", fast, "ns"),
             Figure(f"machines, {name}: share of the time", 100 * fast / stock, "%", 100 / times),
+        )
+    for name, transition, times in LOCKED:
+        locked, fast = _race(
+            *(_call(cls, transition, {}, "go") for cls in (LockedMachine, FastLockedMachine))
+        )
+        figures += (
+            Figure(f"locked machines, {name}: stock", locked, "ns"),
+            Figure(f"locked machines, {name}: fast", fast, "ns"),
+            Figure(
+                f"locked machines, {name}: share of the time", 100 * fast / locked, "%", 100 / times
+            ),
         )
     for name, cls, most in (("with a dictionary", Order, 100), ("with slots", Slotted, 8)):
         figures.append(Figure(f"machines, a model {name}", _bytes(cls), "bytes", most))

@@ -27,10 +27,14 @@ from quadriga.fsm import (
     unbounded,
     within,
 )
+from quadriga.fsm.fast_locked import FastLockedMachine
 from quadriga.fsm.table import Info, text_of
 
-#: by name: what the library's factory combines, and the fast one
-CLASSES: dict[str, type[Machine]] = {"FastMachine": FastMachine}
+#: by name: what the library's factory combines, and the fast ones
+CLASSES: dict[str, type[Machine]] = {
+    "FastMachine": FastMachine,
+    "FastLockedMachine": FastLockedMachine,
+}
 CLASSES |= {
     name: cls
     for name, cls in sorted(vars(factory).items())

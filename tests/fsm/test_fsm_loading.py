@@ -23,6 +23,7 @@ from quadriga.fsm import (
     row,
     unbounded,
 )
+from quadriga.fsm.fast_locked import FastLockedMachine
 
 
 @dataclass(slots=True, eq=False)
@@ -240,6 +241,7 @@ def test_a_model_keeps_a_state_inside_of_a_state(machine_cls: type[Machine]) -> 
 #: every class of machines that the library has
 CLASSES = [
     FastMachine,
+    FastLockedMachine,
     *(cls for cls in vars(factory).values() if inspect.isclass(cls) and issubclass(cls, Machine)),
 ]
 
