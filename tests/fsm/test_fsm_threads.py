@@ -1,0 +1,168 @@
+"""Several threads fire at entities of their own, and share the lifecycle."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from transitions import Machine
+
+from quadriga.fsm import FastMachine, Fired, InvalidTransition, Lifecycle, row, unbounded
+from quadriga.fsm.table import Effect, Info
+
+
+@dataclass(frozen=True, slots=True)
+class Did(Effect):
+    key: str
+    number: int
+    target: str
+
+
+@dataclass(slots=True, eq=False)
+class Lamp:
+    key: str
+    state: str = "Off"
+
+
+class Model:
+    """A lamp as a model of the library."""
+
+    state: str
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.heard: tuple[Effect, ...] = ()
+
+    def on_effects(self, effects: tuple[Effect, ...]) -> None:
+        self.heard = effects
+
+
+class Stop:
+    """Lets the lamp ``first`` wait in one place of a trigger until it may go on."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+
+    def at(self, place: str, lamp: Any) -> None:
+        if lamp.key == "first" and place == self.place:
+            self.reached.set()
+            assert self.go_on.wait(10)
+
+
+def table(stop: Stop, *, stock: bool = False) -> Lifecycle:
+    def is_red(lamp: Any, info: Info) -> bool:
+        stop.at("guard", lamp)
+        return bool(info["red"])
+
+    def tell(lamp: Any, fired: Fired) -> Iterator[Effect]:
+        stop.at("emitter", lamp)
+        yield Did(lamp.key, fired.info["number"], fired.target)
+
+    # fmt: off
+    return Lifecycle(
+        "lamp",
+        initial="Off",
+        final=("Broken",),
+        lasts={state: unbounded("drop") for state in ("Off", "Red", "Green")},
+        rows=(
+            row("press", "Off",                   "Red",    when=is_red, emit=tell),
+            row("press", "Off",                   "Green",               emit=tell),
+            row("press", ("Red", "Green"),        "Off"),
+            row("drop",  ("Off", "Red", "Green"), "Broken"),
+        ),
+        stock=stock,
+    )
+    # fmt: on
+
+
+Press = Callable[[str, int, bool], tuple[str, tuple[Effect, ...]]]
+
+
+def by_fire(lifecycle: Lifecycle) -> Press:
+    def press(key: str, number: int, red: bool) -> tuple[str, tuple[Effect, ...]]:
+        lamp = Lamp(key)
+        effects = lifecycle.fire(lamp, "press", number=number, red=red)
+        return lamp.state, effects
+
+    return press
+
+
+def by_model(machine: Machine) -> Press:
+    def press(key: str, number: int, red: bool) -> tuple[str, tuple[Effect, ...]]:
+        model: Any = models[key]
+        model.press(number=number, red=red)
+        return model.state, model.heard
+
+    models = {key: Model(key) for key in ("first", "second")}
+    machine.add_model(list(models.values()))
+    return press
+
+
+def with_callbacks(lifecycle: Lifecycle, stop: Stop) -> Lifecycle:
+    """On the slower way of ``fire``, which calls what the library calls."""
+    copy = lifecycle.copy()
+    copy.machine.before_state_change.append(lambda data: stop.at("callback", data.model))
+    return copy
+
+
+KINDS: dict[str, Callable[[Stop], Press]] = {
+    "fire": lambda stop: by_fire(table(stop)),
+    "fire with callbacks": lambda stop: by_fire(with_callbacks(table(stop), stop)),
+    "fire on the stock machine": lambda stop: by_fire(table(stop, stock=True)),
+    "the shared machine": lambda stop: by_model(table(stop).machine),
+    "a machine": lambda stop: by_model(table(stop).make_machine()),
+    "a fast machine": lambda stop: by_model(table(stop).make_machine(machine_cls=FastMachine)),
+}
+
+
+PLACES = [(kind, place) for kind in KINDS for place in ("guard", "emitter")]
+
+
+@pytest.mark.parametrize(("kind", "place"), [*PLACES, ("fire with callbacks", "callback")])
+def test_another_thread_fires_in_the_middle_of_a_trigger(kind: str, place: str) -> None:
+    stop = Stop(place)
+    press = KINDS[kind](stop)
+    results: list[Any] = []
+    first = threading.Thread(target=lambda: results.append(press("first", 1, True)))
+    first.start()
+    assert stop.reached.wait(10)
+    second = press("second", 2, False)
+    stop.go_on.set()
+    first.join(10)
+    assert second == ("Green", (Did("second", 2, "Green"),))
+    assert results == [("Red", (Did("first", 1, "Red"),))]
+
+
+def test_threads_that_meet_a_changed_machine_all_see_the_change() -> None:
+    threads = 4
+    for _ in range(25):
+        lifecycle = table(Stop("")).copy()
+        lamps = [Lamp(f"{n}") for n in range(threads)]
+        lifecycle.fire(lamps[0], "press", number=0, red=True)
+        lamps[0].state = "Off"
+        lifecycle.machine.remove_transition("press", "Off", "Red")
+        lifecycle.machine.add_transition("kick", "Off", "Red")
+        together, refused = threading.Barrier(threads), []
+
+        def live(lamp: Lamp, lifecycle: Any = lifecycle, together: Any = together) -> None:
+            together.wait(10)
+            lifecycle.fire(lamp, "press", number=0, red=True)  # the row for red is gone
+            lifecycle.fire(lamp, "press")
+            lifecycle.fire(lamp, "kick")
+            try:
+                lifecycle.fire(lamp, "kick")
+            except InvalidTransition as error:
+                refused.append(error.key)  # noqa: B023
+
+        running = [threading.Thread(target=live, args=(lamp,)) for lamp in lamps]
+        for each in running:
+            each.start()
+        for each in running:
+            each.join(10)
+        assert [lamp.state for lamp in lamps] == ["Red"] * threads
+        assert sorted(refused) == [lamp.key for lamp in lamps]
