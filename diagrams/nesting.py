@@ -18,6 +18,7 @@ from quadriga.fsm.nesting import SEPARATOR
 __all__ = [
     "drawn_rows",
     "histories",
+    "inner_tables",
     "into_itself",
     "inward",
     "listed",
@@ -55,6 +56,21 @@ def inward(lifecycle: Lifecycle, row: Row) -> bool:
 def into_itself(lifecycle: Lifecycle, row: Row) -> bool:
     """Whether the row leads from a composite to a state inside of it, so that it does not leave it."""
     return inward(lifecycle, row) and row.target != row.source
+
+
+def inner_tables(lifecycle: Lifecycle) -> Iterator[tuple[str, tuple[Lifecycle, int]]]:
+    """Each composite with its lifecycle and the number of its first line in the whole."""
+    lines = 0
+
+    def walk(table: Lifecycle, prefix: str) -> Iterator[tuple[str, tuple[Lifecycle, int]]]:
+        nonlocal lines
+        if prefix:
+            yield prefix.removesuffix(SEPARATOR), (table, lines)
+        lines += 1 + max(row.line for row in table.own_rows)
+        for state, inner in table.inside.items():
+            yield from walk(inner, f"{prefix}{state}{SEPARATOR}")
+
+    return walk(lifecycle, "")
 
 
 def histories(lifecycle: Lifecycle, composite: str) -> tuple[History, ...]:

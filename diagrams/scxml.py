@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-from quadriga.diagrams.nesting import histories, into_itself
+from quadriga.diagrams.nesting import histories, inner_tables, into_itself
 from quadriga.diagrams.wording import function_name, identifiers, unused_name
 from quadriga.fsm import Lifecycle, Row, Unbounded
 from quadriga.fsm.history import History
@@ -66,6 +66,8 @@ class _Document:
         self.sources: dict[int, list[str]] = {}
         for row in self.rows:
             self.sources.setdefault(row.line, []).append(row.source)
+        #: the lifecycles inside of composites, with the numbers of their first lines
+        self.inside = dict(inner_tables(lifecycle))
         #: the prefix of the events of effects: no trigger, because that would take them
         self.effect = unused_name("effect", lifecycle.triggers())
         # by identity: a guard may be an object that is not hashable
@@ -116,7 +118,12 @@ class _Document:
         nesting = self.lifecycle.nesting
         lasts = composite.lasts if composite else self.lifecycle.lasts[state]
         if composite:
-            attributes["initial"] = self.ids[composite.initial]
+            inner, first = self.inside[state]
+            attributes |= {
+                "initial": self.ids[composite.initial],
+                "quadriga:inside": inner.name,
+                "quadriga:first": str(first),
+            }
         elif nesting and state in nesting.ends:
             attributes["quadriga:final"] = "true"
         entry = self._raised(nesting.on_enter.get(state, ())) if nesting else []

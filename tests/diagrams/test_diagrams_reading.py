@@ -236,7 +236,7 @@ def test_what_a_lifecycle_cannot_express_is_refused_all_at_once() -> None:
         <transition target="b"/>
         <transition event="x.y" target="b"><assign location="n" expr="1"/></transition>
         <transition event="go" target="b c"/>
-        <state id="inner"/>
+        <invoke id="inner"/>
       </state>
       <state id="b">
         <onentry><send id="t" event="x" delay="1 day"/></onentry>
@@ -255,7 +255,7 @@ def test_what_a_lifecycle_cannot_express_is_refused_all_at_once() -> None:
         "the event 'x.y' (a trigger is one word)",
         "<assign> in the transition of a on x.y",
         "the transition of a on go to 'b c', which is not one state of the document",
-        "<state> in the state a",
+        "<invoke> in the state a",
         "actions on entry or exit of a other than one delayed event",
         "the time '1 day' of b",
         "<donedata> in the final state f",
