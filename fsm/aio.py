@@ -10,6 +10,7 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import Any, Final, NoReturn
 
+from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Effect
 from quadriga.fsm.timers import Due, OwnLimit, Timers
@@ -26,6 +27,10 @@ class AsyncTimers:
     receives entities that outstay a state whose limit names no trigger. ``failed(due, error)`` receives
     the errors of triggers that were fired by time; without it they end ``run``. These three may be
     coroutine functions.
+
+    ``fire(due, entity)``, which may be a coroutine function too, fires the trigger of a time limit in another
+    way than ``AsyncTimers.fire``: ``lambda due, model: model.trigger(due.trigger)`` for models of machines of
+    the library. The machine then has its own ``deliver``. ``follow`` starts the timers of such models.
 
     ``load(due)`` returns the entity to fire at, for a program that stores entities and loads them when it
     needs them, or ``None`` if there is none any more. Without it this is the object that entered the state.
@@ -44,6 +49,7 @@ class AsyncTimers:
         self,
         deliver: Callable[[Any, tuple[Effect, ...]], object] | None = None,
         *,
+        fire: Callable[[Due, Any], object] | None = None,
         overdue: Callable[[Due], object] | None = None,
         failed: Callable[[Due, Exception], object] | None = None,
         load: Callable[[Due], Any] | None = None,
@@ -52,6 +58,7 @@ class AsyncTimers:
     ) -> None:
         self._timers = Timers(own_limit)
         self._deliver = deliver
+        self._fire = fire
         self._overdue = overdue
         self._failed = failed
         self._load = load
@@ -82,6 +89,16 @@ class AsyncTimers:
         """The entity has just entered its state, for example because it is new (``Timers.entered``)."""
         self._timers.entered(lifecycle, entity, self.now())
         self._wake()
+
+    def follow(self, lifecycle: Lifecycle) -> Callable[[], None]:
+        """Start and end the timers of all entities that are fired at from now on in any way, those of the
+        machines of ``make_machine`` included. Returns a function that ends this."""
+
+        def seen(outcome: Outcome) -> None:
+            self._timers.follow(lifecycle, outcome, self.now())
+            self._wake()
+
+        return lifecycle.watch(seen)
 
     def resume(self, lifecycle: Lifecycle, entity: Any, when: int, state: Any = None) -> None:
         """Continue the stay of a stored entity, whose time is up at ``when`` (``Timers.resume``)."""
@@ -123,17 +140,21 @@ class AsyncTimers:
             if self._overdue is not None:
                 await _finish(self._overdue(due))
             return
+        entity = due.entity
+        effects: tuple[Effect, ...] = ()
         try:
-            entity = due.entity if self._load is None else self._load(due)
+            if self._load is not None:
+                entity = self._load(due)
             if entity is None:
                 self._timers.stop(due.lifecycle, due.entity)
-                return
-            composite = due.lifecycle.composites.get(due.state)
-            if entity.state not in (composite.leaves if composite else (due.state,)):
+            elif not due.lifecycle.is_in(entity, due.state):
                 return  # it was stored in another state meanwhile
-            effects = self._timers.fire(due.lifecycle, entity, due.trigger, self.now())
+            elif self._fire is not None:
+                await _finish(self._fire(due, entity))
+            else:
+                effects = self._timers.fire(due.lifecycle, entity, due.trigger, self.now())
         except Exception:
-            if self._failed is None:
+            if self._failed is None and due.lifecycle.is_in(due.entity, due.state):
                 self._timers.resume(due.lifecycle, due.entity, due.when, due.state)
             raise
         await self._hand_on(entity, effects)

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any, Final
 
+from quadriga.fsm.firing import Outcome
 from quadriga.fsm.lifecycle import Lifecycle
-from quadriga.fsm.table import Effect
+from quadriga.fsm.table import Edge, Effect
 
 __all__ = ["Due", "OwnLimit", "Timers"]
 
@@ -97,14 +98,25 @@ class Timers:
         """
         step = lifecycle.take(entity, trigger, info)
         if step.entered:
-            self._enter(lifecycle, entity, now, step.target)
-        if step.entered and lifecycle.composites:
-            left, entered = lifecycle.crossed(step.edge)
+            self._follow(lifecycle, entity, step.edge, now)
+        return step.effects
+
+    def follow(self, lifecycle: Lifecycle, outcome: Outcome, now: int) -> None:
+        """The timers after a trigger that was fired elsewhere, for example at a model of a machine: call it
+        from ``lifecycle.watch``, or with what ``lifecycle.step`` returns."""
+        if outcome.entered:
+            source, trigger, target = outcome.source, outcome.trigger, outcome.target
+            edge = Edge(lifecycle.name, source, trigger, target)
+            self._follow(lifecycle, outcome.entity, edge, now)
+
+    def _follow(self, lifecycle: Lifecycle, entity: Any, edge: Edge, now: int) -> None:
+        self._enter(lifecycle, entity, now, edge.target)
+        if lifecycle.composites:
+            left, entered = lifecycle.crossed(edge)
             for composite in left:
                 self._living.pop(_name(lifecycle, entity, composite), None)
             for composite in entered:
                 self._enter(lifecycle, entity, now, composite)
-        return step.effects
 
     def entered(self, lifecycle: Lifecycle, entity: Any, now: int) -> None:
         """The entity has entered its state at the instant ``now``: its timer starts, if there is a limit.

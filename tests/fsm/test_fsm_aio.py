@@ -6,9 +6,12 @@ import asyncio
 import selectors
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from transitions import Machine
+from transitions.extensions.asyncio import AsyncMachine, HierarchicalAsyncMachine
 
 from quadriga.fsm import STAYS, Effect, Fired, Lifecycle, row, unbounded, within
 from quadriga.fsm.aio import AsyncTimers
@@ -286,6 +289,69 @@ def test_the_clock_may_be_another_one() -> None:
         await asyncio.sleep(11)
         assert door.heard[-1] == (10, "close")
         running.cancel()
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    "machine_cls", [AsyncMachine, HierarchicalAsyncMachine, Machine], ids=lambda cls: cls.__name__
+)
+def test_time_limits_of_models_of_the_librarys_machines(machine_cls: type[Machine]) -> None:
+    class Model(Door):
+        __slots__ = ("__dict__",)
+
+        def on_effects(self, effects: tuple[Effect, ...]) -> None:
+            tell(self, effects)
+
+    async def scene() -> None:
+        def fire(due: Due, model: Any) -> Any:
+            return model.trigger(due.trigger)
+
+        timers = AsyncTimers(fire=fire)
+        stop = timers.follow(table)
+        running = asyncio.create_task(timers.run())
+        front: Any = Model("front")
+        back: Any = Model("back", "Open")
+        table.make_machine(front, machine_cls).add_model(back)
+        timers.resume(table, back, 3 * SECOND)
+        await done(front.open())
+        await asyncio.sleep(1)
+        await done(front.hold())
+        await asyncio.sleep(10)
+        assert front.heard == [(0, "open"), (5, "beep")]
+        assert back.heard == [(3, "close")]
+        await done(front.close())
+        await asyncio.sleep(50)
+        assert len(front.heard) == 3
+        stop()
+        await done(front.open())
+        await asyncio.sleep(50)
+        assert front.state == "Open"
+        running.cancel()
+
+    async def done(result: Any) -> None:
+        assert (await result) if isinstance(result, Awaitable) else result
+
+    table = DOOR.copy()
+    play(scene)
+
+
+def test_an_error_of_a_machine_after_the_change_keeps_the_new_timer() -> None:
+    async def scene() -> None:
+        def deliver(model: Any, effects: Any) -> None:
+            if model.state == "Shut":
+                raise ConnectionError
+
+        table = DOOR.copy()
+        timers = AsyncTimers(fire=lambda due, model: model.trigger(due.trigger))
+        timers.follow(table)
+        door: Any = SimpleNamespace(key="front", stuck=False)
+        table.make_machine(door, deliver=deliver)
+        door.open()
+        with pytest.raises(ConnectionError):
+            await timers.run()
+        assert door.state == "Shut"
+        assert timers.deadline(table, door) is None
 
     play(scene)
 

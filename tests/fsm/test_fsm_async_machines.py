@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from transitions.extensions import MachineFactory
 from transitions.extensions.asyncio import AsyncMachine
 
-from quadriga.fsm import NODE, Effect, Fired, Lifecycle, row, unbounded
+from quadriga.fsm import NODE, STAYS, DefinitionError, Effect, Fired, Lifecycle, row, unbounded
 
 
 class Server:
@@ -124,3 +126,85 @@ def test_no_effect_is_lost_where_triggers_of_a_model_wait_for_each_other(
 
     asyncio.run(scene())
     assert heard == 40 * [Lit("On"), Lit("Off")]
+
+
+# -- async guards and emitters -----------------------------------------------------------------------
+
+
+async def is_charged(lamp: Any, info: Any) -> bool:
+    await asyncio.sleep(0)
+    return bool(info["charge"])
+
+
+async def beep(lamp: Any, fired: Fired) -> AsyncIterator[Effect]:
+    await asyncio.sleep(0)
+    assert lamp.state == fired.source
+    yield Lit(f"beep {fired.target}")
+
+
+async def glow(lamp: Any, fired: Fired) -> tuple[Effect, ...]:
+    await asyncio.sleep(0)
+    if fired.info.get("broken"):
+        raise OSError("the lamp is broken")
+    return (Lit(fired.target),)
+
+
+# fmt: off
+TORCH = Lifecycle(
+    "torch",
+    initial="Off",
+    final=(),
+    lasts={"Off": unbounded("switch"), "Lit": unbounded("switch")},
+    rows=(
+        row("switch", "Off", "Lit", when=is_charged, emit=(beep, lit, glow)),
+        row("switch", "Off", STAYS,                  emit=beep),
+        row("switch", "Lit", "Off"),
+    ),
+    inside={"Lit": LAMP.extend(name="level")},
+    on_exit={"Lit": beep},
+)
+# fmt: on
+
+
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+def test_asynchronous_machines_await_guards_and_emitters(nested: bool, graph: bool) -> None:
+    if graph:
+        pytest.importorskip("graphviz")
+    machine_cls = MachineFactory.get_predefined(asyncio=True, nested=nested, graph=graph)
+
+    class Model:
+        key = "t-1"
+        state: str
+        heard: tuple[Effect, ...] = ()
+
+        async def on_effects(self, effects: tuple[Effect, ...]) -> None:
+            await asyncio.sleep(0)
+            self.heard = effects
+
+    async def scene() -> None:
+        torch: Any = Model()
+        TORCH.make_machine(torch, machine_cls)
+        assert await torch.switch(charge=0)
+        assert (torch.state, torch.heard) == ("Off", (Lit("beep Off"),))
+        with pytest.raises(OSError, match="the lamp is broken"):
+            await torch.switch(charge=1, broken=True)
+        assert (torch.state, torch.heard) == ("Off", (Lit("beep Off"),))
+        assert await torch.switch(charge=1)
+        assert torch.state == "Lit_Off"
+        assert torch.heard == (Lit("beep Lit_Off"), Lit("Lit_Off"), Lit("Lit_Off"))
+        assert await torch.press()  # the lamp inside
+        assert torch.state == "Lit_On"
+        assert await torch.switch()
+        assert (torch.state, torch.heard) == ("Off", (Lit("beep Off"),))
+
+    asyncio.run(scene())
+
+
+def test_every_class_that_cannot_await_refuses_an_asynchronous_guard() -> None:
+    for locked, nested in ((False, False), (True, False), (False, True), (True, True)):
+        torch: Any = Server.__new__(Server)
+        TORCH.make_machine(torch, MachineFactory.get_predefined(locked=locked, nested=nested))
+        with pytest.raises(DefinitionError, match="is_charged is async; only an asynchronous"):
+            torch.switch(charge=1)
+        assert torch.state == "Off"

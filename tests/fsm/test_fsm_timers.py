@@ -250,6 +250,45 @@ def test_the_heap_does_not_grow_with_dead_timers() -> None:
     assert len(timers._heap) <= 1024
 
 
+def test_following_a_lifecycle_is_firing_with_timers() -> None:
+    # fmt: off
+    line = Lifecycle(
+        "line",
+        initial="Free",
+        final=("Dead",),
+        lasts={"Free": unbounded("dial"), "Busy": within(30, then="drop")},
+        rows=(
+            row("dial",  "Free",  "Busy"),
+            row("again", "Busy",  "Busy"),
+            row("drop",  "Busy",  "Free"),
+            row("cut",   "Free",  "Dead"),
+        ),
+        inside={"Busy": CALL.extend(rows=(row("redial", "Over", "Idle"),),
+                                    lasts={"Over": unbounded("redial")})},
+    )
+    # fmt: on
+    dice = random.Random(5)
+    fired, followed = Timers(), Timers()
+    one, other = Call("a", "Free"), Call("a", "Free")
+    now = 0
+    stop = line.watch(lambda outcome: followed.follow(line, outcome, now) if ours else None)
+    for now in range(0, 3_000, 3):
+        legal = [each for each in line.triggers(one.state) if each != "cut"]
+        trigger = dice.choice(legal)
+        ours = False
+        fired.fire(line, one, trigger, now)
+        ours = True
+        line.fire(other, trigger)
+        assert one.state == other.state
+        for state in (None, "Busy"):
+            assert fired.deadline(line, one, state) == followed.deadline(line, other, state)
+        for timers in (fired, followed):
+            for each in timers.due(now):
+                assert each.state in ("Busy", one.state)
+    stop()
+    assert fired.next_deadline() == followed.next_deadline()
+
+
 def test_many_entities_against_a_plain_search() -> None:
     # an oracle without a heap: of all that have a deadline, the least one
     random_one = random.Random(7)
