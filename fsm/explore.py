@@ -7,6 +7,7 @@ the guards agree. All results are deterministic; among equal paths the earlier r
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from quadriga.fsm.lifecycle import Lifecycle
 from quadriga.fsm.table import Row, State, Trigger
@@ -21,13 +22,14 @@ def path_to(
 ) -> Path[State, Trigger]:
     """The shortest path to ``state`` from ``start`` (by default the initial state), as the rows to take.
 
-    It is empty if ``start`` is ``state``. Raises ``ValueError`` for a state that the lifecycle does not
+    It is empty if ``start`` is ``state``. A path to a composite ends in the nearest state inside. Raises ``ValueError`` for a state that the lifecycle does not
     have, or that cannot be reached.
     """
     here = _known(lifecycle, start)
-    _known(lifecycle, state)
+    composite = lifecycle.composites.get(str(state))
+    goals: tuple[Any, ...] = composite.leaves if composite else (_known(lifecycle, state),)
     for found, path in _ways(lifecycle, here):
-        if found == state:
+        if found in goals:
             return path
     raise ValueError(f"{lifecycle.name} cannot get from {here} to {state}")
 

@@ -30,7 +30,7 @@ from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, not
 from quadriga.fsm.loading import all_renamed, check_renamed, check_state, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
 from quadriga.fsm.names import Name, text_of
-from quadriga.fsm.nesting import Composite, Nesting, flatten
+from quadriga.fsm.nesting import Composite, Nesting, flatten, names_inside
 from quadriga.fsm.observing import Machines
 from quadriga.fsm.table import (
     Edge,
@@ -105,12 +105,16 @@ class Lifecycle(Generic[State, Trigger]):
         self.own_lasts = dict(lasts)
         #: The lines of the table; a ``"*"`` in them is still one.
         self.written = check_lines(name, rows)
-        lasting = tuple(state for state in self.own_lasts if state not in self.own_final)
+        self.inside: dict[Any, Lifecycle[Any, Any]] = dict(inside)
+        lasting = tuple(
+            state
+            for state in self.own_lasts
+            if state not in self.own_final and not names_inside(state, self.inside)
+        )
         self.own_rows: tuple[Row[State, Trigger], ...] = expand(name, self.written, lasting)
         #: The emitters for entering and for leaving a state, by state.
         self.on_enter = actions_by_state(on_enter)
         self.on_exit = actions_by_state(on_exit)
-        self.inside: dict[Any, Lifecycle[Any, Any]] = dict(inside)
         nesting: Any = flatten(self)
         self.nesting: Nesting | None = nesting
         self.initial: State = nesting.initial if nesting else initial

@@ -12,7 +12,7 @@ always in a leaf. The names are joined as the library's ``HierarchicalMachine`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final, Protocol
@@ -31,7 +31,7 @@ from quadriga.fsm.table import (
 )
 from quadriga.fsm.written import Actions, add_actions
 
-__all__ = ["SEPARATOR", "Composite", "Nesting", "Table", "flatten"]
+__all__ = ["SEPARATOR", "Composite", "Nesting", "Table", "flatten", "names_inside"]
 
 #: Between the name of a composite and that of a state inside, as in the library.
 SEPARATOR: Final = "_"
@@ -151,12 +151,14 @@ class Nesting:
             if state not in table.own_lasts:
                 close = did_you_mean(state, table.own_lasts)
                 raise self._wrong(f"unknown state {state!r} of inside{close}")
+            if not hasattr(inside[state], "own_rows"):
+                raise self._wrong(f"state {prefix}{state}: {inside[state]!r} is not a lifecycle")
             if (entry := inside[state].entry) not in inside[state].children:
                 raise self._wrong(
                     f"state {prefix}{state}: its initial state {entry} is not one of its own, but lies deeper"
                 )
         named = dict.fromkeys((*table.own_lasts, *table.own_final))
-        own = [s for s in named if not any(s.startswith(f"{i}{SEPARATOR}") for i in inside)]
+        own = [state for state in named if not names_inside(state, inside)]
         for state in own:
             if isinstance(state, Enum):
                 raise self._wrong(
@@ -377,6 +379,13 @@ class Nesting:
 def flatten(table: Table) -> Nesting | None:
     """The flat form of a table with composites; ``None`` if it has none. Raises ``DefinitionError``."""
     return Nesting(table) if table.inside else None
+
+
+def names_inside(state: Any, composites: Iterable[Any]) -> bool:
+    """Whether a name in an outer table is that of a state inside of one of its composites."""
+    return isinstance(state, str) and any(
+        state.startswith(f"{each}{SEPARATOR}") for each in composites
+    )
 
 
 def _path(state: str) -> list[str]:

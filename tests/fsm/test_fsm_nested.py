@@ -161,6 +161,20 @@ def test_a_row_of_the_whole_can_name_a_state_inside() -> None:
         walk(Device(state="On_Idle"), "scrap")
 
 
+def test_every_state_of_a_table_are_its_own_and_its_composites() -> None:
+    more = OVEN.extend(
+        rows=(row("panic", "*", "Held"), row("boost", "*", "On")),
+        lasts={"On_Hot_High": within(5, then="less")},
+    )
+    sources = {(r.trigger, r.source) for r in more.nested_rows if r.trigger in ("panic", "boost")}
+    assert sources == {
+        ("panic", "Off"),
+        ("panic", "On"),
+        ("boost", "Off"),
+        ("boost", "Held"),
+    }
+
+
 def test_a_composite_can_be_asked_for() -> None:
     device = Device()
     assert not OVEN.is_in(device, "On")
@@ -191,6 +205,8 @@ def test_lines_are_those_of_the_table_and_then_of_those_inside() -> None:
 
 def test_paths_lead_through_the_states_inside() -> None:
     assert [r.trigger for r in path_to(OVEN, "On_Hot_High")] == ["start", "warm"]
+    assert [r.trigger for r in path_to(OVEN, "On_Hot")] == ["start", "heat"]
+    assert path_to(OVEN, "On", start="On_Burnt") == ()
     assert set(reachable(OVEN)) == set(OVEN.states)
     assert {r for walked in tour(OVEN) for r in walked} == set(OVEN.rows)
 
@@ -403,6 +419,7 @@ def test_alternatives_that_differ_only_in_leaving_a_composite() -> None:
 
 def test_states_that_cannot_be_lifecycles() -> None:
     refused("unknown state 'Onn' of inside; did you mean 'On'?", inside={"Onn": BULB})
+    refused("state On: 'bulb' is not a lifecycle", inside={"On": "bulb"})
     refused(
         "state Gone is final and cannot be a lifecycle",
         *LAMP_ROWS,
