@@ -2,4 +2,5 @@
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("mypy") else ["test_typing_lifecycles.py"]
+TESTS = ["test_typing_lifecycles.py", "test_typing_tutorial.py"]
+collect_ignore = [] if find_spec("mypy") else TESTS

@@ -1,0 +1,84 @@
+"""The tutorial does what it says: its programs run. ``tests/typing`` checks their types."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+#: each page, and the name of the program that its blocks are
+PAGES = {
+    "first-lifecycle": "shop",
+    "timeouts": "timeouts",
+    "persistence": "persistence",
+    "async": "door",
+    "testing": "test_shop",
+}
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [code for found, code in BLOCK.findall(page) if found == language]
+
+
+@pytest.fixture(scope="module")
+def pages(repository: Path) -> dict[str, str]:
+    folder = repository / "docs" / "tutorial"
+    if not folder.is_dir():
+        pytest.skip("docs/ is part of a checkout only")
+    return {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+
+
+@pytest.fixture(scope="module")
+def programs(pages: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program of each page."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    for page, name in PAGES.items():
+        code = "\n\n".join(blocks(pages[page], "python"))
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", [n for n in PAGES.values() if not n.startswith("test_")])
+def test_every_program_runs(programs: Path, name: str) -> None:
+    done = run(programs, sys.executable, "-W", "error", f"{name}.py")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_tests_pass_and_the_coverage_is_as_shown(programs: Path, pages: dict[str, str]) -> None:
+    (command,) = (c for c in blocks(pages["testing"], "console") if c.startswith("pytest"))
+    done = run(programs, sys.executable, "-m", *command.split(), "--fsm-coverage-report=fsm.json")
+    assert done.returncode == 0, done.stdout
+    assert "3 passed" in done.stdout
+    (shown,) = blocks(pages["testing"], "text")
+    assert shown in done.stdout
+
+
+def test_the_pictures_are_drawn(programs: Path, pages: dict[str, str]) -> None:
+    test_the_tests_pass_and_the_coverage_is_as_shown(programs, pages)  # it writes the report
+    (commands,) = (c for c in blocks(pages["testing"], "console") if c.startswith("quadriga"))
+    for command in commands.splitlines():
+        done = run(programs, sys.executable, "-m", "quadriga.cli", *command.split()[1:])
+        assert done.returncode == 0, done.stderr
+    assert "deliver" in (programs / "order.md").read_text(encoding="utf-8")
+    assert "deliver" in (programs / "tested.dot").read_text(encoding="utf-8")
+
+
+def test_the_first_block_has_ten_lines(pages: dict[str, str]) -> None:
+    first = blocks(pages["first-lifecycle"], "python")[0]
+    assert len(first.splitlines()) <= 10
+
+
+def test_every_page_leads_to_the_next(pages: dict[str, str]) -> None:
+    order = [*PAGES, "first-gang"]
+    assert sorted(pages) == sorted(order)
+    for page, following in pairwise(order):
+        assert re.search(rf"^Next: \[.*\]\({following}\.md\)", pages[page], re.MULTILINE), page
