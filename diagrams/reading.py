@@ -33,10 +33,10 @@ def functions_of(lifecycle: Lifecycle) -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     functions: list[Callable[..., Any]] = []
     for row in lifecycle.nested_rows:
-        functions += [*row.emit, *([row.guard] if row.guard else [])]
-    if nesting := lifecycle.nesting:  # else the actions of states are in the rows
-        for actions in (nesting.on_enter, nesting.on_exit):
-            functions += [function for emitters in actions.values() for function in emitters]
+        functions += [*row.own_emit, *([row.guard] if row.guard else [])]
+    whole = lifecycle.nesting or lifecycle
+    for actions in (whole.on_enter, whole.on_exit):
+        functions += [function for emitters in actions.values() for function in emitters]
     for function in functions:
         name = function_name(function)
         if found.setdefault(name, function) is not function:

@@ -94,7 +94,8 @@ class _Reader:
         for state, element in self.states.items():
             if _plain(element) == "final":
                 for inner in _ours(element):
-                    self._refuse(f"<{_plain(inner)}> in the final state {state}")
+                    if not (_plain(inner) == "onentry" and all(map(_is_raise, _ours(inner)))):
+                        self._refuse(f"<{_plain(inner)}> in the final state {state}")
         read = sorted((row for each in self.states for row in self._rows(each)), key=_order)
         rows = [(line, row) for line, _, _, row in read]
         table = self._table(None, self._by_table(rows))
@@ -327,10 +328,8 @@ class _Reader:
     def _actions(self, state: str, when: str) -> list[str]:
         """The emitters on entry or exit of a state."""
         element = self.states[state]
-        if _plain(element) == "final":
-            return []
         done = [each for block in element.findall(f"{_SCXML}{when}") for each in _ours(block)]
-        raised = [each for each in done if _plain(each) == "raise"]
+        raised = filter(_is_raise, done)
         return [
             each.get(f"{_OURS}name", each.get("event", "").removeprefix(self.effect))
             for each in raised
@@ -373,6 +372,10 @@ class _Reader:
             self._refuse(f"the time {text!r} of {state}")
             return 1
         return int(ns)
+
+
+def _is_raise(element: _Element) -> bool:
+    return _plain(element) == "raise"
 
 
 def _within(row: Row, prefix: str) -> Row:

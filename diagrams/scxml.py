@@ -12,6 +12,8 @@ attribute in the namespace ``urn:quadriga:lifecycle``, which interpreters ignore
   interpreter has; with guards it is ``ecmascript``.
 - An emitter raises the internal event ``effect.<emitter>``. No transition takes it; the program around
   the interpreter, or another part of a larger document, may act on it.
+  Effects of entering and of leaving a state are raised there; the interpreter also raises those of the
+  initial state when it starts.
 - A time limit that fires a trigger is a delayed ``send``, which is cancelled when the state is left.
   Growing intervals are only noted.
 - A state that is a lifecycle itself is a state with states inside, and its history a ``history``.
@@ -74,11 +76,11 @@ class _Document:
         guards = {id(row.guard): row.guard for row in self.rows if row.guard is not None}
         self.guard_names = {key: function_name(guard) for key, guard in guards.items()}
         self.guards = _distinct(self.guard_names, "guard", {*self.ids.values(), *_RESERVED})
-        # the actions of states are part of the rows, but not of those of a nested lifecycle
         nesting = lifecycle.nesting
-        actions = (nesting.on_enter, nesting.on_exit) if nesting else ()
-        caused = [row.emit for row in self.rows]
-        caused += [emitters for each in actions for emitters in each.values()]
+        self.on_enter: Mapping[str, Any] = nesting.on_enter if nesting else lifecycle.on_enter
+        self.on_exit: Mapping[str, Any] = nesting.on_exit if nesting else lifecycle.on_exit
+        caused = [row.own_emit for row in self.rows]
+        caused += [emitters for each in (self.on_enter, self.on_exit) for emitters in each.values()]
         emitters = {id(emitter): emitter for emit in caused for emitter in emit}
         self.emitter_names = {key: function_name(each) for key, each in emitters.items()}
         self.emitters = _distinct(self.emitter_names, "emitter", set())
@@ -112,8 +114,15 @@ class _Document:
     def _state(self, state: str) -> list[str]:
         name = self.ids[state]
         attributes: dict[str, str | None] = {"id": name, **self._unlike(name, state)}
+        entry = self._raised(self.on_enter.get(state, ()))
         if state in self.lifecycle.final:
-            return [f"  <final{_attributes(attributes)}/>"]
+            if not entry:
+                return [f"  <final{_attributes(attributes)}/>"]
+            return [
+                f"  <final{_attributes(attributes)}>",
+                f"    <onentry>{''.join(entry)}</onentry>",
+                "  </final>",
+            ]
         composite = self.lifecycle.composites.get(state)
         nesting = self.lifecycle.nesting
         lasts = composite.lasts if composite else self.lifecycle.lasts[state]
@@ -126,8 +135,7 @@ class _Document:
             }
         elif nesting and state in nesting.ends:
             attributes["quadriga:final"] = "true"
-        entry = self._raised(nesting.on_enter.get(state, ())) if nesting else []
-        exit = self._raised(nesting.on_exit.get(state, ())) if nesting else []
+        exit = self._raised(self.on_exit.get(state, ()))
         if isinstance(lasts, Unbounded):
             attributes["quadriga:unbounded"] = lasts.ends
         elif lasts.then is None:
@@ -178,9 +186,9 @@ class _Document:
             "quadriga:why": row.why or None,
         }
         opening = f"    <transition{_attributes(attributes)}"
-        if not row.emit:
+        if not row.own_emit:
             return [f"{opening}/>"]
-        raised = [f"      {each}" for each in self._raised(row.emit)]
+        raised = [f"      {each}" for each in self._raised(row.own_emit)]
         return [f"{opening}>", *raised, "    </transition>"]
 
     def _raised(self, emitters: Iterable[Any]) -> list[str]:

@@ -48,6 +48,10 @@ def ring(door: Door, fired: Fired) -> Iterable[Effect]:
     return ()
 
 
+def hum(door: Door, fired: Fired) -> Iterable[Effect]:
+    return ()
+
+
 def door(**changed: Any) -> Lifecycle:
     """Each kind of row and of limit, names that are no identifiers, and a trigger named effect."""
     table: dict[str, Any] = {
@@ -93,6 +97,38 @@ def test_names_and_limits_of_every_kind_are_read_back(format: str) -> None:
     entity = Door()
     again.fire(entity, "open", locked=True)
     assert entity.state == "is_locked"
+
+
+@both
+def test_effects_of_entering_and_leaving_stay_with_the_state(format: str) -> None:
+    lifecycle = Lifecycle(
+        "bell",
+        initial="off",
+        final=("gone",),
+        lasts={"off": unbounded("on"), "loud": within(SECOND, then="off")},
+        rows=(
+            row("on", "off", "loud", emit=hum),
+            row("on", "loud", "loud"),
+            row("off", "loud", "off"),
+            row("drop", "off", "gone"),
+        ),
+        on_enter={"loud": (ring, hum), "gone": hum, "off": ring},
+        on_exit={"loud": ring},
+    )
+    text = render(lifecycle, format)
+    again = READERS[format](text, functions_of(lifecycle))
+    assert same(again, lifecycle)
+    assert (again.on_enter, again.on_exit) == (lifecycle.on_enter, lifecycle.on_exit)
+    assert again.own_rows == lifecycle.own_rows
+    assert render(again, format) == text
+    if format == "scxml":
+        entry = (
+            '<onentry><raise event="effect.ring"/><raise event="effect.hum"/><send id="loud.limit"'
+        )
+        assert entry in str(text)
+        assert (
+            str(text).count('<raise event="effect.hum"/>') == 3
+        )  # once for each time it is written
 
 
 def test_an_edited_document_is_another_lifecycle() -> None:
