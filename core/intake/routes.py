@@ -37,7 +37,7 @@ _reader: Final = cache(attrgetter)
 class Route:
     """One part of a message: the items of ``field``, which ``handle`` applies together.
 
-    ``fires`` is a named tuple of the handler's module: lifecycles, each followed by the triggers that the
+    ``fires`` is a named tuple of the module ``fires``: lifecycles, each followed by the triggers that the
     handler fires at entities of it. What follows from these is in the tables of the lifecycles. ``answers``
     names the fields of the response that the handler fills. Without a ``field`` the part is the whole
     message. ``of`` selects the items of this part if several parts share the field; with ``whole`` the
