@@ -21,6 +21,7 @@ from quadriga.fsm.node import NODE
 from quadriga.fsm.queue import QUEUE
 from quadriga.fsm.resource_manager import RESOURCE_MANAGER
 from quadriga.fsm.table import (
+    EVERY,
     STAYS,
     Effect,
     Entity,
@@ -45,6 +46,7 @@ __all__ = [
     "ALLOCATION",
     "APPLICATION",
     "ASK",
+    "EVERY",
     "GANG",
     "LIFECYCLES",
     "NODE",

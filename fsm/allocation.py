@@ -125,7 +125,7 @@ def run_limit(allocation: AllocationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-ALLOCATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
+ALLOCATION: Final[Lifecycle[State, Trigger, AllocationFacts]] = Lifecycle(
     "allocation",
     initial=PLANNED,
     final=(DISCARDED, COMPLETED, PREEMPTED, EXPIRED, REPLACED),

@@ -287,7 +287,7 @@ _RUNS: Final = (STARTING, RUNNING, WAITING)
 _GOES: Final = (RESUMING, KILLING)
 
 # fmt: off
-APPLICATION: Final[Lifecycle[State, Trigger]] = Lifecycle(
+APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
     "application",
     initial=NEW,
     final=(EXPIRED,),

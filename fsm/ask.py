@@ -52,7 +52,7 @@ def repeats_remain(ask: AskFacts, info: Info) -> bool:
 
 
 # fmt: off
-ASK: Final[Lifecycle[State, Trigger]] = Lifecycle(
+ASK: Final[Lifecycle[State, Trigger, AskFacts]] = Lifecycle(
     "ask",
     initial=INITIAL,
     final=(ALLOCATED, REJECTED),

@@ -69,7 +69,7 @@ def free_nodes(gang: GangFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-GANG: Final[Lifecycle[State, Trigger]] = Lifecycle(
+GANG: Final[Lifecycle[State, Trigger, GangFacts]] = Lifecycle(
     "gang",
     initial=QUEUED,
     final=(ENDED,),

@@ -17,7 +17,7 @@ entity stays as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
+from types import GenericAlias, MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 from transitions import Machine
@@ -33,10 +33,11 @@ from quadriga.fsm.names import Name, text_of
 from quadriga.fsm.nesting import Composite, Nesting, flatten, names_inside
 from quadriga.fsm.observing import Machines
 from quadriga.fsm.table import (
+    Calls,
     Edge,
     Effect,
-    Emitter,
     Entity,
+    Facts,
     Info,
     Limit,
     Row,
@@ -60,6 +61,7 @@ Value = TypeVar("Value")
 #: The names in an extended lifecycle: those of the first one, and more.
 NewState = TypeVar("NewState", bound=Name)
 NewTrigger = TypeVar("NewTrigger", bound=Name)
+NewFacts = TypeVar("NewFacts", bound=Entity[Any])
 
 #: The callback of ``Lifecycle.observe``.
 Taken = Callable[[Row], object]
@@ -67,7 +69,7 @@ Taken = Callable[[Row], object]
 _NOTHING: Final[Info] = {}
 
 
-class Lifecycle(Generic[State, Trigger]):
+class Lifecycle(Generic[State, Trigger, Facts]):
     """A named table of rows with its states, their time limits and its shared machine.
 
     The machine is protected: an attempt to change it raises ``DefinitionError``. The machine of a
@@ -78,7 +80,8 @@ class Lifecycle(Generic[State, Trigger]):
     entities that were stored (``migrate``). Raises ``DefinitionError`` naming the row at fault.
 
     If it is declared as ``Lifecycle[State, Trigger]``, each a ``Literal`` of all names, then a misspelled
-    name and a name of another lifecycle are type errors, in the table and wherever it is used.
+    name and a name of another lifecycle are type errors, in the table and wherever it is used. A third
+    type, ``Lifecycle[State, Trigger, Facts]``, is that of the entities which its guards and emitters read.
 
     ``inside`` has the lifecycles of the states that are lifecycles themselves (``nesting``).
     """
@@ -90,9 +93,9 @@ class Lifecycle(Generic[State, Trigger]):
         initial: State,
         final: Iterable[State],
         lasts: Mapping[State, Limit],
-        rows: Iterable[tuple[Row[State, Trigger], ...]],
-        on_enter: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
-        on_exit: Mapping[State, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
+        rows: Iterable[tuple[Row[State, Trigger, Facts], ...]],
+        on_enter: Mapping[State, Calls[Facts]] = MappingProxyType({}),
+        on_exit: Mapping[State, Calls[Facts]] = MappingProxyType({}),
         inside: Mapping[State, Lifecycle[Any, Any]] = MappingProxyType({}),
         renamed: Mapping[str, State] = MappingProxyType({}),
         stock: bool = False,
@@ -111,7 +114,7 @@ class Lifecycle(Generic[State, Trigger]):
             for state in self.own_lasts
             if state not in self.own_final and not names_inside(state, self.inside)
         )
-        self.own_rows: tuple[Row[State, Trigger], ...] = expand(name, self.written, lasting)
+        self.own_rows: tuple[Row[State, Trigger, Facts], ...] = expand(name, self.written, lasting)
         #: The emitters for entering and for leaving a state, by state.
         self.on_enter = actions_by_state(on_enter)
         self.on_exit = actions_by_state(on_exit)
@@ -119,7 +122,7 @@ class Lifecycle(Generic[State, Trigger]):
         self.nesting: Nesting | None = nesting
         self.initial: State = nesting.initial if nesting else initial
         self.lasts: dict[State, Limit] = nesting.lasts if nesting else self.own_lasts
-        table: tuple[Row[State, Trigger], ...] = (
+        table: tuple[Row[State, Trigger, Facts], ...] = (
             nesting.rows if nesting else with_actions(self.own_rows, self.on_enter, self.on_exit)
         )
         validate(name, self.initial, self.own_final, self.lasts, table)
@@ -166,7 +169,7 @@ class Lifecycle(Generic[State, Trigger]):
 
     def copy(
         self, name: str | None = None, *, stock: bool | None = None
-    ) -> Lifecycle[State, Trigger]:
+    ) -> Lifecycle[State, Trigger, Facts]:
         """The same lifecycle with a machine of its own, which may be changed.
 
         States, transitions, conditions and callbacks that are added to it or removed, by any means of the
@@ -177,7 +180,7 @@ class Lifecycle(Generic[State, Trigger]):
         on_stock = self.stock if stock is None else stock
         parts = self._parts(name)
         parts["stock"] = on_stock
-        other: Lifecycle[State, Trigger] = Lifecycle(**parts)
+        other: Lifecycle[State, Trigger, Facts] = Lifecycle(**parts)
         other.lasts, other.timed = dict(self.lasts), dict(self.timed)
         cls = keeping(Machine if on_stock else LifecycleMachine)
         other.machine = copy_machine(self.machine, cls, other.name)
@@ -206,7 +209,7 @@ class Lifecycle(Generic[State, Trigger]):
         live, machine = self._live, self.machine
         if isinstance(machine, LifecycleMachine):
             machine.follow()
-        rows: tuple[Row[State, Trigger], ...] = live.rows()
+        rows: tuple[Row[State, Trigger, Facts], ...] = live.rows()
         states: Any = machine.states.values()
         self._rows = rows
         self._states = tuple(state.value for state in states)
@@ -228,7 +231,13 @@ class Lifecycle(Generic[State, Trigger]):
 
     # -- firing ------------------------------------------------------------------------------
 
-    def fire(self, entity: Entity[State], trigger: Trigger, /, **info: Any) -> tuple[Effect, ...]:
+    def fire(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        /,
+        **info: Any,
+    ) -> tuple[Effect, ...]:
         """Apply a trigger: change ``entity.state`` and return the effects in the order of the table.
 
         Raises ``InvalidTransition`` if the trigger is not legal in the state, and whatever a guard or an
@@ -236,7 +245,12 @@ class Lifecycle(Generic[State, Trigger]):
         """
         return self.take(entity, trigger, info).effects
 
-    def take(self, entity: Entity[State], trigger: Trigger, info: Info = _NOTHING) -> Step:
+    def take(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        info: Info = _NOTHING,
+    ) -> Step:
         """Low-overhead ``fire`` for hot paths: takes the information as one mapping and returns the whole
         step."""
         try:
@@ -258,7 +272,13 @@ class Lifecycle(Generic[State, Trigger]):
             entity.state = step.target
         return step
 
-    def step(self, entity: Entity[State], trigger: Trigger, /, **info: Any) -> Outcome:
+    def step(
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        /,
+        **info: Any,
+    ) -> Outcome:
         """As ``fire``; returns what the trigger did: row, states, effects, whether a state was entered."""
         return outcome_of(self.take(entity, trigger, info), entity, info)
 
@@ -285,8 +305,11 @@ class Lifecycle(Generic[State, Trigger]):
         return step
 
     def choose(
-        self, entity: Entity[State], trigger: Trigger, info: Mapping[str, Any]
-    ) -> Row[State, Trigger]:
+        self,
+        entity: Facts,  # type: ignore[misc]  # see table.Facts
+        trigger: Trigger,
+        info: Mapping[str, Any],
+    ) -> Row[State, Trigger, Facts]:
         """The row that ``fire`` would take now. Raises ``InvalidTransition``."""
         for candidate in self.rows:
             if candidate.trigger == trigger and candidate.source == entity.state:
@@ -337,7 +360,7 @@ class Lifecycle(Generic[State, Trigger]):
     # -- reading the table -------------------------------------------------------------------
 
     @property
-    def rows(self) -> tuple[Row[State, Trigger], ...]:
+    def rows(self) -> tuple[Row[State, Trigger, Facts], ...]:
         """The rows of the table, as the machine has them now."""
         if self._stale:
             self._read()
@@ -382,7 +405,7 @@ class Lifecycle(Generic[State, Trigger]):
 
     def rows_from(
         self, state: State, trigger: Trigger | None = None
-    ) -> tuple[Row[State, Trigger], ...]:
+    ) -> tuple[Row[State, Trigger, Facts], ...]:
         """The rows with this source state, for one trigger or for all."""
         return tuple(
             r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
@@ -437,7 +460,7 @@ class Lifecycle(Generic[State, Trigger]):
         return (*self.nesting.children, *added)
 
     @property
-    def nested_rows(self) -> tuple[Row[State, Trigger], ...]:
+    def nested_rows(self) -> tuple[Row[State, Trigger, Facts], ...]:
         """The rows as they are written: a row from a composite is one row, not one for each state inside."""
         return self.nesting.nested_rows_of(self.rows) if self.nesting else self.rows
 
@@ -464,7 +487,7 @@ class Lifecycle(Generic[State, Trigger]):
             raise ValueError(f"{self.name} has no state {state!r}{did_you_mean(state, known)}")
         return entity.state == state
 
-    def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger]:
+    def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger, Facts]:
         other = self.copy()
         other.protected = self.protected
         other._adopt()
@@ -475,6 +498,12 @@ class Lifecycle(Generic[State, Trigger]):
             raise TypeError(f"{self.name}: a copy whose machine may be changed cannot be pickled")
         return _again, (self._parts(),)
 
+    @classmethod
+    def __class_getitem__(cls, types: Any) -> Any:
+        """Two types suffice at run time, as for a type checker: a ``TypeVar`` before Python 3.13 has no
+        default."""
+        return GenericAlias(cls, types)
+
     def __repr__(self) -> str:
         return f"<Lifecycle {self.name}: {len(self.states)} states, {len(self.rows)} rows>"
 
@@ -483,15 +512,15 @@ class Lifecycle(Generic[State, Trigger]):
     def extend(
         self,
         *,
-        rows: Iterable[tuple[Row[NewState, NewTrigger], ...]] = (),
+        rows: Iterable[tuple[Row[NewState, NewTrigger, NewFacts], ...]] = (),
         lasts: Mapping[NewState, Limit] = MappingProxyType({}),
         final: Iterable[NewState] = (),
-        on_enter: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
-        on_exit: Mapping[NewState, Emitter | tuple[Emitter, ...]] = MappingProxyType({}),
+        on_enter: Mapping[NewState, Calls[NewFacts]] = MappingProxyType({}),
+        on_exit: Mapping[NewState, Calls[NewFacts]] = MappingProxyType({}),
         inside: Mapping[NewState, Lifecycle[Any, Any]] = MappingProxyType({}),
         renamed: Mapping[str, NewState] = MappingProxyType({}),
         name: str | None = None,
-    ) -> Lifecycle[NewState, NewTrigger]:
+    ) -> Lifecycle[NewState, NewTrigger, NewFacts]:
         """Another lifecycle with more rows, which come after those of this one, and with more states.
 
         A state that is given in ``lasts`` is no longer final, and one that is given in ``final`` has no
@@ -505,10 +534,10 @@ class Lifecycle(Generic[State, Trigger]):
         *,
         triggers: Iterable[Trigger] = (),
         states: Iterable[State] = (),
-        rows: Iterable[Row[State, Trigger]] = (),
+        rows: Iterable[Row[State, Trigger, Facts]] = (),
         lasts: Mapping[State, Limit] = MappingProxyType({}),
         name: str | None = None,
-    ) -> Lifecycle[State, Trigger]:
+    ) -> Lifecycle[State, Trigger, Facts]:
         """Another lifecycle without all rows of some triggers, without some states and the rows from and to
         them, and without some ``rows`` of this one.
 
@@ -518,10 +547,10 @@ class Lifecycle(Generic[State, Trigger]):
 
     def replace(
         self,
-        *rows: tuple[Row[State, Trigger], ...],
+        *rows: tuple[Row[State, Trigger, Facts], ...],
         lasts: Mapping[State, Limit] = MappingProxyType({}),
         name: str | None = None,
-    ) -> Lifecycle[State, Trigger]:
+    ) -> Lifecycle[State, Trigger, Facts]:
         """Another lifecycle with ``rows`` (results of ``row``) in place of all rows of this one that have
         their triggers and source states."""
         return Lifecycle(**replaced(self._parts(name), self.own_rows, rows, lasts))

@@ -67,7 +67,7 @@ def empty_node(node: NodeFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-NODE: Final[Lifecycle[State, Trigger]] = Lifecycle(
+NODE: Final[Lifecycle[State, Trigger, NodeFacts]] = Lifecycle(
     "node",
     initial=NEW,
     final=(REJECTED, REMOVED),

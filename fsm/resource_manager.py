@@ -46,7 +46,7 @@ def drop_state(rm: ResourceManagerFacts, fired: Fired) -> tuple[Effect, ...]:
 
 
 # fmt: off
-RESOURCE_MANAGER: Final[Lifecycle[State, Trigger]] = Lifecycle(
+RESOURCE_MANAGER: Final[Lifecycle[State, Trigger, ResourceManagerFacts]] = Lifecycle(
     "resource_manager",
     initial=INIT,
     final=(),

@@ -28,12 +28,14 @@ __all__ = [
     "HOUR",
     "MINUTE",
     "EVERY",
+    "Every",
     "SECOND",
     "STAYS",
     "Edge",
     "Effect",
     "Emitter",
     "Entity",
+    "Facts",
     "Fired",
     "Guard",
     "Info",
@@ -55,13 +57,20 @@ SECOND: Final = 1_000_000_000  # all times are integer nanoseconds
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 
-#: As the source of a row: every state that is not final, not the row's own target, and in which no
-#: earlier row always takes the trigger.
-EVERY: Final = "*"
 
-# The states and the triggers of a lifecycle, each a ``Literal`` of all names or an ``Enum``, and what its
-# guards and emitters read of an entity. A plain ``Lifecycle`` without type arguments has any states and
-# triggers.
+class Every(str):
+    """The type of ``EVERY``, so that a typed table accepts it where only its states are accepted."""
+
+    __slots__ = ()
+
+
+#: As the source of a row: every state that is not final, not the row's own target, and in which no
+#: earlier row always takes the trigger. ``"*"`` means the same, but is no state to a type checker.
+EVERY: Final = Every("*")
+
+# The states and the triggers of a lifecycle, each a ``Literal`` of all names or an ``Enum``, and what the
+# guard and the emitters of a row read of an entity. A plain ``Lifecycle`` without type arguments has any
+# states and triggers.
 if TYPE_CHECKING:
     State = TypeVar("State", bound=Name, default=Any)
     Trigger = TypeVar("Trigger", bound=Name, default=Any)
@@ -92,6 +101,13 @@ class Effect:
     __slots__ = ()
 
 
+# The type of the entities of a lifecycle: what its guards and emitters read. It is covariant, so that a
+# lifecycle of entities with certain facts is one of entities; nothing but the table fires by itself.
+if TYPE_CHECKING:
+    Facts = TypeVar("Facts", bound=Entity[Any], covariant=True, default=Entity[State])
+else:
+    Facts = TypeVar("Facts", bound=Entity, covariant=True)
+
 Info = Mapping[str, Any]
 #: The truth of its result decides.
 Guard = Callable[[Any, Info], object]
@@ -119,6 +135,12 @@ class Edge(NamedTuple):
 
 
 Emitter = Callable[[Any, Fired], Iterable[Effect]]
+
+#: One emitter or several.
+Calls = (
+    Callable[[Needs, Fired], Iterable[Effect]]
+    | tuple[Callable[[Needs, Fired], Iterable[Effect]], ...]
+)
 
 #: The target of a row that is legal and does not change the state, its timer or its entry count.
 STAYS: Final = None
@@ -179,12 +201,11 @@ class Row(Generic[State, Trigger, Needs]):
 
 def row(
     trigger: Trigger,
-    source: State | Literal["*"] | Group[State],
+    source: State | Every | Group[State],
     target: State | None,
     *misplaced: Never,
     when: Callable[[Needs, Info], object] | None = None,
-    emit: Callable[[Needs, Fired], Iterable[Effect]]
-    | tuple[Callable[[Needs, Fired], Iterable[Effect]], ...] = (),
+    emit: Calls[Needs] = (),
     why: str = "",
 ) -> tuple[Row[State, Trigger, Needs], ...]:
     """One written line of a table: a row for each source state.
@@ -231,7 +252,7 @@ def _states_of(group: object, named: str) -> Iterable[Any]:
 
 
 def ignored(
-    trigger: Trigger, source: State | Literal["*"] | Group[State], why: str
+    trigger: Trigger, source: State | Every | Group[State], why: str
 ) -> tuple[Row[State, Trigger], ...]:
     """A trigger that is legal here and does nothing, with the reason for that."""
     return row(trigger, source, STAYS, why=why)

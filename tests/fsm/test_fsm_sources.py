@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.fsm import DefinitionError, Lifecycle, Row, ignored, row, unbounded
+from quadriga.fsm import EVERY, DefinitionError, Lifecycle, Row, ignored, row, unbounded
 from quadriga.fsm.table import STAYS
 
 WAITS = ("Open", "Held")
@@ -52,6 +52,7 @@ def test_a_set_of_states_is_a_group_in_the_order_of_their_names() -> None:
 
 def test_a_star_is_every_state_that_is_not_final() -> None:
     orders = table(row("cancel", "*", "Cancelled"))
+    assert table(row("cancel", EVERY, "Cancelled")).rows == orders.rows
     assert sources(orders.rows, "cancel") == [(3, "Open"), (3, "Held"), (3, "Sent")]
     assert str(orders.rows[-1]) == "row 3: Sent --cancel--> Cancelled"
 

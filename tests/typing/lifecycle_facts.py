@@ -1,0 +1,207 @@
+"""Only mypy reads this. Each line with a ``wrong`` is an error of that code, every other line is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from enum import Enum, StrEnum
+from typing import Any, Final, Literal, Protocol
+
+from quadriga.core.model.application import Application
+from quadriga.core.model.ask import Ask
+from quadriga.fsm import (
+    APPLICATION,
+    ASK,
+    EVERY,
+    NODE,
+    STAYS,
+    Effect,
+    Entity,
+    Fired,
+    Lifecycle,
+    path_to,
+    row,
+    unbounded,
+    within,
+)
+from quadriga.fsm.table import Info
+
+State = Literal["Open", "Paid"]
+Step = Literal["pay", "refund"]
+
+
+class OrderFacts(Protocol):
+    state: State
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def price(self) -> int: ...
+
+
+class Cat:
+    purrs = True
+
+
+def is_dear(order: OrderFacts, info: Info) -> bool:
+    return order.price > 100
+
+
+def purrs(cat: Cat, info: Info) -> bool:
+    return cat.purrs
+
+
+def knows(entity: Entity, info: Info) -> bool:
+    return bool(entity.key)
+
+
+def thank(order: OrderFacts, fired: Fired) -> Iterator[Effect]:
+    yield Effect()
+
+
+def purr(cat: Cat, fired: Fired) -> tuple[Effect, ...]:
+    return ()
+
+
+# -- guards and emitters read the facts ----------------------------------------------------------------
+
+ORDER: Final[Lifecycle[State, Step, OrderFacts]] = Lifecycle(
+    "order",
+    initial="Open",
+    final=(),
+    lasts={"Open": within(timedelta(days=1), then="pay"), "Paid": unbounded("refund")},
+    rows=(
+        row("pay", "Open", STAYS, when=is_dear, why="it is dear"),
+        row("pay", "Open", STAYS, when=knows, why="it has a key"),
+        row("pay", EVERY, "Paid", emit=(thank, thank)),
+        row("refund", frozenset({"Paid"}), "Open", emit=thank),
+        row("refund", ("Paid", ("Open", "Paid")), "Open"),
+        row("refund", "*", "Open"),  # wrong: arg-type
+        row("refund", ("Paid", ("Open", "Piad")), "Open"),  # wrong: arg-type
+        row("pay", "Open", "Paid", when=purrs),  # wrong: arg-type
+        row("pay", "Open", "Paid", emit=purr),  # wrong: arg-type
+        row("pay", "Open", "Paid", is_dear),  # wrong: arg-type
+    ),
+    on_enter={"Paid": thank},
+    on_exit={"Paid": (thank, thank)},
+)
+PLAIN: Final[Lifecycle[State, Step]] = Lifecycle(
+    "plain",
+    initial="Open",
+    final=(),
+    lasts={"Open": within(1.5), "Paid": unbounded("refund")},  # wrong: arg-type
+    rows=(
+        row("pay", "Open", "Paid", when=knows),
+        row("pay", "Open", "Paid", when=is_dear),  # wrong: arg-type
+    ),
+    on_enter={"Paid": purr},  # wrong: dict-item
+)
+
+
+class Order:
+    key = "A-1"
+    price = 20
+
+    def __init__(self) -> None:
+        self.state: State = "Open"
+
+
+class Parcel:
+    """It has a key and a state, but no price."""
+
+    key = "P-1"
+
+    def __init__(self) -> None:
+        self.state: State = "Open"
+
+
+ORDER.fire(Order(), "pay")
+ORDER.take(Order(), "pay", {"by": "card"})
+ORDER.fire(Parcel(), "pay")  # wrong: arg-type
+ORDER.take(Parcel(), "pay")  # wrong: arg-type
+ORDER.step(Parcel(), "pay")  # wrong: arg-type
+ORDER.choose(Parcel(), "pay", {})  # wrong: arg-type
+PLAIN.fire(Parcel(), "pay")
+PLAIN.fire(Cat(), "pay")  # wrong: arg-type
+
+
+# -- those of the scheduler ----------------------------------------------------------------------------
+
+
+def fires(app: Application, ask: Ask, order: Order) -> None:
+    APPLICATION.fire(app, "run")
+    ASK.fire(ask, "submit")
+    ASK.fire(app, "submit")  # wrong: arg-type
+    NODE.fire(order, "drain")  # wrong: arg-type
+
+
+# -- any of them ---------------------------------------------------------------------------------------
+
+
+def draws(lifecycle: Lifecycle) -> None:
+    path_to(lifecycle, "Paid")
+
+
+draws(ORDER)
+draws(APPLICATION)
+KNOWN: dict[str, Lifecycle] = {"order": ORDER, "plain": PLAIN, "ask": ASK}
+WITHOUT_TYPES = Lifecycle(
+    "order",
+    initial="Open",
+    final=("Paid",),
+    lasts={"Open": unbounded("pay")},
+    rows=(row("pay", "*", "Paid", when=is_dear, emit=thank), row("look", "Open", STAYS, why="so")),
+)
+WITHOUT_TYPES.fire(Order(), "pay")
+
+
+# -- members of an Enum --------------------------------------------------------------------------------
+
+
+class Door(StrEnum):
+    OPEN = "Open"
+    SHUT = "Shut"
+
+
+class Push(Enum):
+    PUSH = 1
+    PULL = 2
+
+
+DOOR: Final[Lifecycle[Door, Push]] = Lifecycle(
+    "door",
+    initial=Door.SHUT,
+    final=(),
+    lasts={Door.OPEN: unbounded(Push.PUSH), Door.SHUT: unbounded(Push.PULL)},
+    rows=(
+        row(Push.PULL, Door.SHUT, Door.OPEN),
+        row(Push.PUSH, EVERY, Door.SHUT),
+        row("push", Door.OPEN, Door.SHUT),  # wrong: arg-type
+        row(Push.PUSH, Door.OPEN, "Shut"),  # wrong: arg-type
+    ),
+)
+DOOR.total("heights", {Door.OPEN: 2, Door.SHUT: 1})
+
+
+def pushes(door: Entity[Door], other: Entity[State]) -> None:
+    DOOR.fire(door, Push.PUSH)
+    DOOR.fire(door, "push")  # wrong: arg-type
+    DOOR.fire(other, Push.PUSH)  # wrong: arg-type
+    door.state = Door.OPEN
+
+
+# -- derived ones --------------------------------------------------------------------------------------
+
+LongState = Literal["Open", "Paid", "Sent"]
+LongStep = Literal["pay", "refund", "send"]
+LONGER: Lifecycle[LongState, LongStep, Any] = ORDER.extend(
+    final=("Sent",),
+    rows=(
+        row("send", "Paid", "Sent"),
+        row("send", "Paid", "Snet"),  # wrong: arg-type
+    ),
+)
+SHORTER: Lifecycle[State, Step, OrderFacts] = ORDER.without(triggers=["refund"])
+ORDER.without(states=["Sent"])  # wrong: list-item
+ORDER.replace(row("pay", "Open", "Paid"))
+ORDER.replace(row("send", "Open", "Paid"))  # wrong: arg-type
