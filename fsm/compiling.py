@@ -43,6 +43,10 @@ class Live:
         self.position = {id(row): n for n, row in enumerate(table)}
         #: the triggers as they are written, by the library's names
         self.written: dict[str, Any] = {text_of(row.trigger): row.trigger for row in table}
+        #: the rows as they were when they were last read, by the identity of their transitions
+        self.known: dict[int, Row[Any, Any, Any]] = {}
+        #: their steps without effects, by the identity of the rows
+        self.steps: dict[int, Step] = {}
 
     def attach(self) -> None:
         """Let each transition of a new machine know its row."""
@@ -59,6 +63,8 @@ class Live:
         """The rows of the table that the machine still has, as they are now, then those that were added."""
         known: list[tuple[int, Row]] = []
         added: list[tuple[Any, Row]] = []
+        self.known.clear()
+        self.steps.clear()
         for trigger, event in self.machine.events.items():
             for transitions in event.transitions.values():
                 for each in transitions:
@@ -68,6 +74,7 @@ class Live:
                         added.append((each, row))
                     else:
                         known.append((at, row))
+                        self.known[id(each)] = row
         known.sort(key=lambda found: found[0])
         line = max((row.line for row in self.table), default=_NO_LINE)
         numbered = []
@@ -75,7 +82,7 @@ class Live:
             line += 1
             if row.line != line:
                 row = replace(row, line=line)
-            transition.__dict__["row"] = row  # for steps
+            transition.__dict__["row"] = self.known[id(transition)] = row
             numbered.append(row)
         return (*(row for _, row in known), *numbered)
 
@@ -90,10 +97,11 @@ class Live:
     def row_of(self, trigger: str, transition: Any) -> Row[Any, Any, Any]:
         """The row of a transition as it is now."""
         row: Row | None = getattr(transition, "row", None)
-        target = self._value(transition.dest)
-        guard = self._guard_of(transition)
-        before = [each for each in transition.before if isinstance(each, Emitting)]
-        emit = tuple(emitter for each in before for emitter in each.row.emit)
+        target, guard = self._value(transition.dest), self._guard_of(transition)
+        emit: tuple[Any, ...] = ()
+        for each in transition.before:
+            if isinstance(each, Emitting):
+                emit = (*emit, *each.row.emit) if emit else each.row.emit
         if row is None:
             source = self._value(transition.source)
             written = self.written.get(trigger, trigger)
@@ -191,8 +199,11 @@ class Live:
 
     # -- the machine itself ------------------------------------------------------------------
 
-    def perform(self, entity: Any, trigger: Any, info: Info) -> Step | None:
-        """Let the machine do all steps of a trigger. ``None`` if the trigger is not legal in the state."""
+    def perform(self, entity: Any, trigger: Any, info: Info, *, is_read: bool) -> Step | None:
+        """Let the machine do all steps of a trigger. ``None`` if the trigger is not legal in the state.
+
+        ``is_read``: the machine has not changed since its rows were read.
+        """
         machine, name, state = self.machine, text_of(trigger), self._state(entity.state)
         event = machine.events.get(name)
         if event is None or state is None or self.written.get(name, name) != trigger:
@@ -212,9 +223,18 @@ class Live:
         transition: Any = data.transition
         if not data.result or transition is None:
             return nothing(self.name, state.value, trigger)
-        if getattr(transition, "row", None) is None:
-            self.rows()
-        return self._step(self.row_of(name, transition), getattr(data, "effects", ()))
+        row = self.known.get(id(transition)) if is_read else None
+        if row is None:
+            if getattr(transition, "row", None) is None:
+                self.rows()  # gives it a number
+            row = self.row_of(name, transition)
+        effects = getattr(data, "effects", ())
+        if effects or row.emit or not (is_read or id(row) in self.position):
+            return self._step(row, effects)
+        step = self.steps.get(id(row))
+        if step is None or step.row is not row:
+            step = self.steps[id(row)] = self._step(row)
+        return step
 
     def _cares_for_refusals(self, state: Any) -> bool:
         """Whether the library does something about an illegal trigger, or lets it pass."""

@@ -296,7 +296,7 @@ class Lifecycle(Generic[State, Trigger, Facts]):
             elif step.entered:
                 entity.state = step.target
         else:
-            step = self._live.perform(entity, trigger, info)
+            step = self._live.perform(entity, trigger, info, is_read=not self._stale)
             if step is None:
                 raise self._refusal(entity, trigger)
         if self._observers and step.row is not None:
