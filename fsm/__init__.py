@@ -5,6 +5,8 @@ Seven of them describe a scheduler: ``APPLICATION``, ``GANG``, ``ASK``, ``ALLOCA
 knows neither the protocol nor the scheduler, and it has no clock.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from quadriga.fsm.allocation import ALLOCATION
 from quadriga.fsm.application import APPLICATION
 from quadriga.fsm.ask import ASK
@@ -36,6 +38,9 @@ from quadriga.fsm.table import (
 )
 from quadriga.fsm.timers import Due, Timers
 
+if TYPE_CHECKING:
+    from quadriga.fsm.fast_nested import FastHierarchicalMachine
+
 #: The scheduler's lifecycles by name.
 LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
@@ -58,6 +63,7 @@ __all__ = [
     "Due",
     "Effect",
     "Entity",
+    "FastHierarchicalMachine",
     "FastMachine",
     "Fired",
     "InvalidTransition",
@@ -77,3 +83,13 @@ __all__ = [
     "unbounded",
     "within",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if (
+        name == "FastHierarchicalMachine"
+    ):  # needs the library's extensions, which take a while to import
+        from quadriga.fsm.fast_nested import FastHierarchicalMachine
+
+        return FastHierarchicalMachine
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
