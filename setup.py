@@ -37,7 +37,8 @@ PLAIN += """
 """.split()  # the tables: pictures show what their guards say of themselves, which mypyc leaves out
 PLAIN += """
     core/model/refusal fsm/aio fsm/building fsm/compiling fsm/coverage fsm/effects fsm/errors
-    fsm/explore fsm/fast_events fsm/fast_locked fsm/fast_machine fsm/fast_models fsm/fast_plans
+    fsm/explore fsm/fast_events fsm/fast_locked fsm/fast_machine fsm/fast_models fsm/fast_nested
+    fsm/fast_nested_parts fsm/fast_nested_plans fsm/fast_plans
     fsm/fast_steps fsm/fast_tracking fsm/history fsm/loading fsm/machine fsm/nested_machine fsm/nesting
     fsm/observing fsm/pytest_plugin fsm/read_effects fsm/table fsm/timers fsm/validation
 """.split()  # classes that others derive from, or that derive from a library's

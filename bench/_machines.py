@@ -1,5 +1,5 @@
-"""``FastMachine`` beside the machine of the library: triggers, questions, and models. Then
-``FastLockedMachine`` beside the library's ``LockedMachine``.
+"""``FastMachine``, ``FastLockedMachine`` and ``FastHierarchicalMachine`` beside the library's: triggers, questions,
+and models.
 
 Each case is a machine with two states and one trigger that leads from one to the other. Both machines take
 turns, and the best of many short rounds counts.
@@ -16,9 +16,10 @@ from typing import Any
 
 from transitions import Machine
 from transitions.extensions import LockedMachine
+from transitions.extensions.nesting import HierarchicalMachine
 
 from bench import Figure
-from quadriga.fsm import FastMachine
+from quadriga.fsm import FastHierarchicalMachine, FastMachine
 from quadriga.fsm.fast_locked import FastLockedMachine
 
 ROUNDS = 150
@@ -52,6 +53,12 @@ def _yes(*args: object) -> bool:
 Options = dict[str, Any]
 _NOTED: Options = {"before": "note", "after": "note"}
 _SENT: Options = {"send_event": True}
+#: two states that have initial ones inside, which have initial ones inside; two of them at once
+_DEEP = [
+    {"name": name, "children": [{"name": "x", "children": ["y"], "initial": "y"}], "initial": "x"}
+    for name in ("A", "B")
+]
+_PARALLEL = [{"name": "A", "parallel": ["x", "y"]}, {"name": "B", "parallel": ["x", "y"]}]
 # fmt: off
 #: name, transition, machine, what is measured, how many times as fast it has to be
 CASES: tuple[tuple[str, Options, Options, str, int], ...] = (
@@ -82,16 +89,32 @@ LOCKED: tuple[tuple[str, Options, int], ...] = (
     ("a condition",   {"conditions": "yes"},    8),
     ("two callbacks", _NOTED,                   4),
 )
+#: the same of hierarchical machines; in the last two the library's own code runs
+NESTED: tuple[tuple[str, Options, Options, str, float], ...] = (
+    ("nested, no callbacks",             {},                       {},                            "go",      12),
+    ("nested, states of the top only",   {},                       {"states": ["A", "B"]},        "go",      12),
+    ("nested, of many models",           {},                       {"many": True},                "go",      12),
+    ("nested, a condition",              {"conditions": "yes"},    {},                            "go",      3),
+    ("nested, two callbacks",            _NOTED,                   {},                            "go",      3),
+    ("nested, two callbacks, top only",  _NOTED,                   {"states": ["A", "B"]},        "go",      3),
+    ("nested, two callbacks, send_event", _NOTED,                  _SENT,                         "go",      3),
+    ("nested, a callback of the machine", {},                      {"after_state_change": "note"},        "go",      3),
+    ("nested, queued",                   {},                       {"queued": True},              "go",      3),
+    ("nested, parallel states",          {},                       {"states": _PARALLEL},         "go",      0.9),
+    ("nested, may_go()",                 {},                       {},                            "may_go",  0.9),
+)
 # fmt: on
 
 
 def measure() -> list[Figure]:
     """For each case both times (ns) and the share of the fast one; then what models cost."""
     figures: list[Figure] = []
-    for name, transition, options, what, times in CASES:
-        stock, fast = _race(
-            *(_call(cls, transition, options, what) for cls in (Machine, FastMachine))
-        )
+    flat, nested = (Machine, FastMachine), (HierarchicalMachine, FastHierarchicalMachine)
+    for classes, (name, transition, options, what, times) in (
+        *((flat, case) for case in CASES),
+        *((nested, case) for case in NESTED),
+    ):
+        stock, fast = _race(*(_call(cls, transition, options, what) for cls in classes))
         figures += (
             Figure(f"machines, {name}: stock", stock, "ns"),
             Figure(f"machines, {name}: fast", fast, "ns"),
@@ -119,11 +142,13 @@ def _call(
     cls: type[Machine], transition: Options, options: Options, what: str
 ) -> Callable[[], object]:
     options = dict(options)
-    states = options.pop("states", ["A", "B"])
+    nested = issubclass(cls, HierarchicalMachine)
+    states = options.pop("states", _DEEP if nested else ["A", "B"])
+    names = [each["name"] if isinstance(each, dict) else each for each in states]
     many = options.pop("many", False)
     model = options.pop("model", None)
-    machine: Any = cls(model, states=states, initial=states[0], auto_transitions=False, **options)
-    for source, dest in (states, states[::-1]):
+    machine: Any = cls(model, states=states, initial=names[0], auto_transitions=False, **options)
+    for source, dest in (names, names[::-1]):
         machine.add_transition("go", source, **{"dest": dest, **transition})
     if model is None:
         model = Order()

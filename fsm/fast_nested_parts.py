@@ -6,14 +6,14 @@ from typing import Any, Final
 
 from transitions.extensions.nesting import NestedEvent, NestedState, NestedTransition
 
-from quadriga.fsm.fast_steps import SETTERS, STATE, TRANSITION, keeps
+from quadriga.fsm.fast_steps import CALLING, INFO, SETTERS, STATE, TRANSITION, keeps, level
 from quadriga.fsm.fast_tracking import (
     Callbacks,
     FastTransition,
     Reporting,
     States,
     Transitions,
-    changed,
+    clock,
     with_library_init,
 )
 
@@ -27,8 +27,6 @@ __all__ = [
     "reports",
     "reports_all",
 ]
-
-_set: Final = object.__setattr__
 
 _EVENT: Final = frozenset("trigger_nested _process __getattribute__".split())
 _TRANSITION: Final = TRANSITION | frozenset(
@@ -68,13 +66,47 @@ class FastNestedState(Reporting, NestedState):
         own["states"] = States()
         own["events"] = States()
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "_scope":
-            self.__dict__["_scope"] = value
-            (inside.add if value else inside.discard)(id(self))
-        else:
-            _set(self, name, value)
-            changed()
+    def scoped_enter(self, event_data: Any, scope: Any = None) -> None:
+        if not self.on_enter and self._only_calls(event_data.machine):
+            return
+        with _Scope(self, scope):
+            self.enter(event_data)
+
+    def scoped_exit(self, event_data: Any, scope: Any = None) -> None:
+        if not self.on_exit and self._only_calls(event_data.machine):
+            return
+        with _Scope(self, scope):
+            self.exit(event_data)
+
+    def _only_calls(self, machine: Any) -> bool:
+        """Whether nothing happens in this state but callbacks."""
+        known = machine.__dict__.get("_known")
+        return (
+            known is not None
+            and known.now is clock.now
+            and known.plain
+            and known.machine is machine
+            and level(INFO) is False
+            and keeps(type(self), NestedState, CALLING)
+            and CALLING.isdisjoint(self.__dict__)
+        )
+
+
+class _Scope:
+    """The state has the names of its parents in its own."""
+
+    def __init__(self, state: FastNestedState, scope: Any) -> None:
+        self.state = state
+        self.scope = scope
+
+    def __enter__(self) -> None:
+        self.state.__dict__["_scope"] = self.scope or []
+        if self.scope:
+            inside.add(id(self.state))
+
+    def __exit__(self, *error: object) -> None:
+        self.state.__dict__["_scope"] = []
+        inside.discard(id(self.state))
 
 
 class FastNestedTransition(FastTransition, NestedTransition):
@@ -112,8 +144,7 @@ def is_plain_transition(transition: Any) -> bool:
 def reports(part: Any) -> bool:
     """Whether it would report a change of its attributes."""
     cls = type(part)
-    base = FastNestedState if issubclass(cls, FastNestedState) else Reporting
-    return issubclass(cls, Reporting) and keeps(cls, base, SETTERS)
+    return issubclass(cls, Reporting) and keeps(cls, Reporting, SETTERS)
 
 
 def reports_all(states: Any, events: Any) -> bool:

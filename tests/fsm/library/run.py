@@ -1,5 +1,5 @@
 """``python tests/fsm/library/run.py``: the library's own tests, with ``FastMachine`` for ``Machine``, then
-those of its ``LockedMachine`` with ``FastLockedMachine``.
+those of its ``LockedMachine`` with ``FastLockedMachine``, and all with ``FastHierarchicalMachine``.
 
 The tests are those of the source distribution of the version that is installed; pip fetches it. Nothing
 in them is changed. Left out is what looks at the style of the library's sources.
@@ -30,10 +30,12 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
         command += ["-p", "no:asyncio", "-p", "no:quadriga-fsm", *arguments]
         environment = {**os.environ, "PYTHONPATH": str(HERE)}
+        everything = ["--ignore", "tests/test_codestyle.py", "tests"]
         worst = 0
         for selected in (
-            ["-p", "substitute", "--ignore", "tests/test_codestyle.py", "tests"],
+            ["-p", "substitute", *everything],
             ["-p", "substitute_locked", "tests/test_threading.py", "tests/test_states.py"],
+            ["-p", "substitute_nested", *everything],
         ):
             run = subprocess.run([*command, *selected], cwd=sources, env=environment, check=False)
             worst = max(worst, run.returncode)
