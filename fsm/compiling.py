@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from transitions import EventData, MachineError
 
+from quadriga.fsm.errors import explain
 from quadriga.fsm.fast_plans import choice_of
 from quadriga.fsm.fast_steps import HAS_FINAL, is_plain
 from quadriga.fsm.fast_tracking import Callbacks, States, Transitions, is_silent
@@ -220,6 +221,10 @@ class Live:
             if legal or data.error is not error:
                 raise
             return None
+        except Exception as error:
+            if data.transition is not None:
+                explain(error, self.name, entity, self.row_of(name, data.transition))
+            raise
         transition: Any = data.transition
         if not data.result or transition is None:
             return nothing(self.name, state.value, trigger)

@@ -10,7 +10,7 @@ from transitions import MachineError
 
 from quadriga.fsm.names import Name, text_of
 
-__all__ = ["DefinitionError", "InvalidTransition", "did_you_mean"]
+__all__ = ["DefinitionError", "InvalidTransition", "did_you_mean", "explain"]
 
 
 class DefinitionError(ValueError):
@@ -45,6 +45,18 @@ class InvalidTransition(MachineError):
 
     def __str__(self) -> str:
         return str(self.value)
+
+
+def explain(error: Exception, lifecycle: str, entity: Any, row: object) -> None:
+    """Add a note to an error of a guard or an emitter: which lifecycle, entity and row it belongs to.
+
+    Our own errors say it already.
+    """
+    if not isinstance(error, (InvalidTransition, DefinitionError)):
+        key = getattr(entity, "key", type(entity).__name__)
+        note = f"{lifecycle} {key!r} in state {text_of(entity.state)}: raised in {row}"
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
 
 
 def did_you_mean(name: object, known: Iterable[object]) -> str:

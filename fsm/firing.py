@@ -1,7 +1,4 @@
-"""The step that a trigger leads to in a state, the effects of a row, and what a trigger did.
-
-This module does not depend on the library.
-"""
+"""The step that a trigger leads to in a state, the effects of a row, and what a trigger did."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from quadriga.fsm.errors import explain
 from quadriga.fsm.table import Edge, Effect, Fired, Guard, Info, Row
 
 __all__ = [
@@ -89,11 +87,15 @@ def chosen(cell: Cell, entity: Any, info: Info) -> Step | None:
     if isinstance(cell, Step):
         return cell
     for guard, step, emitting in cell:
-        if guard is None or guard(entity, info):
-            if emitting is None:
-                return step
-            effects = emit(entity, emitting, info)
-            return Step(step.edge, step.target, step.entered, False, effects, step.row)
+        try:
+            if guard is None or guard(entity, info):
+                if emitting is None:
+                    return step
+                effects = emit(entity, emitting, info)
+                return Step(step.edge, step.target, step.entered, False, effects, step.row)
+        except Exception as error:
+            explain(error, step.edge.lifecycle, entity, step.row)
+            raise
     return None
 
 

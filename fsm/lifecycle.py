@@ -25,7 +25,7 @@ from transitions import Machine
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean
+from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean, explain
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
 from quadriga.fsm.loading import all_renamed, check_renamed, check_state, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
@@ -260,14 +260,21 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         if cell.__class__ is Step:
             step = cell
         else:
-            for guard, step, emitting in cell:  # type: ignore[union-attr]
-                if guard is None or guard(entity, info):
-                    if emitting is not None:
-                        effects = emit(entity, emitting, info)
-                        step = Step(step.edge, step.target, step.entered, False, effects, step.row)
-                    break
-            else:
-                return self._take_unplanned(entity, trigger, info)
+            try:
+                for guard, step, emitting in cell:  # type: ignore[union-attr]
+                    if guard is None or guard(entity, info):
+                        if emitting is not None:
+                            effects = emit(entity, emitting, info)
+                            step = Step(
+                                step.edge, step.target, step.entered, False, effects, step.row
+                            )
+                        break
+                else:
+                    return self._take_unplanned(entity, trigger, info)
+            except Exception as error:
+                if cell:
+                    explain(error, self.name, entity, step.row)
+                raise
         if step.entered:
             entity.state = step.target
         return step

@@ -95,6 +95,21 @@ def test_a_failure_changes_no_model_either(what: str) -> None:
     assert heard == []
 
 
+@pytest.mark.parametrize("observed", [False, True], ids=["plain", "observed"])
+@pytest.mark.parametrize("stock", [False, True], ids=["lean", "stock"])
+@pytest.mark.parametrize("what", FRAGILE)
+def test_an_error_names_the_lifecycle_the_entity_and_the_row(
+    what: str, stock: bool, observed: bool, born: Any
+) -> None:
+    table = build(FRAGILE[what], stock)
+    stop = table.observe(lambda row: None) if observed else None
+    with pytest.raises(Broken) as caught:
+        table.fire(born("A"), "go")
+    if stop is not None:
+        stop()
+    assert caught.value.__notes__ == [f"fragile 'it-1' in state A: raised in {table.rows[0]}"]
+
+
 @pytest.mark.parametrize("stock", [False, True], ids=["lean", "stock"])
 def test_an_emitter_that_returns_nothing_is_noticed(stock: bool, born: Any) -> None:
     it = born("A")
