@@ -68,9 +68,10 @@ _set: Final = object.__setattr__
 class FastHierarchicalMachine(HierarchicalMachine):
     """A drop-in for ``transitions.extensions.HierarchicalMachine``."""
 
-    state_cls = FastNestedState
-    transition_cls = FastNestedTransition
-    event_cls = FastNestedEvent
+    if HAS_FINAL:  # else the library's own code runs, on its own parts
+        state_cls = FastNestedState
+        transition_cls = FastNestedTransition
+        event_cls = FastNestedEvent
     _fast_class: type
 
     prepare_event = FastMachine.prepare_event
