@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from quadriga.fsm import APPLICATION, Effect
-from quadriga.fsm import application as states
+from quadriga.fsm import application as application_fsm
 from quadriga.fsm import effects as fx
 
 Record = dict[str, Any]
@@ -30,12 +30,12 @@ class Job:
         return str(self.record["name"])
 
     @property
-    def state(self) -> states.State:
-        state: states.State = self.record["state"]
+    def state(self) -> application_fsm.State:
+        state: application_fsm.State = self.record["state"]
         return state
 
     @state.setter
-    def state(self, state: states.State) -> None:
+    def state(self, state: application_fsm.State) -> None:
         self.record["state"] = state
 
     @property
@@ -86,7 +86,7 @@ class SlotManager:
             "name": name, "state": APPLICATION.initial, "hard": hard, "started": False,
             "placeholder_asks": size, "asks": 0, "placeholders": 0, "members": 0,
         }  # fmt: skip
-        self.fire(name, states.ASK)
+        self.fire(name, application_fsm.ASK)
 
     def place(self, name: str) -> None:
         """Allocate what has room, first placeholders, then members, and say so."""
@@ -96,33 +96,35 @@ class SlotManager:
                 self.free -= 1
                 record[asks] -= 1
                 record[held] += 1
-                self.fire(name, states.RUN)
+                self.fire(name, application_fsm.RUN)
 
     def replace(self, name: str) -> None:
         """A member asks and takes the place of a placeholder."""
         record = self.jobs[name]
-        self.fire(name, states.ASK)
+        self.fire(name, application_fsm.ASK)
         record["placeholders"] -= 1
         record["members"] += 1
-        self.fire(name, states.RUN)
+        self.fire(name, application_fsm.RUN)
 
     def finish(self, name: str) -> None:
         """A member has ended."""
         self.jobs[name]["members"] -= 1
         self.free += 1
-        self.fire(name, states.WAIT)
+        self.fire(name, application_fsm.WAIT)
 
     def confirm(self, name: str, count: int = 1) -> None:
         """Pods of placeholders that had to go are gone."""
         self.jobs[name]["placeholders"] -= count
         self.free += count
-        after: states.Trigger | None = states.AFTER_REMOVAL[self.jobs[name]["state"]]
+        after: application_fsm.Trigger | None = application_fsm.AFTER_REMOVAL[
+            self.jobs[name]["state"]
+        ]
         if after is not None:
             self.fire(name, after)
 
     # -- what follows --------------------------------------------------------------------------
 
-    def fire(self, name: str, trigger: states.Trigger, **info: Any) -> None:
+    def fire(self, name: str, trigger: application_fsm.Trigger, **info: Any) -> None:
         record = self.jobs[name]
         before = record["state"]
         effects = APPLICATION.fire(Job(record), trigger, **info)
@@ -158,23 +160,23 @@ def main() -> None:
     manager.replace("good")
     manager.finish("good")
     manager.finish("good")
-    manager.fire("good", states.COMPLETE)
+    manager.fire("good", application_fsm.COMPLETE)
 
     print("a Hard gang of four gets three placeholders; its time is up")
     manager.submit("hard", 4, hard=True)
     manager.place("hard")
-    manager.fire("hard", states.WAIT)
-    manager.fire("hard", states.PLACEHOLDER_TIMEOUT, reason="ResourceReservationTimeout")
+    manager.fire("hard", application_fsm.WAIT)
+    manager.fire("hard", application_fsm.PLACEHOLDER_TIMEOUT, reason="ResourceReservationTimeout")
     manager.confirm("hard", 2)
     manager.confirm("hard")
 
     print("a Soft one continues without placeholders")
     manager.submit("soft", 4)
     manager.place("soft")
-    manager.fire("soft", states.PLACEHOLDER_TIMEOUT, reason="ResourceReservationTimeout")
+    manager.fire("soft", application_fsm.PLACEHOLDER_TIMEOUT, reason="ResourceReservationTimeout")
     manager.confirm("soft", 3)
     manager.jobs["soft"]["asks"] = 1
-    manager.fire("soft", states.ASK)
+    manager.fire("soft", application_fsm.ASK)
     manager.place("soft")
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from quadriga.fsm import APPLICATION, InvalidTransition
-from quadriga.fsm import application as states
+from quadriga.fsm import application as application_fsm
 
 LIVING = ("New", "Accepted", "Starting", "Running", "Waiting", "Resuming", "Killing")
-TIMEOUT = states.PLACEHOLDER_TIMEOUT
+TIMEOUT = application_fsm.PLACEHOLDER_TIMEOUT
 ENDED = ("Completed", "Killed", "Rejected", "Expired")
 
 # fmt: off
@@ -153,12 +153,16 @@ def finish(manager: Any, name: str, record: dict[str, Any], random: Random) -> N
 
 def replace(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
     # members come while the gang runs, and not before
-    if record["placeholders"] and record["state"] in states.COUNTED:
+    if record["placeholders"] and record["state"] in application_fsm.COUNTED:
         manager.replace(name)
 
 
 def confirm(manager: Any, name: str, record: dict[str, Any], random: Random) -> None:
-    if record["placeholders"] and record["state"] in {*states.GANG_OVER, "Resuming", "Waiting"}:
+    if record["placeholders"] and record["state"] in {
+        *application_fsm.GANG_OVER,
+        "Resuming",
+        "Waiting",
+    }:
         manager.confirm(name)
     elif record["members"] and record["state"] == "Killing":
         manager.finish(name)
