@@ -18,23 +18,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import GenericAlias, MappingProxyType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from transitions import Machine
 
 from quadriga.fsm.building import build_machine
 from quadriga.fsm.compiling import Live, copy_machine
 from quadriga.fsm.derive import Parts, as_text, extended, is_text, reduced, replaced
-from quadriga.fsm.errors import DefinitionError, InvalidTransition, did_you_mean, explain
+from quadriga.fsm.errors import InvalidTransition, explain
 from quadriga.fsm.firing import Cell, Observer, Outcome, Step, chosen, emit, nothing, outcome_of
-from quadriga.fsm.loading import all_renamed, check_renamed, check_state, keeping, present_state
+from quadriga.fsm.loading import all_renamed, check_renamed, keeping, present_state
 from quadriga.fsm.machine import Deliver, LifecycleMachine, deliver_to_model
-from quadriga.fsm.names import Name, text_of
-from quadriga.fsm.nesting import Composite, Nesting, flatten, names_inside
+from quadriga.fsm.names import Name
+from quadriga.fsm.nesting import flatten, names_inside
 from quadriga.fsm.observing import Machines
+from quadriga.fsm.reading import ReadableTable
 from quadriga.fsm.table import (
     Calls,
-    Edge,
     Effect,
     Entity,
     Facts,
@@ -57,7 +57,6 @@ from quadriga.fsm.written import (
 __all__ = ["Deliver", "Lifecycle", "Step", "Taken"]
 
 
-Value = TypeVar("Value")
 #: The names in an extended lifecycle: those of the first one, and more.
 NewState = TypeVar("NewState", bound=Name)
 NewTrigger = TypeVar("NewTrigger", bound=Name)
@@ -69,7 +68,7 @@ Taken = Callable[[Row], object]
 _NOTHING: Final[Info] = {}
 
 
-class Lifecycle(Generic[State, Trigger, Facts]):
+class Lifecycle(ReadableTable[State, Trigger, Facts]):
     """A named table of rows with its states, their time limits and its shared machine.
 
     The machine is protected: an attempt to change it raises ``DefinitionError``. The machine of a
@@ -119,7 +118,7 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         self.on_enter = actions_by_state(on_enter)
         self.on_exit = actions_by_state(on_exit)
         nesting: Any = flatten(self)
-        self.nesting: Nesting | None = nesting
+        self.nesting = nesting
         self.initial: State = nesting.initial if nesting else initial
         self.lasts: dict[State, Limit] = nesting.lasts if nesting else self.own_lasts
         table: tuple[Row[State, Trigger, Facts], ...] = (
@@ -129,10 +128,8 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         self._rows = table
         self._final = self.own_final
         self._states = (*self.lasts, *(s for s in self.own_final if s not in self.lasts))
-        #: pairs of state and trigger: all, and those that change nothing
-        self._legal: frozenset[tuple[Any, Any]] = frozenset()
-        self._idle: frozenset[tuple[Any, Any]] = frozenset()
-        #: the machine has changed since it was read
+        self._legal = frozenset()
+        self._idle = frozenset()
         self._stale = False
         #: what ``take`` does; empty on the stock machine, and during an observation
         self._cells: dict[Any, dict[Any, Cell]] = {}
@@ -141,7 +138,6 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         self._made = Machines(name, self._observers)
         self._on_stock: Lifecycle[State, Trigger] | None = None
         check_actions(self, nesting)
-        #: former names of states, which entities that were stored may still have
         self.own_renamed = dict(renamed)
         self.renamed = all_renamed(self.own_renamed, self.inside, nesting)
         check_renamed(name, self._states, self.renamed)
@@ -364,63 +360,7 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         possible = self.triggers(entity.state)
         return InvalidTransition(self.name, entity.key, entity.state, trigger, possible)
 
-    # -- reading the table -------------------------------------------------------------------
-
-    @property
-    def rows(self) -> tuple[Row[State, Trigger, Facts], ...]:
-        """The rows of the table, as the machine has them now."""
-        if self._stale:
-            self._read()
-        return self._rows
-
-    @property
-    def states(self) -> tuple[State, ...]:
-        """All states."""
-        if self._stale:
-            self._read()
-        return self._states
-
-    @property
-    def final(self) -> tuple[State, ...]:
-        """The states without exits."""
-        if self._stale:
-            self._read()
-        return self._final
-
-    def triggers(self, state: State | None = None) -> tuple[Trigger, ...]:
-        """Every trigger, or those that are legal in a state, in the order of the table."""
-        named = (r.trigger for r in self.rows if state is None or r.source == state)
-        return tuple(dict.fromkeys(named))
-
-    def allows(self, state: State, trigger: Trigger) -> bool:
-        """Whether the trigger is legal in the state."""
-        if self._stale:
-            if self.stock:
-                return bool(self._live.rows_from(state, trigger))
-            self._read()
-        return (state, trigger) in self._legal
-
-    def idles(self, state: State, trigger: Trigger) -> bool:
-        """Whether the trigger does nothing in this state (an ``ignored`` row), so that it need not be
-        fired."""
-        if self._stale:
-            if self.stock:
-                rows = self._live.rows_from(state, trigger)
-                return len(rows) == 1 and rows[0].target is None and not rows[0].emit
-            self._read()
-        return (state, trigger) in self._idle
-
-    def rows_from(
-        self, state: State, trigger: Trigger | None = None
-    ) -> tuple[Row[State, Trigger, Facts], ...]:
-        """The rows with this source state, for one trigger or for all."""
-        return tuple(
-            r for r in self.rows if r.source == state and (trigger is None or r.trigger == trigger)
-        )
-
-    def check(self, entity: Entity[State]) -> None:
-        """Raise ``UnknownState`` if the entity, which was stored perhaps, is in none of the states."""
-        check_state(self.name, entity.key, entity.state, self.states, self.renamed)
+    # -- stored entities ---------------------------------------------------------------------
 
     def migrate(self, entity: Entity[State]) -> bool:
         """Give a stored entity the state that its own stands for now, and check it as ``check`` does.
@@ -435,64 +375,7 @@ class Lifecycle(Generic[State, Trigger, Facts]):
         renamed = self.nesting is not None and self.nesting.rename_history(entity, self.renamed)
         return renamed or bool(state != former)
 
-    def total(self, what: str, by_state: Mapping[State, Value]) -> dict[State, Value]:
-        """A copy of a table with a key for every state of the lifecycle and for no other.
-
-        Raises ``DefinitionError`` naming the table (``what``) and the states at fault.
-        """
-        known = self.states
-        missing = [state for state in known if state not in by_state]
-        unknown = [state for state in by_state if state not in known]
-        for problem, states in (("lacks", missing), ("has unknown", unknown)):
-            if states:
-                raise DefinitionError(
-                    f"{self.name}: {what} {problem} {', '.join(map(text_of, states))}"
-                )
-        return dict(by_state)
-
-    # -- states that are lifecycles ------------------------------------------------------------
-
-    @property
-    def composites(self) -> dict[str, Composite]:
-        """The states that are lifecycles themselves, by name; those inside before those around them."""
-        return self.nesting.composites if self.nesting else {}
-
-    @property
-    def children(self) -> tuple[str, ...]:
-        """The states of this lifecycle itself, without those inside of its composites."""
-        states: tuple[Any, ...] = self.states
-        if self.nesting is None:
-            return states
-        added = (state for state in states if state not in self.nesting.leaves)
-        return (*self.nesting.children, *added)
-
-    @property
-    def nested_rows(self) -> tuple[Row[State, Trigger, Facts], ...]:
-        """The rows as they are written: a row from a composite is one row, not one for each state inside."""
-        return self.nesting.nested_rows_of(self.rows) if self.nesting else self.rows
-
-    def around(self, state: State) -> tuple[str, ...]:
-        """The composites around a state, the outermost first."""
-        return self.nesting.around(state) if self.nesting else ()
-
-    def crossed(self, edge: Edge) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The composites that a transition leaves and those that it enters, both in this order.
-
-        A composite that is left and entered again is in both.
-        """
-        return self.nesting.crossings.get(edge[1:], ((), ())) if self.nesting else ((), ())
-
-    def is_in(self, entity: Entity[State], state: State) -> bool:
-        """Whether the entity is in this state, or in a state inside of it.
-
-        Raises ``ValueError`` for a state that the lifecycle does not have.
-        """
-        if composite := self.composites.get(text_of(state)):
-            return entity.state in composite.leaves
-        if state not in self.states:
-            known = (*self.states, *self.composites)
-            raise ValueError(f"{self.name} has no state {state!r}{did_you_mean(state, known)}")
-        return entity.state == state
+    # -- copies and pickles --------------------------------------------------------------------
 
     def __deepcopy__(self, memo: object) -> Lifecycle[State, Trigger, Facts]:
         other = self.copy()
