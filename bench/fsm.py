@@ -55,6 +55,10 @@ Step = Callable[[Any, str], object]
 
 
 def measure() -> list[Figure]:
+    return lifecycles() + _machines.measure()
+
+
+def lifecycles() -> list[Figure]:
     """Time for one trigger of each case (ns), the ratio to the library, and the bytes of an entity."""
     figures: list[Figure] = []
     lean_total = stock_total = 0.0
@@ -75,7 +79,7 @@ def measure() -> list[Figure]:
         Figure("entity: its own state", _entity_bytes(), "bytes"),
         Figure("model of the library", _model_bytes(), "bytes"),
     )
-    return figures + _machines.measure()
+    return figures
 
 
 def _again(lifecycle: Lifecycle, *, stock: bool = False) -> Lifecycle:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, write_gallery
+from quadriga.diagrams.__main__ import main
 from quadriga.diagrams.gallery import gallery_page
 from quadriga.fsm import LIFECYCLES, NODE
 
@@ -73,18 +73,9 @@ def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_p
 # -- the command -----------------------------------------------------------------------------------
 
 
-def _command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int | str | None:
-    monkeypatch.setattr(sys, "argv", ["quadriga.diagrams", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("quadriga.diagrams", run_name="__main__")
-    return ended.value.code
-
-
 @pytest.mark.usefixtures("needs_dot")
-def test_the_command_writes_the_gallery(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert _command(monkeypatch, str(tmp_path)) == 0
+def test_the_command_writes_the_gallery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path)]) == 0
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in GALLERY.iterdir()}
     assert capsys.readouterr().out.startswith("50 files in ")
 
@@ -92,10 +83,10 @@ def test_the_command_writes_the_gallery(
 def test_the_command_says_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _command(monkeypatch) == 2
+    assert main([]) == 2
     assert "usage:" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "graphviz", None)
-    assert _command(monkeypatch, str(tmp_path)) == 1
+    assert main([str(tmp_path)]) == 1
     assert "needs the Python package graphviz" in capsys.readouterr().err
 
 

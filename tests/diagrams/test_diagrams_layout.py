@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from quadriga.diagrams import DiagramError
+from quadriga.diagrams.__main__ import main
 from quadriga.diagrams.image import graphviz_version
 from quadriga.diagrams.layout import layout_document, layout_source, write_layouts
 from quadriga.fsm import LIFECYCLES, Lifecycle
@@ -83,11 +83,8 @@ def test_the_layout_has_no_words_whose_width_a_font_decides(awkward: Lifecycle) 
 
 
 @pytest.mark.usefixtures("needs_dot")
-def test_the_command_writes_the_layouts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "argv", ["quadriga.diagrams", "--layouts", str(tmp_path / "l.json")])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("quadriga.diagrams", run_name="__main__")
-    assert ended.value.code == 0
+def test_the_command_writes_the_layouts(tmp_path: Path) -> None:
+    assert main(["--layouts", str(tmp_path / "l.json")]) == 0
     assert (tmp_path / "l.json").read_text(encoding="utf-8") == layout_document()
 
 
