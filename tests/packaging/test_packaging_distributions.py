@@ -232,7 +232,7 @@ def test_sdist_carries_what_a_clone_has(copy: Path, sdist: Path) -> None:
         path.relative_to(copy).as_posix()
         for folder in (*PACKAGES, "packaging", "tests", "examples", "docs", "bench", ".ci")
         for path in (copy / folder).rglob("*")
-        if path.is_file()
+        if path.is_file() and "__pycache__" not in path.parts
     }
     wanted |= {"tox.ini", "ruff.toml", "mypy.ini", "LICENSE", "NOTICE", "README.md", "CHANGELOG.md"}
     assert sorted(wanted - carried) == []
