@@ -18,6 +18,7 @@ ACYCLIC: Mapping[str, tuple[str, ...]] = {
     "diagrams": (),
     "sim": (),
     "web": (),
+    "k8s": (),
     "cli": (),
 }
 

@@ -26,7 +26,7 @@ import pytest
 
 from quadriga.fsm import NODE
 
-PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "cli")
+PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
 #: what needs grpcio or starlette, which the base install goes without
 EXTRAS = re.compile(
     r"quadriga/(web|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"

@@ -124,7 +124,7 @@ def test_paths_named_in_documents_exist(repository: Path) -> None:
 
 def test_identifiers_named_in_documents_exist(repository: Path) -> None:
     """A function, class or constant in backticks is a word of the sources."""
-    folders = ("fsm", "si", "core", "diagrams", "sim", "web", "cli", "tests", "bench")
+    folders = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli", "tests", "bench")
     files = (path for folder in folders for path in (repository / folder).rglob("*.p*"))
     words = {
         word
@@ -148,7 +148,7 @@ def test_names_in_decisions_exist(repository: Path) -> None:
     """``Class.member`` in the last line of a decision: some module has the class and the member."""
     texts = [
         path.read_text(encoding="utf-8")
-        for folder in ("core", "si", "sim", "web", "cli")
+        for folder in ("core", "si", "sim", "web", "k8s", "cli")
         for path in (repository / folder).rglob("*.p*")
         if path.suffix in (".py", ".proto")
     ]

@@ -1,6 +1,6 @@
 """The house: who may import whom, and what a module may be.
 
-fsm, si  <-  core  <-  diagrams, sim, web  <-  cli
+fsm, si  <-  core  <-  diagrams, sim, web, k8s  <-  cli
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "diagrams": {"fsm", "si", "core"},
     "sim": {"fsm", "si", "core"},
     "web": {"fsm", "si", "core"},
-    "cli": {"fsm", "si", "core", "diagrams", "sim", "web"},
+    "k8s": {"fsm", "si", "core"},
+    "cli": {"fsm", "si", "core", "diagrams", "sim", "web", "k8s"},
 }
 
 #: the rooms of core from the ground up: each may import itself and what stands before it. Rooms in one
@@ -40,10 +41,21 @@ CORE = (
     ("driver",),
 )
 
+#: the same of k8s
+K8S = (
+    ("objects",),
+    ("conversion", "lifecycles"),
+    ("cluster",),
+    ("shim",),
+    ("api",),
+    ("admission",),
+    ("driver",),
+)
+
 #: what `quadriga --help` must not load: it would make the command slow
 HEAVY = (
     *("numpy", "google.protobuf", "transitions", "rich", "graphviz", "yaml", "re2"),
-    *("grpc", "starlette", "uvicorn", "asyncio"),
+    *("grpc", "starlette", "uvicorn", "asyncio", "aiohttp", "msgspec", "lightkube"),
 )
 
 LONGEST = 700  # lines; about 400 is the aim
@@ -115,24 +127,27 @@ def test_the_engine_imports_the_library_and_nothing_else(repository: Path) -> No
     assert wrong == []
 
 
-def test_rooms_of_core_import_only_what_stands_below_them(repository: Path) -> None:
+@pytest.mark.parametrize(("package", "levels"), [("core", CORE), ("k8s", K8S)])
+def test_rooms_import_only_what_stands_below_them(
+    repository: Path, package: str, levels: tuple[tuple[str, ...], ...]
+) -> None:
     # Type imports and late ones included.
-    core = repository / "core"
+    home = repository / package
     rooms = {
-        path.stem for path in core.iterdir() if list(path.glob("*.py")) or path.suffix == ".py"
+        path.stem for path in home.iterdir() if list(path.glob("*.py")) or path.suffix == ".py"
     }
-    assert rooms - {"__init__", "__pycache__"} == {room for level in CORE for room in level}
+    assert rooms - {"__init__", "__pycache__"} == {room for level in levels for room in level}
     below: set[str] = set()
     wrong: list[str] = []
-    for level in CORE:
+    for level in levels:
         for room in level:
             allowed = below | {room}
-            paths = sorted((core / room).rglob("*.py")) or [core / f"{room}.py"]
+            paths = sorted((home / room).rglob("*.py")) or [home / f"{room}.py"]
             wrong += [
                 f"{path.relative_to(repository)}:{line} imports {name}"
                 for path in paths
                 for name, line in imported(path)
-                if ours(name) == "core" and (*name.split("."), "core")[2] not in allowed
+                if ours(name) == package and (*name.split("."), package)[2] not in allowed
             ]
         below.update(level)
     assert wrong == []
@@ -152,7 +167,7 @@ def test_imports_are_absolute_and_by_the_full_name(repository: Path, package: st
 
 def test_the_command_imports_late(repository: Path) -> None:
     # The parts of `serve` are imported as a whole, and late, so they may import what they like.
-    late = ("core", "sim", "diagrams", "web")
+    late = ("core", "sim", "diagrams", "web", "k8s")
     wrong = [
         f"{path.relative_to(repository)}:{line} imports {name}"
         for path in sorted((repository / "cli").rglob("*.py"))

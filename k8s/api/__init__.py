@@ -1,0 +1,1 @@
+"""The API server: requests, reflectors, writes with their retries, and the lease."""

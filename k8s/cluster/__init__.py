@@ -1,0 +1,1 @@
+"""The cluster as the predicates see it, and the predicates."""

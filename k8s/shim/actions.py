@@ -1,0 +1,137 @@
+"""What the shim wants done: messages to the core and writes to the API server, as data.
+
+The driver carries them out in this order per pod; writes to one pod never overtake each other. Retries are
+the driver's as well, so the shim hears of an end only (``inputs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    UpdateConfigurationRequest,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PodRef:
+    """Which pod: a name alone may be another pod by now."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message to the core, after all earlier ones."""
+
+    request: (
+        RegisterResourceManagerRequest
+        | UpdateConfigurationRequest
+        | ApplicationRequest
+        | AllocationRequest
+        | NodeRequest
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """Bind the pod to the node (K102 to K107); its claims first. Ends in ``BindEnded``."""
+
+    pod: PodRef
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete the pod, until it works or is not there (K79, K112). ``grace`` in seconds, ``None`` for the
+    pod's own. ``preempted`` sets the condition DisruptionTarget first (K113)."""
+
+    pod: PodRef
+    grace: int | None = None
+    preempted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create this placeholder pod (K72). Ends in ``CreateEnded``."""
+
+    application_id: str
+    group: str
+    manifest: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Set annotations of the pod (K77)."""
+
+    pod: PodRef
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SetCondition:
+    """Set the condition PodScheduled=False of a waiting pod (K155 to K157). The newest one wins."""
+
+    pod: PodRef
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropCondition:
+    """What ``SetCondition`` still waits to write of this pod is out of date."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class FailPod:
+    """Set the pod's phase to Failed with this reason and message (K34)."""
+
+    pod: PodRef
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Kubernetes event about an object (K153)."""
+
+    kind: Literal["Pod", "Node", "Namespace", "ConfigMap"]
+    namespace: str
+    name: str
+    uid: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End the process (K11, K142)."""
+
+    code: int
+    reason: str
+
+
+Action = (
+    Send
+    | Bind
+    | Delete
+    | Create
+    | Annotate
+    | SetCondition
+    | DropCondition
+    | FailPod
+    | Record
+    | Stop
+)

@@ -1,0 +1,123 @@
+"""What the shim hears: changes of objects, messages of the core, results of its own writes.
+
+The driver puts them into one queue, in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
+from quadriga.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+    UpdateContainerSchedulingStateRequest,
+)
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Watched = Pod | Node | Namespace | PriorityClass
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A reflector announces an object (K19 to K24). Of a deleted one it is the last known version."""
+
+    change: Change
+    object: Watched
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Each reflector has delivered its first full list (K24)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationChanged:
+    """The texts of both ConfigMaps, merged (K47 to K49), or the reasons why they cannot be read."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    errors: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHeld:
+    """This process is the leader now, or needs no lease."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoreAnswered:
+    """A message of the core's callback, in its order."""
+
+    message: (
+        AllocationResponse
+        | ApplicationResponse
+        | NodeResponse
+        | UpdateContainerSchedulingStateRequest
+        | Sequence[EventRecord]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoreRefused:
+    """A request was refused as a whole (``RequestError``). ``request`` is the message's name."""
+
+    request: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CoreForgot:
+    """The core was restarted and knows nothing of this resource manager (K151)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BindEnded:
+    """A ``Bind`` with all its retries has ended (K105 to K107).
+
+    ``bound``: the pod is on our node. ``elsewhere``: on ``node``, which somebody else chose. ``gone``: it
+    is deleted, is being deleted, or is another pod of that name. ``failed``: with the reason.
+    """
+
+    uid: str
+    outcome: Literal["bound", "elsewhere", "gone", "failed"]
+    node: str = ""
+    #: of ``failed``: which step, for the event's reason (K108)
+    step: Literal["bind", "volumes"] = "bind"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEnded:
+    """A ``Create`` with all its retries has ended (K72).
+
+    ``name_taken`` asks for another name; ``refused`` makes the gang an ordinary application.
+    """
+
+    application_id: str
+    group: str
+    name: str
+    outcome: Literal["created", "name_taken", "refused"]
+    reason: str = ""
+
+
+Input = (
+    Changed
+    | Synced
+    | ConfigurationChanged
+    | LeaseHeld
+    | LeaseLost
+    | CoreAnswered
+    | CoreRefused
+    | CoreForgot
+    | BindEnded
+    | CreateEnded
+)
