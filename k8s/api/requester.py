@@ -1,0 +1,29 @@
+"""What the writers of this room need of a client of the API server."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+__all__ = ["JSON", "MERGE_PATCH", "STRATEGIC_MERGE_PATCH", "NoAnswer", "Requester"]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+class NoAnswer(Exception):
+    """The API server could not be reached, or the connection ended before the answer. Whether the
+    request took effect is unknown."""
+
+
+class Requester(Protocol):
+    """A client of the API server."""
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        """One request; returns the status and the body, whatever the status is.
+
+        ``path`` begins with ``/`` and is quoted. Raises `NoAnswer`.
+        """
+        ...
