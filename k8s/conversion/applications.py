@@ -1,0 +1,97 @@
+"""What an application takes over from the pod that creates it (K45, K58, K64, K67)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quadriga.k8s.conversion import identity, keys, task_groups
+from quadriga.k8s.conversion.identity import User
+from quadriga.k8s.conversion.namespaces import tags_of
+from quadriga.k8s.conversion.problems import Problem, shown
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.conversion.task_groups import Policy, TaskGroup, TaskGroups
+from quadriga.k8s.conversion.times import unix_seconds
+from quadriga.k8s.objects import Namespace, Pod
+from quadriga.si.constants import TAG_CREATION_TIME
+
+__all__ = ["ApplicationMetadata", "deviation", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApplicationMetadata:
+    """Everything but the pods."""
+
+    id: str
+    namespace: str
+    queue: str
+    user: User
+    #: all but ``application.create.force``
+    tags: Mapping[str, str]
+    gang: TaskGroups
+    #: the annotation texts, copied to the placeholders
+    task_groups_text: str
+    policy_text: str
+    #: s since the Unix epoch, of the pod
+    created: int | None
+    #: for events on the pod
+    problems: tuple[Problem, ...] = ()
+    #: for events on the namespace
+    namespace_problems: tuple[Problem, ...] = ()
+
+    @property
+    def groups(self) -> tuple[TaskGroup, ...]:
+        return self.gang.groups
+
+    @property
+    def policy(self) -> Policy:
+        return self.gang.policy
+
+
+def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> ApplicationMetadata:
+    """The application that a pod of ours creates."""
+    meta = pod.metadata
+    user = identity.user_of(pod)
+    gang = task_groups.read(pod, settings)
+    of_namespace = tags_of(namespace)
+    created = unix_seconds(meta.creation_timestamp)
+    definition = meta.annotations.get(keys.TASK_GROUPS, "")
+    parameters = meta.annotations.get(keys.POLICY_PARAMETERS, "")
+    tags = {
+        keys.NAMESPACE_TAG: meta.namespace or "default",
+        keys.TASK_GROUPS: definition,
+        keys.POLICY_PARAMETERS: parameters,
+        **of_namespace.tags,
+    }
+    if pod.spec.image_pull_secrets:
+        names = ",".join(each.name for each in pod.spec.image_pull_secrets)
+        tags[keys.IMAGE_PULL_SECRETS_TAG] = names
+    if created is not None:
+        tags[TAG_CREATION_TIME] = str(created)
+    return ApplicationMetadata(
+        id=identity.application_id(pod, settings),
+        namespace=meta.namespace or "default",
+        queue=identity.queue_of(pod),
+        user=user.user,
+        tags=tags,
+        gang=gang,
+        task_groups_text=definition,
+        policy_text=parameters,
+        created=created,
+        problems=(*((user.problem,) if user.problem is not None else ()), *gang.problems),
+        namespace_problems=of_namespace.problems,
+    )
+
+
+def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:
+    """A later pod names another queue or user than the one that created the application (K58)."""
+    found = []
+    queue = identity.queue_of(pod)
+    if queue != application.queue:
+        found.append(f"queue {shown(queue)}, the application has {shown(application.queue)}")
+    user = identity.user_of(pod).user
+    if user != application.user:
+        found.append(f"user {shown(user.name)}, the application has {shown(application.user.name)}")
+    if not found:
+        return None
+    return Problem("Scheduling", "Scheduling", f"ignored of the pod: {'; '.join(found)}")

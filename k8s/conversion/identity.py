@@ -1,0 +1,227 @@
+"""Whose a pod is: its scheduler, application, queue and user, and what kind of pod it is (K52 to K57)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from quadriga.k8s.conversion import keys
+from quadriga.k8s.conversion.problems import Problem, shown
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Pod, PriorityClass
+
+__all__ = [
+    "User",
+    "ambiguity",
+    "application_id",
+    "is_being_deleted_unplaced",
+    "is_ours",
+    "is_placeholder",
+    "is_resumed",
+    "is_static",
+    "may_be_preempted",
+    "may_preempt",
+    "preemption_of_class",
+    "queue_of",
+    "task_group_name",
+    "unnamed_application_id",
+    "user_of",
+]
+
+#: an application id that was generated before the pod had a UID ends so
+UNIQUE_SUFFIX: Final = "-uniqueautogen"
+_MAX_LABEL: Final = 63
+_MAX_NAMESPACE: Final = 26
+_NOBODY: Final = "nobody"
+_TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
+
+
+def is_ours(pod: Pod, settings: Settings) -> bool:
+    """Whether the pod asks for one of our schedulers. All others are foreign (K7)."""
+    return pod.spec.scheduler_name in settings.scheduler_names
+
+
+# -- application and queue -------------------------------------------------------------------------
+
+
+def application_id(pod: Pod, settings: Settings) -> str:
+    """The application of a pod of ours, empty for a foreign pod (K52 to K54)."""
+    if pod.spec.scheduler_name not in settings.scheduler_names:
+        return ""
+    meta = pod.metadata
+    labels = meta.labels
+    found = (
+        labels.get(keys.APP_ID)
+        or meta.annotations.get(keys.APP_ID)
+        or labels.get(keys.OLD_APP_ID)
+        or labels.get(keys.SPARK_APP_ID)
+    )
+    if not found:
+        return unnamed_application_id(meta.namespace, meta.uid, settings)
+    if found.endswith(UNIQUE_SUFFIX):
+        return f"{found.removesuffix(UNIQUE_SUFFIX)}-{meta.uid}"
+    return found
+
+
+def unnamed_application_id(namespace: str, uid: str, settings: Settings) -> str:
+    """The application of a pod that names none (K54). Admission has no UID yet and passes an empty one."""
+    namespace = namespace or "default"
+    if not settings.generate_unique_app_id:
+        return f"yunikorn-{namespace}-autogen"[:_MAX_LABEL]
+    suffix = f"-{uid}" if uid else UNIQUE_SUFFIX
+    return (namespace[:_MAX_NAMESPACE] + suffix)[:_MAX_LABEL]
+
+
+def queue_of(pod: Pod) -> str:
+    """The queue that the pod names; empty: placement rules decide (K55)."""
+    meta = pod.metadata
+    labels = meta.labels
+    return (
+        labels.get(keys.QUEUE)
+        or meta.annotations.get(keys.QUEUE)
+        or labels.get(keys.OLD_QUEUE)
+        or ""
+    )
+
+
+def ambiguity(pod: Pod) -> Problem | None:
+    """Keys of the pod that name another application or queue than the one that counts (K56)."""
+    meta = pod.metadata
+    labels, annotations = meta.labels, meta.annotations
+    applications = (
+        ("label", keys.APP_ID, labels.get(keys.APP_ID)),
+        ("annotation", keys.APP_ID, annotations.get(keys.APP_ID)),
+        ("label", keys.OLD_APP_ID, labels.get(keys.OLD_APP_ID)),
+        ("label", keys.SPARK_APP_ID, labels.get(keys.SPARK_APP_ID)),
+    )
+    queues = (
+        ("label", keys.QUEUE, labels.get(keys.QUEUE)),
+        ("annotation", keys.QUEUE, annotations.get(keys.QUEUE)),
+        ("label", keys.OLD_QUEUE, labels.get(keys.OLD_QUEUE)),
+    )
+    notes = [
+        note
+        for what, named in (("application ids", applications), ("queues", queues))
+        if (note := _losers(what, named))
+    ]
+    return Problem("Scheduling", "Scheduling", "; ".join(notes)) if notes else None
+
+
+def _losers(what: str, named: tuple[tuple[str, str, str | None], ...]) -> str:
+    given = [each for each in named if each[2]]
+    losers = [each for each in given if each[2] != given[0][2]]
+    if not losers:
+        return ""
+    kind, key, value = given[0]
+    ignored = ", ".join(f"{value!r} of {kind} {key}" for kind, key, value in losers)
+    return f"the pod has several {what}: {value!r} of {kind} {key} is used, ignored: {ignored}"
+
+
+# -- user ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    name: str = _NOBODY
+    #: none: the core looks them up
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UserReading:
+    user: User
+    problem: Problem | None = None
+
+
+def user_of(pod: Pod) -> UserReading:
+    """User and groups of the pod, ``nobody`` without or with an unreadable annotation (K57)."""
+    text = pod.metadata.annotations.get(keys.USER_INFO)
+    if text:
+        return _read_user(text)
+    if keys.OLD_USER_NAME in pod.metadata.labels:
+        note = f"label {keys.OLD_USER_NAME} is not read: annotation {keys.USER_INFO} names the user"
+        return UserReading(User(), Problem("Scheduling", "Scheduling", note))
+    return UserReading(User())
+
+
+@lru_cache(maxsize=4096)
+def _read_user(text: str) -> UserReading:
+    try:
+        found = msgspec.json.decode(text)
+        if not isinstance(found, dict):
+            raise ValueError("it is not a JSON object")
+        # Go's JSON matches names without regard to case.
+        fields = {name.lower(): value for name, value in found.items()}
+        name, groups = fields.get("user"), fields.get("groups")
+        if not (name is None or isinstance(name, str)):
+            raise ValueError("user is not a text")
+        if groups is None:
+            groups = []
+        if not isinstance(groups, list) or not all(isinstance(each, str) for each in groups):
+            raise ValueError("groups is not a list of texts")
+        return UserReading(User(name or _NOBODY, tuple(groups)))
+    except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+        note = f"annotation {keys.USER_INFO} cannot be read, the user is {_NOBODY}: {error}: {shown(text)}"
+        return UserReading(User(), Problem("Scheduling", "Scheduling", note))
+
+
+# -- kinds of pods ---------------------------------------------------------------------------------
+
+
+def is_placeholder(pod: Pod) -> bool:
+    """Whether the pod keeps room for a gang (K40)."""
+    meta = pod.metadata
+    text = meta.annotations.get(keys.PLACEHOLDER)
+    if text is None:
+        text = meta.annotations.get(keys.OLD_PLACEHOLDER)
+    if text is None:
+        text = meta.labels.get(keys.OLD_PLACEHOLDER_LABEL)
+    return text in _TRUE
+
+
+def is_resumed(pod: Pod) -> bool:
+    """Whether the gang of this originator has resumed after a soft timeout (K77)."""
+    return pod.metadata.annotations.get(keys.GANG_RESUMED) == "true"
+
+
+def task_group_name(pod: Pod, settings: Settings) -> str:
+    """The task group of the pod, empty if it has none or gang scheduling is off (K66)."""
+    if settings.disable_gang_scheduling:
+        return ""
+    return pod.metadata.annotations.get(keys.TASK_GROUP_NAME, "")
+
+
+def is_static(pod: Pod) -> bool:
+    """Whether the pod belongs to its node: the mirror of a static pod (K46)."""
+    return any(owner.kind == "Node" for owner in pod.metadata.owner_references)
+
+
+def is_being_deleted_unplaced(pod: Pod) -> bool:
+    """Whether the pod is being deleted and has no node: it is not asked for any more (K90)."""
+    return pod.metadata.deletion_timestamp != "" and not pod.spec.node_name
+
+
+# -- preemption ------------------------------------------------------------------------------------
+
+
+def may_be_preempted(pod: Pod, priority_class: PriorityClass | None) -> bool:
+    """The pod's annotation ``true`` or ``false``, else that of its PriorityClass, else true (K87)."""
+    own = pod.metadata.annotations.get(keys.ALLOW_PREEMPTION)
+    if own in ("true", "false"):
+        return own == "true"
+    return preemption_of_class(priority_class)
+
+
+def preemption_of_class(priority_class: PriorityClass | None) -> bool:
+    """Whether pods of the class may be preempted: not if its annotation is ``false`` (K42)."""
+    if priority_class is None:
+        return True
+    return priority_class.metadata.annotations.get(keys.ALLOW_PREEMPTION) != "false"
+
+
+def may_preempt(pod: Pod) -> bool:
+    """Whether others may be preempted for the pod (K87)."""
+    return pod.spec.preemption_policy != "Never"

@@ -1,0 +1,103 @@
+"""The names that the shim reads and writes: keys of labels and annotations, and of tags.
+
+They are those of YuniKorn, so that manifests written for it work unchanged (K40 to K46).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "ALLOW_PREEMPTION",
+    "APP_ID",
+    "CREATION_TIME_TAG",
+    "FOREIGN_TAG",
+    "GANG_RESUMED",
+    "IMAGE_PULL_SECRETS_TAG",
+    "LABEL_TAG",
+    "NAMESPACE_TAG",
+    "OLD_APP_ID",
+    "OLD_PLACEHOLDER",
+    "OLD_PLACEHOLDER_LABEL",
+    "OLD_QUEUE",
+    "OLD_USER_NAME",
+    "PARENT_QUEUE",
+    "PARENT_QUEUE_TAG",
+    "PARTITION",
+    "PLACEHOLDER",
+    "POD_NAMESPACE_TAG",
+    "POD_NAME_TAG",
+    "POLICY_PARAMETERS",
+    "QUEUE",
+    "SPARK_APP_ID",
+    "TASK_GROUPS",
+    "TASK_GROUP_NAME",
+    "USER_INFO",
+]
+
+_DOMAIN: Final = "yunikorn.apache.org/"
+_INTERNAL: Final = "internal.yunikorn.apache.org/"
+
+#: the only partition (K6)
+PARTITION: Final = "default"
+
+# Of pods (K40, K41).
+
+#: label or annotation: the application
+APP_ID: Final = _DOMAIN + "app-id"
+#: label: its old name
+OLD_APP_ID: Final = "applicationId"
+#: label: Spark's name for it
+SPARK_APP_ID: Final = "spark-app-selector"
+#: label or annotation: path of the queue
+QUEUE: Final = _DOMAIN + "queue"
+#: label: its old name
+OLD_QUEUE: Final = "queue"
+#: annotation: the group of this pod
+TASK_GROUP_NAME: Final = _DOMAIN + "task-group-name"
+#: annotation: the groups of the application, as JSON
+TASK_GROUPS: Final = _DOMAIN + "task-groups"
+#: annotation: placeholder timeout and style of the gang
+POLICY_PARAMETERS: Final = _DOMAIN + "schedulingPolicyParameters"
+#: annotation: user and groups, as JSON
+USER_INFO: Final = _DOMAIN + "user.info"
+#: label: the user in old versions. Everybody may write it, so it is not read (K57)
+OLD_USER_NAME: Final = _DOMAIN + "username"
+#: annotation of a pod or a PriorityClass: ``true`` or ``false``
+ALLOW_PREEMPTION: Final = _DOMAIN + "allow-preemption"
+#: annotation: the pod is a placeholder
+PLACEHOLDER: Final = _INTERNAL + "placeholder"
+#: annotation: its old name
+OLD_PLACEHOLDER: Final = _DOMAIN + "placeholder"
+#: label: its oldest name
+OLD_PLACEHOLDER_LABEL: Final = "placeholder"
+#: annotation of an originator: its gang has resumed after a soft timeout (K77)
+GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
+
+# Of namespaces (K42).
+
+NAMESPACE_QUOTA: Final = _DOMAIN + "namespace.quota"
+NAMESPACE_GUARANTEED: Final = _DOMAIN + "namespace.guaranteed"
+NAMESPACE_MAX_APPS: Final = _DOMAIN + "namespace.maxApps"
+PARENT_QUEUE: Final = _DOMAIN + "parentqueue"
+#: deprecated: a quota of two types
+NAMESPACE_MAX_CPU: Final = _DOMAIN + "namespace.max.cpu"
+NAMESPACE_MAX_MEMORY: Final = _DOMAIN + "namespace.max.memory"
+#: for admission: ``true`` or ``false``
+NAMESPACE_ENABLE: Final = _DOMAIN + "namespace.enableYuniKorn"
+NAMESPACE_GENERATE_APP_ID: Final = _DOMAIN + "namespace.generateAppId"
+
+# Tags of an application (K45). Those that the core reads are in quadriga.si.constants.
+
+NAMESPACE_TAG: Final = "namespace"
+PARENT_QUEUE_TAG: Final = "namespace.parentqueue"
+IMAGE_PULL_SECRETS_TAG: Final = "imagePullSecrets"
+
+# Tags of an ask or an allocation (K46).
+
+POD_NAMESPACE_TAG: Final = "kubernetes.io/meta/namespace"
+POD_NAME_TAG: Final = "kubernetes.io/meta/podName"
+#: before the key of each label
+LABEL_TAG: Final = "kubernetes.io/label/"
+CREATION_TIME_TAG: Final = "creationTime"
+FOREIGN_TAG: Final = "foreign"

@@ -1,0 +1,78 @@
+"""Quantities of Kubernetes: ``500m``, ``1.5Gi``, ``12E``, ``1e3`` (K86).
+
+A quantity is a signed decimal number with a suffix: ``n u m k M G T P E`` (powers of 1000), ``Ki`` to
+``Ei`` (powers of 1024), or an exponent of ten. The API server accepts nothing finer than ``1n`` and
+nothing larger than int64: what is beyond is rounded up to it, or capped.
+
+The arithmetic is exact and uses integers only. Rounding is away from zero.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from quadriga.k8s.conversion.problems import shown
+
+__all__ = ["CPU", "INT64_MAX", "VCORE", "QuantityError", "amount", "exact"]
+
+#: the name that Kubernetes uses, and the one of the scheduler, which counts thousandths
+CPU: Final = "cpu"
+VCORE: Final = "vcore"
+INT64_MAX: Final = 2**63 - 1
+
+_QUANTITY: Final = re.compile(
+    r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]+))?",
+    re.ASCII,
+)
+_NANO: Final = 10**9
+#: value of each suffix in units of 1n
+_SUFFIXES: Final = {
+    **{letter: 1000**power for power, letter in enumerate("num")},
+    **{letter: _NANO * 1000**power for power, letter in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": _NANO * 1024**power for power, letter in enumerate("KMGTPE", start=1)},
+}
+#: a longer text is no quantity: it keeps int() away from huge numbers
+_MAX_CHARACTERS: Final = 100
+#: exponents beyond are all the same: the result is 1n, the largest number, or zero
+_MAX_EXPONENT: Final = 2 * _MAX_CHARACTERS
+
+
+class QuantityError(ValueError):
+    """The text is not a quantity."""
+
+
+@lru_cache(maxsize=16_384)
+def amount(resource: str, quantity: str | int | float) -> int:
+    """The amount of a resource: thousandths of ``cpu``, of all others whole numbers, rounded up (K82).
+
+    It is at most int64. Raises `QuantityError`.
+    """
+    found = exact(resource, quantity)
+    return max(-INT64_MAX, min(found, INT64_MAX))
+
+
+def exact(resource: str, quantity: str | int | float) -> int:
+    """The same without a limit: thousandths of a cpu can be beyond int64 although the quantity is not."""
+    nano = _parse(quantity)
+    unit = _NANO // 1000 if resource == CPU else _NANO
+    whole = -(-abs(nano) // unit)
+    return -whole if nano < 0 else whole
+
+
+def _parse(quantity: str | int | float) -> int:
+    """In units of 1n."""
+    text = quantity if isinstance(quantity, str) else repr(quantity)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _MAX_CHARACTERS else None
+    if match is None:
+        raise QuantityError(f"{shown(text)} is not a quantity, such as 2, 500m or 1.5Gi")
+    sign, digits, fraction, only_fraction, binary, decimal, exponent = match.groups()
+    fraction = fraction or only_fraction or ""
+    number, divisor = int((digits or "") + fraction), 10 ** len(fraction)
+    if exponent is not None:
+        power = max(-_MAX_EXPONENT, min(int(exponent), _MAX_EXPONENT))
+        number, divisor = number * 10 ** max(power, 0), divisor * 10 ** max(-power, 0)
+    number *= _SUFFIXES[binary or decimal] if binary or decimal else _NANO
+    nano = min(-(-number // divisor), INT64_MAX * _NANO)
+    return -nano if sign == "-" else nano

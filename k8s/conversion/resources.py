@@ -1,0 +1,139 @@
+"""What a pod needs and a node offers, in the scheduler's units (K82 to K85, K94).
+
+Amounts are a dict of resource and whole number: ``vcore`` in thousandths, ``memory`` in bytes, all others
+by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from quadriga.k8s.conversion.problems import Problem
+from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, amount
+from quadriga.k8s.objects import Container, ContainerStatus, Node, Pod, Quantities
+
+__all__ = ["PODS", "Amounts", "converted", "of_node", "of_pod", "problem_of"]
+
+Amounts = dict[str, int]
+
+#: a pod needs one of them, a node says how many it takes
+PODS: Final = "pods"
+
+_SIDECAR: Final = "Always"
+#: the resources that a pod as a whole can ask for (K84)
+_POD_LEVEL: Final = frozenset((CPU, "memory"))
+_HUGE_PAGES: Final = "hugepages-"
+
+
+def of_pod(pod: Pod) -> Amounts:
+    """What the pod needs while it runs or starts, whichever is more (K82 to K85)."""
+    spec, status = pod.spec, pod.status
+    if not spec.init_containers and len(spec.containers) == 1 and not status.container_statuses:
+        requested = spec.containers[0].resources
+        total = converted(requested.requests) if requested is not None else {}
+    else:
+        total = _of_containers(pod)
+    if spec.resources is not None:
+        for name, quantity in spec.resources.requests.items():
+            if name in _POD_LEVEL or name.startswith(_HUGE_PAGES):
+                total.update(converted({name: quantity}))
+    if spec.overhead:
+        _add(total, converted(spec.overhead))
+    total[PODS] = 1
+    return total
+
+
+def of_node(node: Node) -> Amounts:
+    """What the node offers to pods, the number of pods included (K94)."""
+    return converted(node.status.allocatable)
+
+
+def converted(quantities: Mapping[str, str | int | float]) -> Amounts:
+    """Amounts of quantities. One that cannot be read is left out: `problem_of` names it."""
+    found = {}
+    for name, quantity in quantities.items():
+        try:
+            found[VCORE if name == CPU else name] = amount(name, quantity)
+        except QuantityError:
+            continue
+    return found
+
+
+def problem_of(pod: Pod) -> Problem | None:
+    """Why the resources of the pod cannot be read. An API server lets no such pod in."""
+    for where, quantities in _named(pod):
+        for name, quantity in quantities.items():
+            try:
+                amount(name, quantity)
+            except QuantityError as error:
+                note = f"the request of {where} for {name} cannot be read: {error}"
+                return Problem("FailedScheduling", "Scheduling", note)
+    return None
+
+
+def _named(pod: Pod) -> Iterable[tuple[str, Quantities]]:
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        if container.resources is not None:
+            yield f"container {container.name}", container.resources.requests
+    if pod.spec.resources is not None:
+        yield "the pod", pod.spec.resources.requests
+    yield "the pod's overhead", pod.spec.overhead
+
+
+def _of_containers(pod: Pod) -> Amounts:
+    """The larger one for each resource: all that runs together, or an init container with the sidecars
+    declared before it (K83)."""
+    infeasible = _resize_is_infeasible(pod)
+    statuses = {each.name: each for each in pod.status.container_statuses}
+    total: Amounts = {}
+    for container in pod.spec.containers:
+        _add(total, _of_container(container, statuses.get(container.name), infeasible))
+    if not pod.spec.init_containers:
+        return total
+    statuses = {each.name: each for each in pod.status.init_container_statuses}
+    sidecars: Amounts = {}
+    starting: Amounts = {}
+    for container in pod.spec.init_containers:
+        needs = _of_container(container, statuses.get(container.name), infeasible)
+        if container.restart_policy == _SIDECAR:
+            _add(sidecars, needs)
+        else:
+            _add(needs, sidecars)
+            _raise(starting, needs)
+    _add(total, sidecars)
+    _raise(total, starting)
+    return total
+
+
+def _of_container(
+    container: Container, status: ContainerStatus | None, infeasible: bool
+) -> Amounts:
+    """During a resize the most of what is wanted and what is in force; what is in force alone if the node
+    can never do it (K85)."""
+    wanted = converted(container.resources.requests) if container.resources is not None else {}
+    if status is None or (not status.allocated_resources and status.resources is None):
+        return wanted
+    needs = {} if infeasible else wanted
+    _raise(needs, converted(status.allocated_resources))
+    if status.resources is not None:
+        _raise(needs, converted(status.resources.requests))
+    return needs
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    return pod.status.resize == "Infeasible" or any(
+        each.type == "PodResizePending" and each.reason == "Infeasible" and each.status == "True"
+        for each in pod.status.conditions
+    )
+
+
+def _add(total: Amounts, more: Amounts) -> None:
+    for name, value in more.items():
+        total[name] = min(total.get(name, 0) + value, INT64_MAX)
+
+
+def _raise(total: Amounts, other: Amounts) -> None:
+    for name, value in other.items():
+        if value > total.get(name, -INT64_MAX):
+            total[name] = value

@@ -1,0 +1,347 @@
+"""Task groups: the gang that an application declares, and how long it waits (K61 to K68).
+
+They are read from the pod that creates the application. With any error the application has no gang, and
+an event says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from quadriga.k8s.conversion import keys
+from quadriga.k8s.conversion.go_json import (
+    Fields,
+    Items,
+    TextMap,
+    decode,
+    int32,
+    int64,
+    text,
+)
+from quadriga.k8s.conversion.problems import Problem, shown
+from quadriga.k8s.conversion.quantities import CPU, INT64_MAX, VCORE, QuantityError, exact
+from quadriga.k8s.conversion.resources import PODS, Amounts, of_pod
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Pod, Toleration
+
+__all__ = [
+    "Policy",
+    "TaskGroup",
+    "TaskGroups",
+    "differences",
+    "placeholder_ask",
+    "read",
+    "unknown_group",
+]
+
+_HARD: Final = "Hard"
+_SOFT: Final = "Soft"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroup:
+    """One group of a gang: that many pods, each of that size."""
+
+    name: str
+    min_member: int
+    #: in the scheduler's units, without ``pods``
+    resources: Mapping[str, int]
+    #: as quantities, for the placeholder's container
+    min_resource: Mapping[str, str]
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    node_selector: Mapping[str, str]
+    #: as the API spells them, for the placeholder
+    tolerations: Sequence[Mapping[str, Any]]
+    #: the same as `_tolerated` compares them
+    tolerated: frozenset[tuple[str, str, str, str]]
+    affinity: Mapping[str, Any] | None
+    topology_spread_constraints: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """When a gang gives up, and what happens then (K67)."""
+
+    #: ``Hard`` or ``Soft``
+    style: str = _SOFT
+    #: 0 is the core's default, below 0 never
+    timeout_seconds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGroups:
+    """What a pod says about its gang: no groups, no gang."""
+
+    groups: tuple[TaskGroup, ...] = ()
+    policy: Policy = Policy()
+    problems: tuple[Problem, ...] = ()
+
+    def group(self, name: str) -> TaskGroup | None:
+        return next((each for each in self.groups if each.name == name), None)
+
+
+_NO_GANG: Final = TaskGroups()
+
+
+def read(pod: Pod, settings: Settings) -> TaskGroups:
+    """Groups and policy of the pod's annotations, and what is wrong with them."""
+    if settings.disable_gang_scheduling:
+        return _NO_GANG
+    annotations = pod.metadata.annotations
+    definition = annotations.get(keys.TASK_GROUPS, "")
+    parameters = annotations.get(keys.POLICY_PARAMETERS, "")
+    return _read(definition, parameters) if definition or parameters else _NO_GANG
+
+
+@lru_cache(maxsize=1024)
+def _read(definition: str, parameters: str) -> TaskGroups:
+    policy, skipped = _read_policy(parameters)
+    problems = [_problem(f"annotation {keys.POLICY_PARAMETERS}: {each}") for each in skipped]
+    groups: tuple[TaskGroup, ...] = ()
+    if definition:
+        unknown: list[str] = []
+        try:
+            groups = _read_groups(definition, unknown)
+        except ValueError as error:
+            where = f"annotation {keys.TASK_GROUPS}: {error}: {shown(definition)}"
+            problems.append(_problem(f"the pods run without gang scheduling: {where}"))
+        else:
+            if unknown:
+                fields = ", ".join(unknown)
+                problems.append(_problem(f"annotation {keys.TASK_GROUPS}: ignored: {fields}"))
+    return TaskGroups(groups, policy, tuple(problems))
+
+
+def _problem(note: str) -> Problem:
+    return Problem("GangScheduling", "TaskGroupsError", note)
+
+
+# -- the definition --------------------------------------------------------------------------------
+
+
+def _quantity(value: Any, path: str, unknown: list[str]) -> str:
+    """As text; JSON numbers are quantities too."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"{path} is not a quantity")
+    # Go's JSON reads an empty text and null as zero here.
+    return (value if isinstance(value, str) else repr(value)) or "0"
+
+
+_TEXTS: Final = TextMap(text)
+_REQUIREMENT: Final = Fields(key=text, operator=text, values=Items(text))
+_SELECTOR: Final = Fields(matchLabels=_TEXTS, matchExpressions=Items(_REQUIREMENT))
+_NODE_TERM: Final = Fields(matchExpressions=Items(_REQUIREMENT), matchFields=Items(_REQUIREMENT))
+_POD_TERM: Final = Fields(
+    labelSelector=_SELECTOR,
+    namespaces=Items(text),
+    topologyKey=text,
+    namespaceSelector=_SELECTOR,
+    matchLabelKeys=Items(text),
+    mismatchLabelKeys=Items(text),
+)
+_POD_AFFINITY: Final = Fields(
+    requiredDuringSchedulingIgnoredDuringExecution=Items(_POD_TERM),
+    preferredDuringSchedulingIgnoredDuringExecution=Items(
+        Fields(weight=int32, podAffinityTerm=_POD_TERM)
+    ),
+)
+_NODE_AFFINITY: Final = Fields(
+    requiredDuringSchedulingIgnoredDuringExecution=Fields(nodeSelectorTerms=Items(_NODE_TERM)),
+    preferredDuringSchedulingIgnoredDuringExecution=Items(
+        Fields(weight=int32, preference=_NODE_TERM)
+    ),
+)
+_GROUP: Final = Fields(
+    name=text,
+    minMember=int32,
+    minResource=TextMap(_quantity),
+    labels=_TEXTS,
+    annotations=_TEXTS,
+    nodeSelector=_TEXTS,
+    tolerations=Items(
+        Fields(key=text, operator=text, value=text, effect=text, tolerationSeconds=int64)
+    ),
+    affinity=Fields(
+        nodeAffinity=_NODE_AFFINITY, podAffinity=_POD_AFFINITY, podAntiAffinity=_POD_AFFINITY
+    ),
+    topologySpreadConstraints=Items(
+        Fields(
+            maxSkew=int32,
+            topologyKey=text,
+            whenUnsatisfiable=text,
+            labelSelector=_SELECTOR,
+            minDomains=int32,
+            nodeAffinityPolicy=text,
+            nodeTaintsPolicy=text,
+            matchLabelKeys=Items(text),
+        )
+    ),
+)
+
+
+def _read_groups(definition: str, unknown: list[str]) -> tuple[TaskGroup, ...]:
+    """The groups in their order. Raises ValueError with the first error (K62)."""
+    items = decode(definition)
+    if items is None:
+        return ()
+    if not isinstance(items, list):
+        raise ValueError("it is not a list of task groups")
+    groups: dict[str, TaskGroup] = {}
+    for index, item in enumerate(items):
+        group = _read_group(_GROUP(item, f"item {index}", unknown), f"item {index}")
+        if group.name in groups:
+            raise ValueError(f"two groups have the name {shown(group.name)}")
+        groups[group.name] = group
+    found = tuple(groups.values())
+    for kind, total in placeholder_ask(found).items():
+        if total > INT64_MAX:
+            raise ValueError(f"all members together need more {kind} than a 64 bit number holds")
+    return found
+
+
+def _read_group(item: Mapping[str, Any], path: str) -> TaskGroup:
+    name = item.get("name", "")
+    if not name:
+        raise ValueError(f"{path} has no name")
+    members = item.get("minMember", 0)
+    if members <= 0:
+        what = "negative" if members < 0 else "0 or missing"
+        raise ValueError(f"minMember of group {shown(name)} is {what}")
+    if "minResource" not in item:
+        raise ValueError(f"group {shown(name)} has no minResource")
+    tolerations = tuple(item.get("tolerations", ()))
+    return TaskGroup(
+        name=name,
+        min_member=members,
+        resources=MappingProxyType(_amounts(name, item["minResource"])),
+        min_resource=MappingProxyType(item["minResource"]),
+        labels=MappingProxyType(item.get("labels", {})),
+        annotations=MappingProxyType(item.get("annotations", {})),
+        node_selector=MappingProxyType(item.get("nodeSelector", {})),
+        tolerations=tolerations,
+        tolerated=_tolerated(msgspec.convert(tolerations, tuple[Toleration, ...])),
+        affinity=item.get("affinity"),
+        topology_spread_constraints=tuple(item.get("topologySpreadConstraints", ())),
+    )
+
+
+def _amounts(name: str, quantities: Mapping[str, str]) -> Amounts:
+    amounts: Amounts = {}
+    for resource, quantity in quantities.items():
+        where = f"minResource of group {shown(name)}"
+        try:
+            value = exact(resource, quantity)
+        except QuantityError as error:
+            raise ValueError(f"{where}: {shown(resource)}: {error}") from None
+        kind = VCORE if resource == CPU else resource
+        if value < 0:
+            raise ValueError(f"{where}: {shown(resource)} is negative")
+        if kind in amounts:
+            raise ValueError(f"{where}: {CPU} and {VCORE} are the same")
+        if kind == PODS:
+            raise ValueError(f"{where}: {PODS} is counted already, one for each member")
+        if value > INT64_MAX:
+            raise ValueError(f"{where}: {shown(resource)} is more than a 64 bit number holds")
+        amounts[kind] = value
+    return amounts
+
+
+def placeholder_ask(groups: Sequence[TaskGroup]) -> Amounts:
+    """What all placeholders of all groups need, ``pods`` included (K64)."""
+    total: Amounts = {}
+    for group in groups:
+        for kind, value in group.resources.items():
+            total[kind] = total.get(kind, 0) + value * group.min_member
+        total[PODS] = total.get(PODS, 0) + group.min_member
+    return total
+
+
+# -- the policy ------------------------------------------------------------------------------------
+
+
+def _read_policy(parameters: str) -> tuple[Policy, list[str]]:
+    """The policy, and what is skipped (K67)."""
+    style, timeout = _SOFT, 0
+    skipped: list[str] = []
+    for item in parameters.split(" ") if parameters else ():
+        key, separator, value = item.partition("=")
+        if not separator or "=" in value:
+            skipped.append(f"{shown(item)} is not key=value and is skipped")
+        elif key == "placeholderTimeoutInSeconds":
+            # Nineteen digits are enough for an int64, and keep int() away from long texts.
+            if re.fullmatch(r"[+-]?[0-9]{1,19}", value) and abs(int(value)) <= INT64_MAX:
+                timeout = int(value)
+            else:
+                timeout = 0
+                skipped.append(f"{key}: {shown(value)} is not a whole number, the default is used")
+        elif key == "gangSchedulingStyle":
+            style = _HARD if value == _HARD else _SOFT
+            if value not in (_HARD, _SOFT):
+                skipped.append(f"{key}: {shown(value)} is neither Hard nor Soft, Soft is used")
+    return Policy(style, timeout), skipped
+
+
+# -- real pods -------------------------------------------------------------------------------------
+
+
+def unknown_group(pod: Pod, name: str, groups: TaskGroups) -> Problem | None:
+    """A pod names a group that the application does not have (K65)."""
+    if not name or groups.group(name) is not None:
+        return None
+    known = ", ".join(each.name for each in groups.groups) or "none"
+    note = f"the application has no task group {shown(name)}; its groups: {known}"
+    return Problem("GangScheduling", "TaskGroupsError", note)
+
+
+#: tolerations that the API server gives to every pod
+_DEFAULT_TOLERATIONS: Final = frozenset(
+    (
+        ("node.kubernetes.io/not-ready", "Exists", "", "NoExecute"),
+        ("node.kubernetes.io/unreachable", "Exists", "", "NoExecute"),
+    )
+)
+
+
+def _tolerated(tolerations: Sequence[Toleration]) -> frozenset[tuple[str, str, str, str]]:
+    """What is tolerated; what every pod tolerates is left out."""
+    found = {(each.key, each.operator or "Equal", each.value, each.effect) for each in tolerations}
+    return frozenset(found - _DEFAULT_TOLERATIONS)
+
+
+def differences(pod: Pod, group: TaskGroup) -> Problem | None:
+    """What a real pod needs otherwise than its group says: then it may not replace a placeholder (K70)."""
+    found: list[str] = []
+    own = of_pod(pod)
+    own.pop(PODS)
+    declared = group.resources
+    if own != declared:
+        for kind in sorted({*own, *declared}):
+            has, says = own.get(kind, 0), declared.get(kind, 0)
+            if has != says:
+                found.append(f"{kind} is {has}, the group has {says}")
+    if pod.spec.node_selector != group.node_selector:
+        found.append(
+            f"the nodeSelector is {_json(pod.spec.node_selector)}, "
+            f"the group has {_json(group.node_selector)}"
+        )
+    if _tolerated(pod.spec.tolerations) != group.tolerated:
+        found.append("the tolerations are others than those of the group")
+    if not found:
+        return None
+    note = (
+        f"the pod is not like its task group {shown(group.name)}, "
+        f"a placeholder may not fit it: {'; '.join(found)}"
+    )
+    return Problem("GangScheduling", "TaskGroupsError", note)
+
+
+def _json(value: Mapping[str, str]) -> str:
+    return msgspec.json.encode(dict(value), order="sorted").decode()
