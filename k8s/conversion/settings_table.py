@@ -87,6 +87,7 @@ _SCHEDULING: Final = "the shim acts on each event at once"
 _QUEUE: Final = "the queue of events has no limit"
 _PLACEMENT: Final = "placement rules choose the queue"
 
+_ADMISSION_NAME: Final = "yunikorn-admission-controller-service"
 _PAUSE: Final = "registry.k8s.io/pause:3.7"
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 _KUBE_SYSTEM: Final = "^system:serviceaccount:kube-system:"
@@ -122,17 +123,17 @@ _RESTART: Final[dict[str, _Row]] = {
 #: a change takes effect at once
 _LIVE: Final[dict[str, _Row]] = {
     "service.enableConfigHotRefresh":  ("hot_refresh",         boolean,        "true"),
-    _HOOK + "amServiceName":            ("admission_service_name", _text,       "yunikorn-admission-controller-service"),
-    _HOOK + "schedulerServiceAddress":  ("scheduler_service_address", _text,    "yunikorn-service:9080"),
-    _FILTER + "processNamespaces":      ("process_namespaces",  patterns.split, ""),
-    _FILTER + "bypassNamespaces":       ("bypass_namespaces",   patterns.split, "^kube-system$"),
-    _FILTER + "labelNamespaces":        ("label_namespaces",    patterns.split, ""),
-    _FILTER + "noLabelNamespaces":      ("no_label_namespaces", patterns.split, ""),
-    _ACCESS + "bypassAuth":             ("bypass_auth",         boolean,        "false"),
-    _ACCESS + "trustControllers":       ("trust_controllers",   boolean,        "true"),
-    _ACCESS + "systemUsers":            ("system_users",        patterns.split, _KUBE_SYSTEM),
-    _ACCESS + "externalUsers":          ("external_users",      patterns.split, ""),
-    _ACCESS + "externalGroups":         ("external_groups",     patterns.split, ""),
+    _HOOK + "amServiceName":           ("admission_service_name", _text,    _ADMISSION_NAME),
+    _HOOK + "schedulerServiceAddress": ("scheduler_service_address", _text,    "yunikorn-service:9080"),
+    _FILTER + "processNamespaces":     ("process_namespaces",  patterns.split, ""),
+    _FILTER + "bypassNamespaces":      ("bypass_namespaces",   patterns.split, "^kube-system$"),
+    _FILTER + "labelNamespaces":       ("label_namespaces",    patterns.split, ""),
+    _FILTER + "noLabelNamespaces":     ("no_label_namespaces", patterns.split, ""),
+    _ACCESS + "bypassAuth":            ("bypass_auth",         boolean,        "false"),
+    _ACCESS + "trustControllers":      ("trust_controllers",   boolean,        "true"),
+    _ACCESS + "systemUsers":           ("system_users",        patterns.split, _KUBE_SYSTEM),
+    _ACCESS + "externalUsers":         ("external_users",      patterns.split, ""),
+    _ACCESS + "externalGroups":        ("external_groups",     patterns.split, ""),
 }
 
 #: known and without effect here: reader, reason
