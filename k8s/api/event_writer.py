@@ -1,0 +1,282 @@
+"""Kubernetes events: what ``kubectl describe`` shows about a pod or a node (K153).
+
+Events never delay anything else. A full queue drops them, and a budget of its own keeps them from using
+up the requests that binds need. The same event within ten minutes is not written again: its series is
+counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Any, Final
+from urllib.parse import quote
+
+from quadriga.k8s.api.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer, Requester
+from quadriga.k8s.api.stamps import micro_time, shortened
+from quadriga.k8s.shim.actions import Record
+
+__all__ = ["EventWriter"]
+
+_log = logging.getLogger("quadriga.kubernetes.events")
+
+#: more are dropped
+_MAX_WAITING: Final = 1000
+_PER_SECOND: Final = 100
+#: writes under way at a time
+_IN_FLIGHT: Final = 8
+#: ns; the same event so soon after the last one raises its count
+_SERIES: Final = 600 * SECOND
+#: ns between two writes of one series
+_SERIES_PAUSE: Final = 10 * SECOND
+#: events of the last ten minutes that are remembered
+_MAX_KNOWN: Final = 20_000
+_MAX_TRIES: Final = 6
+#: bytes, by the API server's checks
+_NOTE, _WORD, _NAME = 1024, 128, 236
+
+#: objects without a namespace have their events in this one
+_DEFAULT_NAMESPACE: Final = "default"
+_CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
+
+_Key = tuple[str, str, str, str, str, str, str, str]
+
+
+@dataclass(slots=True, eq=False)
+class _Event:
+    """One event with its series."""
+
+    key: _Key
+    record: Record
+    #: wall clock, ns
+    first: int
+    last: int
+    #: clock, ns
+    seen: int
+    count: int = 1
+    #: in the cluster; "" before it is written
+    name: str = ""
+    written: int = 0
+    written_at: int = 0
+    waiting: bool = False
+    tries: int = 0
+
+
+class EventWriter:
+    """Writes events, on one event loop.
+
+    ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name,
+    ``instance`` this process.
+    """
+
+    def __init__(
+        self,
+        requester: Requester,
+        *,
+        controller: str,
+        instance: str,
+        clock: Clock,
+        wall: Callable[[], int],
+    ) -> None:
+        self._requester = requester
+        self._controller = controller
+        self._instance = shortened(instance, _WORD)
+        self._clock = clock
+        self._wall = wall
+        self._alarm = Alarm(clock)
+        self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
+        #: of the last ten minutes, the last seen at the end
+        self._known: OrderedDict[_Key, _Event] = OrderedDict()
+        #: due, order of arrival, event
+        self._waiting: list[tuple[int, int, _Event]] = []
+        self._arrivals = 0
+        self._last_name = 0
+        self._failures = 0
+        self._paused_until = 0
+        self._complained: set[int] = set()
+        #: requests that wrote an event, occurrences dropped, events that could not be written
+        self.counts: Counter[str] = Counter(written=0, dropped=0, failed=0)
+
+    @property
+    def waiting(self) -> int:
+        """The number of events that wait to be written."""
+        return len(self._waiting)
+
+    def record(self, record: Record) -> None:
+        """Have the event written soon, or counted in the series of the same one."""
+        now, wall = self._clock(), self._wall()
+        key = _key(record)
+        event = self._known.get(key)
+        if event is not None and (event.waiting or now - event.seen <= _SERIES):
+            event.count += 1
+            event.last, event.seen = wall, now
+            self._known.move_to_end(key)
+        else:
+            event = _Event(key, record, wall, wall, now)
+            self._known[key] = event
+            self._known.move_to_end(key)
+            self._forget_old(now)
+        if not event.waiting:
+            due = max(now, event.written_at + _SERIES_PAUSE) if event.written else now
+            self._queue(event, due)
+
+    async def run(self) -> None:
+        """Write what waits until cancelled."""
+        slots = asyncio.Semaphore(_IN_FLIGHT)
+        async with asyncio.TaskGroup() as writes:
+            while True:
+                await slots.acquire()
+                event = await self._next()
+                task = writes.create_task(self._write(event))
+                task.add_done_callback(lambda _: slots.release())
+
+    # -- what waits ------------------------------------------------------------------------------
+
+    def _queue(self, event: _Event, due: int) -> None:
+        if len(self._waiting) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            if not event.written:
+                del self._known[event.key]
+            return
+        self._arrivals += 1
+        event.waiting = True
+        heappush(self._waiting, (due, self._arrivals, event))
+        self._alarm.ring()
+
+    def _forget_old(self, now: int) -> None:
+        """Drop the memory of events whose series has ended, and of the oldest if there are too many."""
+        while self._known:
+            event = next(iter(self._known.values()))
+            if now - event.seen <= _SERIES and len(self._known) <= _MAX_KNOWN:
+                break
+            if event.waiting:
+                break
+            del self._known[event.key]
+
+    async def _next(self) -> _Event:
+        while True:
+            when = None
+            if self._waiting:
+                when = max(self._waiting[0][0], self._pace.ready_at(), self._paused_until)
+                now = self._clock()
+                if when <= now:
+                    self._pace.take(now)
+                    return heappop(self._waiting)[2]
+            await self._alarm.sleep_until(when)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    async def _write(self, event: _Event) -> None:
+        count = event.count
+        if not event.name:
+            name = self._new_name(event.record)
+            method, path, kind = "POST", _path(event.record), JSON
+            body = self._body(event, name)
+        else:
+            name = event.name
+            method, path, kind = "PATCH", f"{_path(event.record)}/{quote(name)}", MERGE_PATCH
+            body = {"series": _series(event)}
+        try:
+            status, _ = await self._requester.request(method, path, json.dumps(body).encode(), kind)
+        except NoAnswer:
+            status = 0
+        event.waiting = False
+        if status in (200, 201):
+            self._failures = event.tries = 0
+            self.counts["written"] += 1
+            event.name, event.written, event.written_at = name, count, self._clock()
+            if event.count > count:
+                self._queue(event, event.written_at + _SERIES_PAUSE)
+        elif status == 409 and method == "POST":
+            self._again(event)  # with another name
+        elif status == 404 and method == "PATCH":
+            # it has expired: what was not written of the series is a new event
+            event.name, event.count, event.written = "", event.count - event.written, 0
+            event.first = event.last
+            self._again(event)
+        elif status in (0, 429) or status >= 500:
+            self._failures += 1
+            self._paused_until = self._clock() + backoff_ns(self._failures)
+            self._again(event)
+        else:
+            self._give_up(event, status)
+
+    def _again(self, event: _Event) -> None:
+        event.tries += 1
+        if event.tries >= _MAX_TRIES:
+            self._give_up(event, 0)
+            return
+        self._queue(event, self._clock())
+
+    def _give_up(self, event: _Event, status: int) -> None:
+        self.counts["failed"] += 1
+        if self._known.get(event.key) is event:
+            del self._known[event.key]
+        if status not in self._complained:
+            self._complained.add(status)
+            why = f"the API server answers {status}" if status else "the API server does not answer"
+            _log.warning("an event about %s could not be written: %s", event.record.name, why)
+
+    def _new_name(self, record: Record) -> str:
+        """A name that no other event of this object has: the time, and later if it is taken."""
+        self._last_name = max(self._wall(), self._last_name + 1)
+        return f"{record.name[:_NAME]}.{self._last_name:x}"
+
+    def _body(self, event: _Event, name: str) -> dict[str, Any]:
+        record = event.record
+        regarding = {
+            "apiVersion": "v1",
+            "kind": record.kind,
+            "name": record.name,
+            "uid": record.uid,
+        }
+        if record.kind not in _CLUSTER_SCOPED:
+            regarding["namespace"] = record.namespace
+        body: dict[str, Any] = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": _namespace(record)},
+            "eventTime": micro_time(event.first),
+            "reportingController": self._controller,
+            "reportingInstance": self._instance,
+            "reason": shortened(record.reason, _WORD),
+            "action": shortened(record.action or record.reason, _WORD),
+            "type": record.type,
+            "note": shortened(record.note, _NOTE),
+            "regarding": regarding,
+        }
+        if event.count > 1:
+            body["series"] = _series(event)
+        return body
+
+
+def _key(record: Record) -> _Key:
+    return (
+        record.kind,
+        record.namespace,
+        record.name,
+        record.uid,
+        record.type,
+        record.reason,
+        record.action,
+        record.note,
+    )
+
+
+def _series(event: _Event) -> dict[str, Any]:
+    return {"count": event.count, "lastObservedTime": micro_time(event.last)}
+
+
+def _namespace(record: Record) -> str:
+    """The namespace of the event."""
+    return _DEFAULT_NAMESPACE if record.kind in _CLUSTER_SCOPED else record.namespace
+
+
+def _path(record: Record) -> str:
+    return f"/apis/events.k8s.io/v1/namespaces/{quote(_namespace(record))}/events"

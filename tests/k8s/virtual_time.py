@@ -1,0 +1,61 @@
+"""An event loop whose time is virtual: when everything waits, the next timer is due at once."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: 2026-11-23T00:00:00Z
+EPOCH_NS = 1_795_392_000_000_000_000
+
+
+class _Selector(selectors.DefaultSelector):
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 1000.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        if timeout is None:
+            raise RuntimeError("everything waits, and no timer is set")
+        self.now += timeout
+        return super().select(0)
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """``freeze`` lets time pass without running anything, like SIGSTOP."""
+
+    def __init__(self) -> None:
+        self._virtual = _Selector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        return self._virtual.now
+
+    def freeze(self, seconds: float) -> None:
+        self._virtual.now += seconds
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run the coroutine on a virtual loop to its end."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(work)
+
+
+def clock() -> int:
+    """The loop's time, ns."""
+    return round(asyncio.get_running_loop().time() * 1e9)
+
+
+def wall() -> int:
+    """The loop's time as if it were the date, ns since 1970."""
+    return EPOCH_NS + clock() - 1_000_000_000_000
+
+
+def freeze(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.freeze(seconds)
