@@ -1,0 +1,360 @@
+"""The lifecycle of an application in the shim (K32).
+
+The pods that name one application id are one application. It is New until one of its pods may be scheduled,
+Submitted until the core has answered, and then Running; a gang is Reserving first, until every task group
+has all its placeholders on nodes. A gang that does not get there is Resuming, either because the core
+says so (Soft timeout) or because a placeholder was not allowed: its placeholders are deleted, and it goes on
+as an ordinary application. The core completes (Completed) or kills it (Failing, Failed), or rejects it
+(Rejected); it is Removed with its last pod.
+
+Its pods drive it, and the messages of the core. Releases delete pods and never change the state
+of the application (K27). A failure is legal in every state that may still change (K28). What arrives late
+and means nothing any more is written down as ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
+from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.k8s.lifecycles.effects import (
+    AddApplication,
+    AskForPods,
+    CreateAgain,
+    CreateMissing,
+    DeletePlaceholders,
+    FailPods,
+    HasEnded,
+    MarkResumed,
+    ReleasePod,
+    RemoveApplication,
+    Say,
+    Warn,
+)
+
+# fmt: off
+State = Literal[
+    "New", "Submitted", "Reserving", "Resuming", "Running", "Rejected", "Completed", "Failing",
+    "Failed", "Removed",
+]
+Trigger = Literal[
+    "submit", "accept", "reject", "placeholder_bound", "placeholder_lost", "placeholders_failed",
+    "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget", "forgotten",
+    "overdue",
+]
+# fmt: on
+
+NEW: Final = "New"
+SUBMITTED: Final = "Submitted"
+RESERVING: Final = "Reserving"
+RESUMING: Final = "Resuming"
+RUNNING: Final = "Running"
+REJECTED: Final = "Rejected"
+COMPLETED: Final = "Completed"
+FAILING: Final = "Failing"
+FAILED: Final = "Failed"
+REMOVED: Final = "Removed"
+
+SUBMIT: Final = "submit"
+ACCEPT: Final = "accept"
+REJECT: Final = "reject"
+PLACEHOLDER_BOUND: Final = "placeholder_bound"
+PLACEHOLDER_LOST: Final = "placeholder_lost"
+PLACEHOLDERS_FAILED: Final = "placeholders_failed"
+RESUME: Final = "resume"
+SETTLED: Final = "settled"
+RELEASE: Final = "release"
+IDLE: Final = "idle"
+COMPLETE: Final = "complete"
+FAIL: Final = "fail"
+FAILED_: Final = "failed"
+FORGET: Final = "forget"
+FORGOTTEN: Final = "forgotten"
+OVERDUE: Final = "overdue"
+
+#: States of an application that a new pod joins (K60). In the others it waits for the end.
+JOINABLE: Final[frozenset[State]] = frozenset({NEW, SUBMITTED, RESERVING, RESUMING, RUNNING})
+#: States in which the core knows the application.
+IN_CORE: Final = (RESERVING, RESUMING, RUNNING, FAILING)
+#: States in which the core has been told of the application, whether it has answered or not.
+TOLD: Final = (SUBMITTED, RESERVING, RESUMING, RUNNING, FAILING)
+#: States in which real pods are asked for.
+ASKS_REAL: Final[frozenset[State]] = frozenset({RUNNING})
+#: States in which placeholders are created and asked for.
+ASKS_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING})
+#: States in which a placeholder that has no node yet is not needed any more.
+NEEDS_NO_PLACEHOLDER: Final[frozenset[State]] = frozenset(
+    {RESUMING, RUNNING, REJECTED, COMPLETED, FAILING, FAILED, REMOVED}
+)
+#: States in which no placeholder is needed, with or without a node.
+DROPS_PLACEHOLDERS: Final[frozenset[State]] = frozenset(
+    {RESUMING, REJECTED, COMPLETED, FAILING, FAILED, REMOVED}
+)
+#: States in which the answer of the core to the submission is still expected.
+UNANSWERED: Final[frozenset[State]] = frozenset({SUBMITTED})
+#: States of an application that has ended, and is forgotten with its last pod.
+ENDED: Final = (REJECTED, COMPLETED, FAILED)
+#: States in which an application waits for the core to say that it has ended.
+ENDING: Final[frozenset[State]] = frozenset({FAILING})
+#: States of an application that is not there any more.
+GONE: Final[frozenset[State]] = frozenset({REMOVED})
+
+#: what the core's reason of a failure contains after a placeholder timeout, in any dialect (K34)
+TIMED_OUT: Final = "ResourceReservationTimeout"
+#: what begins the reason of an application that the core did not accept
+TURNED_DOWN: Final = "ApplicationRejected"
+
+_GANG: Final = "GangScheduling"
+
+
+class ApplicationFacts(Protocol):
+    """What the guards and emitters read."""
+
+    state: State
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def is_gang(self) -> bool: ...  # it has task groups that still count
+    @property
+    def hard(self) -> bool: ...
+    @property
+    def timeout_over(self) -> bool: ...  # it is older than its placeholder timeout, at a start (K77)
+    @property
+    def has_started(self) -> bool: ...  # a real pod has a node, or was asked for
+    @property
+    def groups_full(self) -> bool: ...  # each group has minMember bound placeholders (K74)
+    @property
+    def has_placeholders(self) -> bool: ...
+    @property
+    def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
+    @property
+    def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
+
+
+# -- guards ------------------------------------------------------------------------------------
+
+
+def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
+    return app.is_gang and app.timeout_over and app.hard and not app.has_started
+
+
+def reserves(app: ApplicationFacts, info: Info) -> bool:
+    """K145, K146: it is a gang, none of its members is placed, and it has time left."""
+    return app.is_gang and not app.timeout_over and not app.has_started
+
+
+def timed_out_soft(app: ApplicationFacts, info: Info) -> bool:
+    return app.is_gang and app.timeout_over and not app.has_started
+
+
+def groups_full(app: ApplicationFacts, info: Info) -> bool:
+    return app.groups_full
+
+
+def unaware(app: ApplicationFacts, info: Info) -> bool:
+    """The last placeholder is gone, and the core still waits for the gang: it must be told (K72)."""
+    return not app.has_placeholders and app.core_waits
+
+
+def none_left(app: ApplicationFacts, info: Info) -> bool:
+    return not app.has_placeholders
+
+
+def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
+    return not app.has_pods
+
+
+# -- emitters ----------------------------------------------------------------------------------
+
+_ADD = (AddApplication(),)
+_ADD_ORDINARY = (RemoveApplication(), AddApplication(gang=False))
+_REMOVE = (RemoveApplication(), DeletePlaceholders())
+_CREATE = (CreateMissing(),)
+_ASK = (AskForPods(),)
+_ASK_AGAIN = (AskForPods(again=True),)
+_DELETE = (DeletePlaceholders(),)
+_TIMEOUT_OVER = (
+    Say(
+        _GANG,
+        "PlaceholderTimeout",
+        "the placeholder timeout was over at the start of the scheduler: no placeholders are created",
+        warning=True,
+    ),
+    DeletePlaceholders(),
+    AskForPods(),
+)
+_COMPLETE = (
+    Say(_GANG, "GangReservationComplete", "every task group has its placeholders on nodes"),
+    AskForPods(),
+)
+
+
+def add(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _ADD
+
+
+def add_as_ordinary(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _ADD_ORDINARY
+
+
+def remove(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _REMOVE
+
+
+def create(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _CREATE
+
+
+def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (CreateAgain(fired.info["group"]),)
+
+
+def ask(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _ASK
+
+
+def ask_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _ASK_AGAIN
+
+
+def timeout_over(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _TIMEOUT_OVER
+
+
+def delete_placeholders(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _DELETE
+
+
+def say_allocated(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    info = fired.info
+    note = f"placeholder {info['name']} of task group {info['group']} is on node {info['node']}"
+    return (Say(_GANG, "PlaceholderAllocated", note),)
+
+
+def say_complete(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _COMPLETE
+
+
+def give_up_gang(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = (
+        f"a placeholder could not be created, so the gang goes on as an ordinary application: "
+        f"{fired.info['reason']}"
+    )
+    say = Say(_GANG, "PlaceholderCreateFailed", note, warning=True)
+    return (say, MarkResumed(), DeletePlaceholders())
+
+
+def resume(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = (
+        "the gang did not get all its placeholders in time and goes on as an ordinary application: "
+        f"{fired.info['reason']}"
+    )
+    say = Say(_GANG, "GangSchedulingFailed", note, warning=True)
+    return (say, MarkResumed(), DeletePlaceholders())
+
+
+def release_pod(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (ReleasePod(fired.info["key"], fired.info["type"]),)
+
+
+def fail_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K34, K35: pods that have a node are left alone."""
+    return (DeletePlaceholders(), FailPods(fired.info["reason"]))
+
+
+def reject_pods(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (DeletePlaceholders(), FailPods(f"{TURNED_DOWN}: {fired.info['reason']}"))
+
+
+def fail_at_start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K77: the core has not seen any of it time out, so it is removed there."""
+    reason = f"{TIMED_OUT}: the placeholder timeout was over at the start of the scheduler"
+    return (RemoveApplication(), DeletePlaceholders(), FailPods(reason), HasEnded())
+
+
+def warn(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Warn(f"application {app.key} has been {fired.source} for longer than expected"),)
+
+
+# fmt: off
+APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
+    "k8s-application",
+    initial=NEW,
+    final=(REMOVED,),
+    lasts={
+        NEW:       unbounded(SUBMIT),
+        SUBMITTED: within(60 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
+        RESERVING: within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
+        RESUMING:  within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
+        RUNNING:   unbounded(COMPLETE),
+        REJECTED:  unbounded(FORGET),
+        COMPLETED: unbounded(FORGET),
+        FAILING:   within(60 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
+        FAILED:    unbounded(FORGET),
+    },
+    rows=(
+        #   trigger                   from                              to         guard                emit
+        row(SUBMIT,                   NEW,                              SUBMITTED,                      emit=add),
+        ignored(SUBMIT,               (SUBMITTED, *IN_CORE, *ENDED),    why="it was submitted with its first pod"),
+        row(ACCEPT,                   SUBMITTED,                        FAILING,   when=timed_out_hard, emit=fail_at_start),
+        row(ACCEPT,                   SUBMITTED,                        RESERVING, when=reserves,       emit=create),
+        row(ACCEPT,                   SUBMITTED,                        RUNNING,   when=timed_out_soft, emit=timeout_over),
+        row(ACCEPT,                   SUBMITTED,                        RUNNING,                        emit=ask),
+        row(REJECT,                   SUBMITTED,                        REJECTED,                       emit=reject_pods),
+
+        row(PLACEHOLDER_BOUND,        RESERVING,                        RUNNING,   when=groups_full,    emit=(say_allocated, say_complete)),
+        row(PLACEHOLDER_BOUND,        (RESERVING, RESUMING, RUNNING, FAILING), STAYS,                   emit=say_allocated),
+        ignored(PLACEHOLDER_BOUND,    (NEW, SUBMITTED, *ENDED),         why="it says nothing about a gang that has not begun or is over"),
+        row(PLACEHOLDER_LOST,         RESERVING,                        STAYS,                          emit=create_again),
+        ignored(PLACEHOLDER_LOST,     (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED), why="no placeholder is missing"),
+        row(PLACEHOLDERS_FAILED,      RESERVING,                        RESUMING,                       emit=give_up_gang),
+        ignored(PLACEHOLDERS_FAILED,  (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED), why="no placeholder is missing"),
+        row(RESUME,                   (RESERVING, RUNNING),             RESUMING,                       emit=resume),
+        ignored(RESUME,               (NEW, SUBMITTED, RESUMING, FAILING, *ENDED), why="it is no gang any more"),
+        row(SETTLED,                  RESUMING,                         SUBMITTED, when=unaware,        emit=add_as_ordinary),
+        row(SETTLED,                  RESUMING,                         RUNNING,   when=none_left,      emit=ask_again),
+        ignored(SETTLED,              RESUMING,                         why="other placeholders are left"),
+        ignored(SETTLED,              (NEW, SUBMITTED, RESERVING, RUNNING, FAILING, *ENDED), why="nothing waits for the end of placeholders"),
+
+        row(RELEASE,                  (*TOLD, *ENDED),                   STAYS,                          emit=release_pod),
+        row(IDLE,                     NEW,                              REMOVED,                        emit=delete_placeholders),
+        row(IDLE,                     (SUBMITTED, RESERVING, RESUMING), REMOVED,                        emit=remove),
+        row(IDLE,                     (RUNNING, FAILING),               STAYS,                          emit=delete_placeholders),
+        ignored(IDLE,                 ENDED,                     why="it is forgotten with its last pod"),
+        row(COMPLETE,                 (RESERVING, RESUMING, RUNNING),   COMPLETED,                      emit=delete_placeholders),
+        ignored(COMPLETE,             (NEW, SUBMITTED, FAILING, *ENDED), why="it has ended, or the one of this id before it has"),
+        row(FAIL,                     (NEW, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILING,          emit=fail_pods),
+        ignored(FAIL,                 (FAILING, *ENDED),                why="it has failed or ended already"),
+        row(FAILED_,                  (NEW, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILED,           emit=fail_pods),
+        row(FAILED_,                  (FAILING, REJECTED),              FAILED),
+        ignored(FAILED_,              (COMPLETED, FAILED),              why="it has ended already"),
+        row(FORGET,                   ENDED,                     REMOVED,   when=has_no_pods),
+        ignored(FORGET,               ENDED,                     why="some of its pods have not ended"),
+        ignored(FORGET,               (NEW, SUBMITTED, *IN_CORE),       why="it has not ended"),
+
+        row(FORGOTTEN,                (SUBMITTED, RESERVING, RESUMING, RUNNING),             SUBMITTED,                      emit=add),
+        row(FORGOTTEN,                FAILING,                          FAILED),
+        ignored(FORGOTTEN,            (NEW, *ENDED),                    why="the core need not know it"),
+        row(OVERDUE,                  (SUBMITTED, RESERVING),           STAYS,                          emit=warn),
+        row(OVERDUE,                  RESUMING,                         STAYS,                          emit=(warn, delete_placeholders)),
+        row(OVERDUE,                  FAILING,                          FAILED,    when=has_no_pods),
+        ignored(OVERDUE,              FAILING,                          why="some of its pods have not ended"),
+    ),
+)
+
+#: The tone of each state on the pages.
+TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
+    NEW:       "wait",
+    SUBMITTED: "wait",
+    RESERVING: "wait",
+    RESUMING:  "wait",
+    RUNNING:   "good",
+    REJECTED:  "bad",
+    COMPLETED: "done",
+    FAILING:   "bad",
+    FAILED:    "bad",
+    REMOVED:   "done",
+})
+# fmt: on

@@ -1,0 +1,421 @@
+"""The lifecycle of a task: one pod of ours, real or a placeholder (K37).
+
+A task is New until its application allows it to be asked for, or Gated while the pod has scheduling gates.
+It is Asked until the core chooses a node, Binding until the API server has confirmed that, and then Bound. A
+pod that is found with a node is Recovering until the core has confirmed it. The core takes an allocation
+back by a release; the pod is deleted and the task is Releasing until it is gone. It is Ended when its pod
+has succeeded, has failed or is deleted, which is always the last word: only then is the core told that
+the allocation has ended, with the type of the release if the core asked for it (K39).
+
+The watch of pods drives it, and the messages of the core and the results of binds, each of which may be late.
+An allocation that arrives too late is given back (K111). A bind that has failed returns the task to Asked
+and not to a failure (K108). Failed is the pod that the core will not have; it is tried again after a while.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+from quadriga.fsm import Lifecycle, ignored, row, unbounded, within
+from quadriga.fsm.table import MINUTE, SECOND, STAYS, Effect, Fired, Info, Tone
+from quadriga.k8s.lifecycles.effects import (
+    AbandonAssumption,
+    AnnouncePlaceholder,
+    AskAgain,
+    BindPod,
+    CancelBind,
+    ConfirmRelease,
+    DeletePod,
+    GiveBack,
+    Reconsider,
+    RefuseNode,
+    ReleaseAsk,
+    ReportForeign,
+    ReportPod,
+    Say,
+    SendAsk,
+    Warn,
+)
+
+# fmt: off
+State = Literal[
+    "New", "Gated", "Asked", "Recovering", "Binding", "Bound", "Releasing", "Failed", "Ended",
+]
+Trigger = Literal[
+    "gate", "ungate", "ask", "recover", "allocated", "bound", "elsewhere", "bind_failed",
+    "ask_released", "release", "discard", "resized", "rejected", "again", "node_lost", "withdraw",
+    "forgotten", "overdue", "ended",
+]
+# fmt: on
+
+NEW: Final = "New"
+GATED: Final = "Gated"
+ASKED: Final = "Asked"
+RECOVERING: Final = "Recovering"
+BINDING: Final = "Binding"
+BOUND: Final = "Bound"
+RELEASING: Final = "Releasing"
+FAILED: Final = "Failed"
+ENDED: Final = "Ended"
+
+GATE: Final = "gate"
+UNGATE: Final = "ungate"
+ASK: Final = "ask"
+RECOVER: Final = "recover"
+ALLOCATED: Final = "allocated"
+BOUND_: Final = "bound"
+ELSEWHERE: Final = "elsewhere"
+BIND_FAILED: Final = "bind_failed"
+ASK_RELEASED: Final = "ask_released"
+RELEASE: Final = "release"
+DISCARD: Final = "discard"
+RESIZED: Final = "resized"
+REJECTED: Final = "rejected"
+AGAIN: Final = "again"
+NODE_LOST: Final = "node_lost"
+WITHDRAW: Final = "withdraw"
+FORGOTTEN: Final = "forgotten"
+OVERDUE: Final = "overdue"
+ENDED_: Final = "ended"
+
+#: States of a task without a node (K34).
+UNPLACED: Final = (NEW, GATED, ASKED, FAILED)
+#: States of a task that is not asked for and may be, once its application allows it.
+WAITS: Final[frozenset[State]] = frozenset({NEW})
+#: States of a task for which the core looks for a node (K155).
+SOUGHT: Final[frozenset[State]] = frozenset({ASKED})
+#: States of a task that has a node, in the core or in the cluster.
+PLACED: Final = (RECOVERING, BINDING, BOUND, RELEASING)
+#: States of a task that the core has asks or allocations of.
+STARTED: Final[frozenset[State]] = frozenset({ASKED, RECOVERING, BINDING, BOUND, RELEASING})
+#: States of a task that is on its node.
+ON_NODE: Final[frozenset[State]] = frozenset({BOUND})
+#: States of a task that is reported as an existing allocation when the core starts anew (K141, K151).
+REPORTED: Final[frozenset[State]] = frozenset({RECOVERING, BINDING, RELEASING})
+#: States of a task that waits for the core to confirm its node.
+UNCONFIRMED: Final[frozenset[State]] = frozenset({RECOVERING})
+#: States of a task whose bind has not ended.
+BINDS: Final[frozenset[State]] = frozenset({BINDING})
+#: States of a task whose node is chosen here: another node in the watch was chosen by somebody else.
+EXPECTS_NODE: Final[frozenset[State]] = frozenset({ASKED, BINDING})
+#: States of a task that is found with a node that nobody here has chosen.
+FINDS_NODE: Final[frozenset[State]] = frozenset({NEW, FAILED})
+#: States of a placeholder that is lost if it ends: the core has not taken it back (K80).
+LOSES: Final[frozenset[State]] = frozenset({NEW, ASKED, RECOVERING, BINDING, BOUND, FAILED})
+#: States of a task whose pod has ended.
+GONE: Final[frozenset[State]] = frozenset({ENDED})
+#: States of a task whose pod is being deleted.
+LEAVING: Final[frozenset[State]] = frozenset({RELEASING})
+#: States of a task whose size the core knows (K85).
+SIZED: Final[frozenset[State]] = frozenset({ASKED, BINDING, BOUND, RECOVERING})
+
+#: termination types of the protocol (TerminationType)
+STOPPED_BY_RM: Final = 1
+TIMEOUT: Final = 2
+PREEMPTED_BY_SCHEDULER: Final = 3
+PLACEHOLDER_REPLACED: Final = 4
+
+
+class TaskFacts(Protocol):
+    """What the guards and emitters read."""
+
+    state: State
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def is_placeholder(self) -> bool: ...
+    @property
+    def group(self) -> str: ...  # of a gang; "": none
+    @property
+    def node(self) -> str: ...  # chosen by the core, or of the pod; "": none
+    @property
+    def uuid(self) -> str: ...  # of the allocation; "": the core has given none
+    @property
+    def release_type(self) -> int: ...  # of the release that the core asked for; 0: none
+    @property
+    def is_foreign(self) -> bool: ...  # the core would not have it, and counts it as foreign (K143)
+    @property
+    def may_try_again(self) -> bool: ...  # it has no node, and its application asks for such pods
+
+
+# -- guards ------------------------------------------------------------------------------------
+
+
+def obstructed(task: TaskFacts, info: Info) -> bool:
+    """K88: a check of the pod has failed."""
+    return bool(info.get("obstacle"))
+
+
+def refused(task: TaskFacts, info: Info) -> bool:
+    """K100: the check before the assumption has failed."""
+    return bool(info.get("refusal"))
+
+
+def same_allocation(task: TaskFacts, info: Info) -> bool:
+    """The allocation that it has already: the core has confirmed a new size (K85), or a report."""
+    return bool(task.uuid == info["uuid"] if task.uuid else task.node == info["node"])
+
+
+def is_placeholder(task: TaskFacts, info: Info) -> bool:
+    return task.is_placeholder
+
+
+def may_try_again(task: TaskFacts, info: Info) -> bool:
+    return task.may_try_again
+
+
+def has_allocation(task: TaskFacts, info: Info) -> bool:
+    return bool(task.uuid)
+
+
+def is_foreign(task: TaskFacts, info: Info) -> bool:
+    return task.is_foreign
+
+
+def is_unknown_there(task: TaskFacts, info: Info) -> bool:
+    """The core has dropped the allocation with its node while the bind was under way (K97)."""
+    return not task.uuid
+
+
+# -- emitters ----------------------------------------------------------------------------------
+
+_SEND_ASK = (SendAsk(),)
+_REPORT = (ReportPod(),)
+_BIND = (BindPod(),)
+_ANNOUNCE = (AnnouncePlaceholder(),)
+_DELETE = (DeletePod(),)
+_DELETE_PREEMPTED = (DeletePod(preempted=True),)
+_TAKE_BACK = (ReleaseAsk(), DeletePod())
+_RELEASE_ASK = (ReleaseAsk(),)
+_UNASSUME = (CancelBind(), AbandonAssumption())
+_RECONSIDER = (Reconsider(),)
+_STOPPED = (ConfirmRelease(STOPPED_BY_RM),)
+_QUEUED = (SendAsk(), Say("Scheduling", "Scheduling", "the pod waits in its queue for a node"))
+_STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailure"}
+
+
+def say_gated(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = f"the pod has scheduling gates and is not scheduled: {fired.info['gates']}"
+    return (Say("Scheduling", "Scheduling", note),)
+
+
+def ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    if task.group and not task.is_placeholder:
+        note = f"the pod belongs to task group {task.group}"
+        return (*_QUEUED, Say("GangScheduling", "TaskGroupMatch", note))
+    return _QUEUED
+
+
+def send_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _SEND_ASK
+
+
+def say_obstacle(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Say("FailedScheduling", "Scheduling", fired.info["obstacle"], warning=True),)
+
+
+def report(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _REPORT
+
+
+def bind(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _BIND
+
+
+def announce(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _ANNOUNCE if task.is_placeholder else ()
+
+
+def say_scheduled(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return (Say("Scheduled", "Binding", f"the pod is bound to node {task.node}"),)
+
+
+def assume_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K100, K108: nothing was assumed and nothing written."""
+    info = fired.info
+    reason = "AssumePodError" if task.is_placeholder else "AssumePodFailed"
+    note = f"node {info['node']} does not suit the pod any more: {info['refusal']}"
+    return (
+        Say(reason, "Scheduling", note, warning=True),
+        RefuseNode(info["node"]),
+        AskAgain(info["uuid"]),
+    )
+
+
+def bind_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K108, K110."""
+    note = f"the pod could not be bound to node {task.node}: {fired.info['reason']}"
+    return (
+        Say(_STEP_EVENTS[fired.info.get("step", "bind")], "Binding", note, warning=True),
+        AbandonAssumption(),
+        RefuseNode(task.node),
+        AskAgain(task.uuid),
+    )
+
+
+def give_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K111: and the driver has assumed it already."""
+    return (AbandonAssumption(), GiveBack(fired.info["uuid"]))
+
+
+def give_second_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """It has another allocation, which stays."""
+    return (GiveBack(fired.info["uuid"]),)
+
+
+def release_elsewhere(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """Ours first, so that the core does not count the pod on two nodes."""
+    unassume = (AbandonAssumption(),) if fired.source == BINDING else ()
+    ours = (GiveBack(task.uuid),) if task.uuid else ()  # a pending ask is satisfied by the report
+    return (*unassume, *ours, *_REPORT)
+
+
+def unassume(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _UNASSUME
+
+
+def delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _DELETE
+
+
+def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K113: a victim of preemption hears why."""
+    if fired.info["type"] != PREEMPTED_BY_SCHEDULER:
+        return _DELETE
+    note = "the pod is preempted: another one needs its room"
+    return (Say("Preempted", "Preempting", note), *_DELETE_PREEMPTED)
+
+
+def take_back(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _TAKE_BACK
+
+
+def release_ask(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _RELEASE_ASK
+
+
+def say_rejected(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = f"the scheduler does not accept the pod: {fired.info['reason']}"
+    return (Say("TaskRejected", "Scheduling", note, warning=True),)
+
+
+def report_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    note = f"the running pod is not counted in its queue: {fired.info['reason']}"
+    return (Say("TaskRejected", "Recovery", note, warning=True), ReportForeign())
+
+
+def reconsider(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _RECONSIDER
+
+
+def resize(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _SEND_ASK if fired.source == ASKED else _REPORT
+
+
+def warn_and_delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    warning = f"pod {task.key} is not gone long after it was deleted; it is deleted again"
+    return (Warn(warning), *_DELETE)
+
+
+def warn_and_cancel(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    warning = f"the bind of pod {task.key} to node {task.node} has taken too long"
+    return (Warn(warning), CancelBind())
+
+
+def confirm(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    """K39: with the type of the core's release, else as stopped."""
+    return (ConfirmRelease(task.release_type or STOPPED_BY_RM),)
+
+
+def stopped(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _STOPPED
+
+
+# fmt: off
+TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
+    "k8s-task",
+    initial=NEW,
+    final=(ENDED,),
+    lasts={
+        NEW:        unbounded(ASK),
+        GATED:      unbounded(UNGATE),
+        ASKED:      unbounded(ALLOCATED),
+        RECOVERING: unbounded(ALLOCATED),
+        BINDING:    within(130 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
+        BOUND:      unbounded(ENDED_),
+        RELEASING:  within(90 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
+        FAILED:     within(30 * SECOND, then=AGAIN, backoff_to=10 * MINUTE),
+    },
+    rows=(
+        #   trigger            from                                to          guard                   emit
+        row(GATE,              NEW,                                GATED,                              emit=say_gated),
+        row(UNGATE,            GATED,                              NEW,                                emit=reconsider),
+        row(ASK,               NEW,                                STAYS,      when=obstructed,        emit=say_obstacle),
+        row(ASK,               NEW,                                ASKED,                              emit=ask),
+        row(ASK,               ASKED,                              STAYS,                              emit=send_ask),
+        row(RECOVER,           (NEW, FAILED),                      RECOVERING,                         emit=report),
+        row(RECOVER,           RECOVERING,                         STAYS,                              emit=report),
+
+        row(ALLOCATED,         ASKED,                              STAYS,      when=refused,           emit=assume_failed),
+        row(ALLOCATED,         ASKED,                              BINDING,                            emit=bind),
+        row(ALLOCATED,         RECOVERING,                         BOUND,                              emit=announce),
+        row(ALLOCATED,         (BINDING, BOUND, RELEASING),        STAYS,      when=same_allocation,   why="the core confirms a report"),
+        row(ALLOCATED,         (BINDING, BOUND),                   STAYS,                              emit=give_second_back),
+        row(ALLOCATED,         (NEW, GATED, RELEASING, FAILED),    STAYS,                              emit=give_back),
+        row(BOUND_,            BINDING,                            RECOVERING, when=is_unknown_there,  emit=report),
+        row(BOUND_,            BINDING,                            BOUND,                              emit=(say_scheduled, announce)),
+        ignored(BOUND_,        (NEW, GATED, ASKED, RECOVERING, BOUND, RELEASING, FAILED), why="the watch and the reply both tell it"),
+        row(ELSEWHERE,         (ASKED, BINDING),                   RECOVERING,                         emit=release_elsewhere),
+        ignored(ELSEWHERE,     (NEW, GATED, RECOVERING, BOUND, RELEASING, FAILED), why="the watch has told it"),
+        row(BIND_FAILED,       BINDING,                            ASKED,                              emit=bind_failed),
+        ignored(BIND_FAILED,   (NEW, GATED, ASKED, RECOVERING, BOUND, RELEASING, FAILED), why="it is not bound by that any more"),
+
+        row(ASK_RELEASED,      ASKED,                              RELEASING,  when=is_placeholder,    emit=delete),
+        row(ASK_RELEASED,      ASKED,                              NEW),
+        ignored(ASK_RELEASED,  (NEW, GATED, RECOVERING, BINDING, BOUND, RELEASING, FAILED), why="it has no ask any more"),
+        row(RELEASE,           (BINDING, BOUND, RECOVERING),       RELEASING,                          emit=delete_for),
+        ignored(RELEASE,       (NEW, GATED, ASKED, RELEASING, FAILED), why="the allocation is given up already"),
+        row(DISCARD,           ASKED,                              RELEASING,                          emit=take_back),
+        row(DISCARD,           (NEW, GATED, RECOVERING, BINDING, BOUND, FAILED), RELEASING,            emit=delete),
+        ignored(DISCARD,       RELEASING,                          why="it is being deleted"),
+        row(WITHDRAW,          ASKED,                              NEW,                                emit=release_ask),
+        ignored(WITHDRAW,      (NEW, GATED, RECOVERING, BINDING, BOUND, RELEASING, FAILED), why="there is no ask"),
+
+        row(RESIZED,           (ASKED, BINDING, BOUND, RECOVERING), STAYS,                             emit=resize),
+        ignored(RESIZED,       (NEW, GATED, RELEASING, FAILED),    why="the core does not count it"),
+        row(REJECTED,          ASKED,                              FAILED,                             emit=say_rejected),
+        row(REJECTED,          RECOVERING,                         FAILED,                             emit=report_foreign),
+        ignored(REJECTED,      (NEW, GATED, BINDING, BOUND, RELEASING, FAILED), why="it belongs to an ask that is over"),
+        row(AGAIN,             FAILED,                             NEW,        when=may_try_again,     emit=reconsider),
+        ignored(AGAIN,         FAILED,                             why="it has a node, or its application is not live"),
+        row(NODE_LOST,         BINDING,                            STAYS,                              emit=unassume),
+        row(NODE_LOST,         BOUND,                              RECOVERING),
+        ignored(NODE_LOST,     (NEW, GATED, ASKED, RECOVERING, RELEASING, FAILED), why="it is not on that node, or leaves it"),
+        row(FORGOTTEN,         (ASKED, FAILED),                    NEW),
+        row(FORGOTTEN,         BOUND,                              RECOVERING),
+        ignored(FORGOTTEN,     (NEW, GATED, RECOVERING, BINDING, RELEASING), why="it is reported anew where it has a node"),
+        row(OVERDUE,           BINDING,                            STAYS,                              emit=warn_and_cancel),
+        row(OVERDUE,           RELEASING,                          STAYS,                              emit=warn_and_delete),
+
+        row(ENDED_,            ASKED,                              ENDED,                              emit=release_ask),
+        row(ENDED_,            RELEASING,                          ENDED,      when=has_allocation,    emit=confirm),
+        row(ENDED_,            FAILED,                             ENDED,      when=is_foreign,        emit=stopped),
+        row(ENDED_,            (BINDING, BOUND, RECOVERING),       ENDED,                              emit=stopped),
+        row(ENDED_,            (NEW, GATED, RELEASING, FAILED),    ENDED),
+    ),
+)
+
+#: The tone of each state on the pages.
+TONES: Final[dict[State, Tone]] = TASK.total("TONES", {
+    NEW:        "wait",
+    GATED:      "wait",
+    ASKED:      "wait",
+    RECOVERING: "wait",
+    BINDING:    "wait",
+    BOUND:      "good",
+    RELEASING:  "wait",
+    FAILED:     "bad",
+    ENDED:      "done",
+})
+# fmt: on
