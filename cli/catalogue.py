@@ -1,4 +1,4 @@
-"""The lifecycles that commands know by name: the scheduler's and the simulator's."""
+"""The lifecycles that commands know by name: the scheduler's, the Kubernetes shim's and the simulator's."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ __all__ = ["all_lifecycles", "find_lifecycle"]
 def all_lifecycles() -> dict[str, Lifecycle]:
     """All lifecycles by name, the scheduler's first."""
     from quadriga.fsm import LIFECYCLES
+    from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
     from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
-    return {**LIFECYCLES, **SIMULATED}
+    return {**LIFECYCLES, **KUBERNETES, **SIMULATED}
 
 
 def find_lifecycle(name: str) -> Lifecycle:

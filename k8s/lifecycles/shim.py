@@ -24,7 +24,7 @@ RecoveryTrigger = Literal["progress", "done"]
 
 # fmt: off
 State = Literal[
-    "Waiting", "Syncing", "Recovering_Registering", "Recovering_Submitting", "Recovering_Creating",
+    "Waiting", "Syncing", "Recovering", "Recovering_Registering", "Recovering_Submitting", "Recovering_Creating",
     "Recovering_Reporting", "Recovering_Recovered", "Serving", "Stopped",
 ]
 Trigger = Literal["lead", "synced", "progress", "done", "serve", "forgotten", "stall", "lose"]
