@@ -15,7 +15,7 @@ import pytest
 from tests.packaging.conftest import PACKAGES
 
 #: a rule: its letter and its number
-CODE = re.compile(r"(?<![\w.\-])[GRIMXQSV]\d{1,2}(?!\w|\.\d)")
+CODE = re.compile(r"(?<![\w.\-])(?:[GRIMXQSVT]\d{1,2}|K\d{1,3})(?!\w|\.\d)")
 
 #: a section: 5.7 or 2.2.1. Versions of YuniKorn and of its interface begin with 1.
 SECTION = re.compile(r"(?<![\w.:=<>$-])[2-9]\.[1-9]\d?(?:\.[1-9])?(?![\w%]|\.\d)")
@@ -34,7 +34,9 @@ WORD = re.compile(
 PROSE = frozenset(".md .txt .yaml .yml .toml .ini .cfg".split())
 
 #: citations in a message: "(X9)", "(G45 to G50)", "(2.2.3)"
-ASIDE = re.compile(r"\s?\((?:(?:[GRIMXQSV]\d{1,2}|[2-9]\.\d{1,2}(?:\.\d)?)(?:, | to | and )?)+\)")
+ASIDE = re.compile(
+    r"\s?\((?:(?:[GRIMXQSVT]\d{1,2}|K\d{1,3}|[2-9]\.\d{1,2}(?:\.\d)?)(?:, | to | and )?)+\)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +82,15 @@ def test_the_page_has_the_rules_of_the_acceptance_table(
     table = (shared / "BEHAVIOUR.md").read_text(encoding="utf-8")
     rules = set(re.findall(r"(?m)^\| ([GRIMXQ]\d+) \|", table))
     rules |= set(re.findall(r"(?m)^\* (S\d+) ", table)) | set(re.findall(r"(?m)^(V\d+)\. ", table))
-    assert set(codes) == rules
+    assert {code for code in codes if code[0] not in "KT"} == rules
     assert sections == set(re.findall(r"(?m)^#+ (\d(?:\.\d+)*)\.? ", table)) - {"3"}
+
+
+def test_the_page_has_the_rules_of_the_kubernetes_reference(shared: Path, codes: list[str]) -> None:
+    table = (shared / "KUBERNETES.md").read_text(encoding="utf-8")
+    rules = re.findall(r"(?m)^\| ([KT]\d+) \|", table)
+    assert {code for code in codes if code[0] in "KT"} == set(rules)
+    assert len(rules) == 199 + 25
 
 
 # -- what cites it ---------------------------------------------------------------------------------
@@ -163,7 +172,7 @@ def _is_whole(message: str, path: Path) -> bool:
     if CODE.fullmatch(message):  # handed to what writes "I39: ..." before a sentence
         return True
     rest = ASIDE.sub("", message)
-    rest = re.sub(r"^[GRIMXQSV]\d{1,2}: ", "", rest)
+    rest = re.sub(r"^(?:[GRIMXQSVT]\d{1,2}|K\d{1,3}): ", "", rest)
     if path.stem in {"invariants", "audit"} or path.parent.name == "checks":
         rest = re.sub(r"^[GRIMXQSV]\d{1,2} ", "", rest)
     words = re.findall(r"\w{2,}", rest)
