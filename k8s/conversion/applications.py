@@ -84,14 +84,21 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
 
 
 def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:
-    """A later pod names another queue or user than the one that created the application (K58)."""
+    """A later pod names another queue or user than the one that created the application (K58).
+
+    A pod that names none does not differ.
+    """
     found = []
     queue = identity.queue_of(pod)
-    if queue != application.queue:
+    if queue and queue != application.queue:
         found.append(f"queue {shown(queue)}, the application has {shown(application.queue)}")
     user = identity.user_of(pod).user
-    if user != application.user:
-        found.append(f"user {shown(user.name)}, the application has {shown(application.user.name)}")
+    if keys.USER_INFO in pod.metadata.annotations and user != application.user:
+        found.append(f"user {_described(user)}, the application has {_described(application.user)}")
     if not found:
         return None
     return Problem("Scheduling", "Scheduling", f"ignored of the pod: {'; '.join(found)}")
+
+
+def _described(user: User) -> str:
+    return f"{user.name!r} of {', '.join(user.groups)}" if user.groups else repr(user.name)

@@ -79,15 +79,17 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class TextMap:
-    """An object whose names are free and whose values are all read in the same way."""
+    """An object whose names are free and whose values are all read in the same way. ``null`` is the zero
+    value."""
 
     item: Reader
+    zero: str = ""
 
     def __call__(self, value: Any, path: str, unknown: list[str]) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise ValueError(f"{path} is not an object")
         return {
-            name: self.item("" if each is None else each, f"{path}.{name}", unknown)
+            name: self.zero if each is None else self.item(each, f"{path}.{name}", unknown)
             for name, each in value.items()
         }
 

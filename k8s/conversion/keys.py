@@ -8,31 +8,40 @@ from __future__ import annotations
 from typing import Final
 
 __all__ = [
-    "ALLOW_PREEMPTION",
+    "PARTITION",
     "APP_ID",
-    "CREATION_TIME_TAG",
-    "FOREIGN_TAG",
-    "GANG_RESUMED",
-    "IMAGE_PULL_SECRETS_TAG",
-    "LABEL_TAG",
-    "NAMESPACE_TAG",
     "OLD_APP_ID",
+    "SPARK_APP_ID",
+    "QUEUE",
+    "OLD_QUEUE",
+    "TASK_GROUP_NAME",
+    "TASK_GROUPS",
+    "POLICY_PARAMETERS",
+    "USER_INFO",
+    "OLD_USER_NAME",
+    "ALLOW_PREEMPTION",
+    "PLACEHOLDER",
     "OLD_PLACEHOLDER",
     "OLD_PLACEHOLDER_LABEL",
-    "OLD_QUEUE",
-    "OLD_USER_NAME",
+    "GANG_RESUMED",
+    "OWN_APP",
+    "OWN_APP_VALUE",
+    "NAMESPACE_QUOTA",
+    "NAMESPACE_GUARANTEED",
+    "NAMESPACE_MAX_APPS",
     "PARENT_QUEUE",
+    "NAMESPACE_MAX_CPU",
+    "NAMESPACE_MAX_MEMORY",
+    "NAMESPACE_ENABLE",
+    "NAMESPACE_GENERATE_APP_ID",
+    "NAMESPACE_TAG",
     "PARENT_QUEUE_TAG",
-    "PARTITION",
-    "PLACEHOLDER",
+    "IMAGE_PULL_SECRETS_TAG",
     "POD_NAMESPACE_TAG",
     "POD_NAME_TAG",
-    "POLICY_PARAMETERS",
-    "QUEUE",
-    "SPARK_APP_ID",
-    "TASK_GROUPS",
-    "TASK_GROUP_NAME",
-    "USER_INFO",
+    "LABEL_TAG",
+    "CREATION_TIME_TAG",
+    "FOREIGN_TAG",
 ]
 
 _DOMAIN: Final = "yunikorn.apache.org/"
@@ -73,6 +82,10 @@ OLD_PLACEHOLDER: Final = _DOMAIN + "placeholder"
 OLD_PLACEHOLDER_LABEL: Final = "placeholder"
 #: annotation of an originator: its gang has resumed after a soft timeout (K77)
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
+
+#: label and value: the scheduler's own pods
+OWN_APP: Final = "app"
+OWN_APP_VALUE: Final = "yunikorn"
 
 # Of namespaces (K42).
 

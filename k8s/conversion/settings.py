@@ -188,8 +188,12 @@ def from_maps(defaults: ConfigMap | None, configs: ConfigMap | None) -> Reading:
 def change(current: Settings, values: Mapping[str, str]) -> Reading:
     """What a change of the texts makes of the current settings.
 
-    A setting that needs a restart keeps its value, with a warning (K49).
+    A setting that needs a restart keeps its value, with a warning (K49). Without hot refresh everything
+    keeps its value.
     """
+    if not current.hot_refresh:
+        name = "service.enableConfigHotRefresh"
+        return Reading(current, (), (f"{name} is false: the change takes effect with a restart",))
     reading = read(values)
     wanted = reading.settings
     if wanted is None:

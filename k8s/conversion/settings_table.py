@@ -122,18 +122,18 @@ _RESTART: Final[dict[str, _Row]] = {
 
 #: a change takes effect at once
 _LIVE: Final[dict[str, _Row]] = {
-    "service.enableConfigHotRefresh":  ("hot_refresh",         boolean,        "true"),
-    _HOOK + "amServiceName":           ("admission_service_name", _text,    _ADMISSION_NAME),
-    _HOOK + "schedulerServiceAddress": ("scheduler_service_address", _text,    "yunikorn-service:9080"),
-    _FILTER + "processNamespaces":     ("process_namespaces",  patterns.split, ""),
-    _FILTER + "bypassNamespaces":      ("bypass_namespaces",   patterns.split, "^kube-system$"),
-    _FILTER + "labelNamespaces":       ("label_namespaces",    patterns.split, ""),
-    _FILTER + "noLabelNamespaces":     ("no_label_namespaces", patterns.split, ""),
-    _ACCESS + "bypassAuth":            ("bypass_auth",         boolean,        "false"),
-    _ACCESS + "trustControllers":      ("trust_controllers",   boolean,        "true"),
-    _ACCESS + "systemUsers":           ("system_users",        patterns.split, _KUBE_SYSTEM),
-    _ACCESS + "externalUsers":         ("external_users",      patterns.split, ""),
-    _ACCESS + "externalGroups":        ("external_groups",     patterns.split, ""),
+    "service.enableConfigHotRefresh":  ("hot_refresh",               boolean,        "true"),
+    _HOOK + "amServiceName":           ("admission_service_name",    _text,          _ADMISSION_NAME),
+    _HOOK + "schedulerServiceAddress": ("scheduler_service_address", _text,          "yunikorn-service:9080"),
+    _FILTER + "processNamespaces":     ("process_namespaces",        patterns.split, ""),
+    _FILTER + "bypassNamespaces":      ("bypass_namespaces",         patterns.split, "^kube-system$"),
+    _FILTER + "labelNamespaces":       ("label_namespaces",          patterns.split, ""),
+    _FILTER + "noLabelNamespaces":     ("no_label_namespaces",       patterns.split, ""),
+    _ACCESS + "bypassAuth":            ("bypass_auth",               boolean,        "false"),
+    _ACCESS + "trustControllers":      ("trust_controllers",         boolean,        "true"),
+    _ACCESS + "systemUsers":           ("system_users",              patterns.split, _KUBE_SYSTEM),
+    _ACCESS + "externalUsers":         ("external_users",            patterns.split, ""),
+    _ACCESS + "externalGroups":        ("external_groups",           patterns.split, ""),
 }
 
 #: known and without effect here: reader, reason

@@ -131,8 +131,7 @@ def _quantity(value: Any, path: str, unknown: list[str]) -> str:
     """As text; JSON numbers are quantities too."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{path} is not a quantity")
-    # Go's JSON reads an empty text and null as zero here.
-    return (value if isinstance(value, str) else repr(value)) or "0"
+    return value.strip() if isinstance(value, str) else repr(value)
 
 
 _TEXTS: Final = TextMap(text)
@@ -162,7 +161,7 @@ _NODE_AFFINITY: Final = Fields(
 _GROUP: Final = Fields(
     name=text,
     minMember=int32,
-    minResource=TextMap(_quantity),
+    minResource=TextMap(_quantity, zero="0"),
     labels=_TEXTS,
     annotations=_TEXTS,
     nodeSelector=_TEXTS,
