@@ -118,8 +118,8 @@ def _amounts(text: str) -> Amounts:
 def _checked(quantities: Mapping[str, Any]) -> Amounts:
     amounts: Amounts = {}
     for name, quantity in quantities.items():
-        if not isinstance(quantity, str):
-            raise ValueError(f"the quantity of {shown(name)} is not a text")
+        if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
+            raise ValueError(f"the quantity of {shown(name)} is neither a text nor a number")
         try:
             value = amount(name, quantity)
         except QuantityError as error:

@@ -1,0 +1,134 @@
+"""What annotations of a namespace say about the queue of its applications (K42 to K44, K160)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quadriga.core.placement.quota_tags import read_quota_tags
+from quadriga.k8s.conversion import keys
+from quadriga.k8s.conversion.namespaces import flag, tags_of
+from tests.k8s.decoded import namespace
+
+
+def test_k42_quota_guaranteed_applications_and_parent() -> None:
+    found = tags_of(
+        namespace(
+            namespace_quota='{"cpu": "64", "memory": "100G", "nvidia.com/gpu": "2"}',
+            namespace_guaranteed='{"cpu": "1500m"}',
+            namespace_maxApps="7",
+            parentqueue="root.teams",
+        )
+    )
+    assert found.problems == ()
+    assert {key: json.loads(found.tags[key]) for key in found.tags if "queue" not in key} == {
+        "namespace.resourcequota": {
+            "resources": {
+                "vcore": {"value": 64000},
+                "memory": {"value": 100_000_000_000},
+                "nvidia.com/gpu": {"value": 2},
+            }
+        },
+        "namespace.resourceguaranteed": {"resources": {"vcore": {"value": 1500}}},
+        "namespace.resourcemaxapps": 7,
+    }
+    assert found.tags["namespace.parentqueue"] == "root.teams"
+
+
+def test_k43_the_core_reads_the_tags() -> None:
+    found = tags_of(
+        namespace(
+            namespace_quota='{"memory": "1Ki", "cpu": "1"}',
+            namespace_guaranteed='{"cpu": 2}',
+            namespace_maxApps=" 3 ",
+        )
+    )
+    read = read_quota_tags(found.tags)
+    assert (read.max, read.guaranteed) == ({"memory": 1024, "vcore": 1000}, {"vcore": 2000})
+    assert (read.max_applications, read.unreadable) == (3, ())
+
+
+def test_k43_the_text_of_a_tag_is_always_the_same() -> None:
+    found = tags_of(namespace(namespace_quota='{"memory": "1", "cpu": "1"}'))
+    text = '{"resources":{"memory":{"value":1},"vcore":{"value":1000}}}'
+    assert found.tags == {"namespace.resourcequota": text}
+
+
+def test_without_annotations_there_are_no_tags() -> None:
+    assert tags_of(None) == tags_of(namespace()) == tags_of(namespace(other="x"))
+    assert dict(tags_of(None).tags) == {}
+    assert tags_of(None).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("64 cpus", "malformed"),
+        ('["cpu"]', "it is not a JSON object"),
+        ('{"cpu": "64", "memory": "much"}', "'memory': 'much' is not a quantity"),
+        ('{"cpu": true}', "the quantity of 'cpu' is neither a text nor a number"),
+        ('{"cpu": null}', "the quantity of 'cpu' is neither a text nor a number"),
+        ('{"cpu": "-1"}', "the quantity of 'cpu' is negative"),
+        ('{"cpu": "1", "vcore": "1000"}', "cpu and vcore are the same"),
+        ("[" * 5000, "recursion"),
+    ],
+)
+def test_k43_what_cannot_be_read_is_left_out_as_a_whole_with_a_warning(text: str, why: str) -> None:
+    found = tags_of(namespace(namespace_quota=text, namespace_maxApps="1"))
+    assert dict(found.tags) == {"namespace.resourcemaxapps": "1"}, "the others stay"
+    (problem,) = found.problems
+    assert problem.note.startswith(f"annotation {keys.NAMESPACE_QUOTA} is ignored: ")
+    assert why in problem.note.lower() or why in problem.note
+    assert len(problem.note) < 600
+
+
+@pytest.mark.parametrize("text", ["-1", "many", "1.5", "9" * 19, "+1", "\u0661"])
+def test_k43_a_wrong_number_of_applications_is_left_out_with_a_warning(text: str) -> None:
+    found = tags_of(namespace(namespace_maxApps=text))
+    assert dict(found.tags) == {}
+    (problem,) = found.problems
+    assert keys.NAMESPACE_MAX_APPS in problem.note
+
+
+def test_k43_a_quota_of_zeros_is_left_out() -> None:
+    found = tags_of(namespace(namespace_quota='{"cpu": "0", "memory": 0}'))
+    assert dict(found.tags) == {}
+    assert found.problems == ()
+    partly = tags_of(namespace(namespace_quota='{"cpu": "0", "memory": "1"}'))
+    assert '"vcore":{"value":0}' in partly.tags["namespace.resourcequota"]
+
+
+def test_k42_the_deprecated_quota_of_two_types() -> None:
+    found = tags_of(namespace(namespace_max_cpu="2", namespace_max_memory="1Mi"))
+    assert read_quota_tags(found.tags).max == {"vcore": 2000, "memory": 1 << 20}
+    one = tags_of(namespace(namespace_max_cpu="2", namespace_max_memory=""))
+    assert read_quota_tags(one.tags).max == {"vcore": 2000}
+    assert found.problems == one.problems == ()
+
+
+def test_k42_the_deprecated_quota_is_ignored_beside_the_new_one() -> None:
+    found = tags_of(namespace(namespace_max_cpu="2", namespace_quota='{"cpu": "1"}'))
+    assert read_quota_tags(found.tags).max == {"vcore": 1000}
+    (problem,) = found.problems
+    assert keys.NAMESPACE_MAX_CPU in problem.note
+    assert keys.NAMESPACE_QUOTA in problem.note
+
+
+def test_k43_a_deprecated_quota_that_cannot_be_read_is_left_out() -> None:
+    found = tags_of(namespace(namespace_max_cpu="two", namespace_max_memory="1Mi"))
+    assert dict(found.tags) == {}
+    (problem,) = found.problems
+    assert "'two' is not a quantity" in problem.note
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("false", False), ("True", None), ("", None)]
+)
+def test_k160_a_flag_of_a_namespace(text: str, value: bool | None) -> None:
+    assert flag(namespace(namespace_enableYuniKorn=text), keys.NAMESPACE_ENABLE) is value
+
+
+def test_k160_no_flag() -> None:
+    assert flag(None, keys.NAMESPACE_ENABLE) is None
+    assert flag(namespace(), keys.NAMESPACE_GENERATE_APP_ID) is None

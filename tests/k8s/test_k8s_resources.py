@@ -1,0 +1,237 @@
+"""What a pod needs and a node offers (K82 to K85, K94)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quadriga.k8s.conversion.quantities import INT64_MAX
+from quadriga.k8s.conversion.resources import converted, of_node, of_pod, problem_of
+from tests.k8s.decoded import container, node, pod
+
+MI = 1 << 20
+
+
+def needs(**spec: Any) -> dict[str, int]:
+    status = spec.pop("status", None)
+    return of_pod(pod(spec=spec, status=status))
+
+
+def test_k82_cpu_is_vcore_in_thousandths_and_all_others_are_rounded_up() -> None:
+    requests = {
+        "cpu": "1500u",
+        "memory": "1.5Ki",
+        "nvidia.com/gpu": "2",
+        "hugepages-2Mi": "4Mi",
+        "ephemeral-storage": "1500m",
+    }
+    assert needs(containers=[container(**requests)]) == {
+        "vcore": 2,
+        "memory": 1536,
+        "nvidia.com/gpu": 2,
+        "hugepages-2Mi": 4 * MI,
+        "ephemeral-storage": 2,
+        "pods": 1,
+    }
+
+
+def test_k82_a_pod_without_requests_is_one_pod() -> None:
+    assert needs() == {"pods": 1}
+    assert needs(containers=[{"name": "main", "resources": {}}]) == {"pods": 1}
+    assert needs(containers=[]) == {"pods": 1}
+
+
+def test_k82_limits_are_not_looked_at_and_a_request_for_pods_is_not_either() -> None:
+    limited = {"name": "main", "resources": {"limits": {"cpu": "4"}, "requests": {"pods": "7"}}}
+    assert needs(containers=[limited]) == {"pods": 1}
+
+
+def test_k83_containers_are_added() -> None:
+    both = [container("a", cpu="1", memory="1Mi"), container("b", cpu="250m")]
+    assert needs(containers=both) == {"vcore": 1250, "memory": MI, "pods": 1}
+
+
+#: init containers (name, sidecar?, cpu, Mi) beside a container of cpu 1 and 100 Mi, and the result
+SEQUENCES: tuple[tuple[str, list[tuple[bool, str, str]], tuple[int, int]], ...] = (
+    ("smaller init containers cost nothing", [(False, "1", "50Mi")], (1000, 100)),
+    ("a larger one counts per resource", [(False, "3", "50Mi")], (3000, 100)),
+    ("init containers are not added", [(False, "3", "0"), (False, "2", "300Mi")], (3000, 300)),
+    ("sidecars run beside the containers", [(True, "1", "10Mi")], (2000, 110)),
+    (
+        "sidecars declared before an init container run beside it",
+        [(True, "1", "10Mi"), (False, "3", "20Mi")],
+        (4000, 110),
+    ),
+    (
+        "those declared after it do not",
+        [(False, "3", "20Mi"), (True, "1", "10Mi")],
+        (3000, 110),
+    ),
+    (
+        "two sidecars around an init container",
+        [(True, "500m", "200Mi"), (False, "4", "50Mi"), (True, "500m", "1Mi")],
+        (4500, 301),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("inits", "expected"), [row[1:] for row in SEQUENCES], ids=[row[0] for row in SEQUENCES]
+)
+def test_k83_the_most_of_running_and_starting(
+    inits: list[tuple[bool, str, str]], expected: tuple[int, int]
+) -> None:
+    found = needs(
+        containers=[container(cpu="1", memory="100Mi")],
+        initContainers=[
+            container(f"i{index}", "Always" if sidecar else "", cpu=cpu, memory=memory)
+            for index, (sidecar, cpu, memory) in enumerate(inits)
+        ],
+    )
+    assert found == {"vcore": expected[0], "memory": expected[1] * MI, "pods": 1}
+
+
+def test_k83_a_resource_that_only_an_init_container_asks_for_counts() -> None:
+    found = needs(
+        containers=[container(cpu="1")],
+        initContainers=[container("fetch", **{"example.com/nic": "1"})],
+    )
+    assert found == {"vcore": 1000, "example.com/nic": 1, "pods": 1}
+
+
+def test_k84_the_pods_own_requests_replace_the_sum_and_the_overhead_is_added() -> None:
+    found = needs(
+        containers=[container(cpu="4", memory="1Mi", **{"example.com/nic": "1"})],
+        resources={
+            "requests": {
+                "cpu": "2",
+                "memory": "3Mi",
+                "hugepages-1Gi": "1Gi",
+                "example.com/nic": "9",
+            }
+        },
+        overhead={"cpu": "250m", "memory": "1Mi", "example.com/vm": "1"},
+    )
+    assert found == {
+        "vcore": 2250,
+        "memory": 4 * MI,
+        "hugepages-1Gi": 1 << 30,
+        "example.com/nic": 1,
+        "example.com/vm": 1,
+        "pods": 1,
+    }
+
+
+def resized(wanted: str, allocated: str | None, actual: str | None, **status: Any) -> int:
+    """The vcore of a pod with one container."""
+    of_container: dict[str, Any] = {"name": "main"}
+    if allocated is not None:
+        of_container["allocatedResources"] = {"cpu": allocated}
+    if actual is not None:
+        of_container["resources"] = {"requests": {"cpu": actual}}
+    found = needs(
+        containers=[container(cpu=wanted)], status={"containerStatuses": [of_container], **status}
+    )
+    return found["vcore"]
+
+
+PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+
+
+def test_k85_a_resize_counts_the_most_of_what_is_wanted_and_in_force() -> None:
+    assert resized("1", None, None) == 1000
+    assert resized("2", "1", "1") == 2000, "grows: the room is needed"
+    assert resized("1", "2", "1") == 2000
+    assert resized("1", "1", "3") == 3000, "shrinks: the room is still in use"
+
+
+@pytest.mark.parametrize("infeasible", [{"resize": "Infeasible"}, {"conditions": [PENDING]}])
+def test_k85_what_the_node_can_never_give_is_not_counted(infeasible: dict[str, Any]) -> None:
+    assert resized("8", "1", "1", **infeasible) == 1000
+    assert resized("8", "2", None, **infeasible) == 2000
+    assert resized("8", None, None, **infeasible) == 8000, "nothing is in force: the wish counts"
+
+
+@pytest.mark.parametrize(
+    "feasible",
+    [
+        {"resize": "Deferred"},
+        {"conditions": [{**PENDING, "reason": "Deferred"}]},
+        {"conditions": [{**PENDING, "status": "False"}]},
+        {"conditions": [{**PENDING, "type": "PodScheduled"}]},
+    ],
+)
+def test_k85_another_resize_is_still_wanted(feasible: dict[str, Any]) -> None:
+    assert resized("8", "1", "1", **feasible) == 8000
+
+
+def test_k85_each_container_and_sidecar_has_its_own_status() -> None:
+    found = needs(
+        containers=[container("a", cpu="1"), container("b", cpu="1")],
+        initContainers=[container("side", "Always", cpu="1"), container("first", cpu="1")],
+        status={
+            "containerStatuses": [
+                {"name": "b", "allocatedResources": {"cpu": "3"}},
+                {"name": "gone", "allocatedResources": {"cpu": "50"}},
+            ],
+            "initContainerStatuses": [{"name": "side", "resources": {"requests": {"cpu": "2"}}}],
+        },
+    )
+    assert found["vcore"] == 1000 + 3000 + 2000
+
+
+def test_sums_stay_within_int64() -> None:
+    huge = [container("a", memory="9E"), container("b", memory="9E")]
+    assert needs(containers=huge)["memory"] == INT64_MAX
+    assert needs(containers=huge[:1], overhead={"memory": "9E"})["memory"] == INT64_MAX
+
+
+def test_a_request_that_cannot_be_read_is_left_out_and_named() -> None:
+    wrong = pod(spec={"containers": [container(cpu="much", memory="1Mi")]})
+    assert of_pod(wrong) == {"memory": MI, "pods": 1}
+    problem = problem_of(wrong)
+    assert problem is not None
+    assert problem.reason == "FailedScheduling"
+    assert "container main for cpu" in problem.note
+    assert "'much' is not a quantity" in problem.note
+
+
+@pytest.mark.parametrize(
+    ("spec", "where"),
+    [
+        ({"initContainers": [container("fetch", cpu="x")]}, "container fetch"),
+        ({"resources": {"requests": {"cpu": "x"}}}, "the pod"),
+        ({"overhead": {"cpu": "x"}}, "the pod's overhead"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_found_everywhere(
+    spec: dict[str, Any], where: str
+) -> None:
+    problem = problem_of(pod(spec=spec))
+    assert problem is not None
+    assert f"of {where} for cpu" in problem.note
+
+
+def test_a_pod_that_can_be_read_has_no_problem() -> None:
+    assert (
+        problem_of(pod(spec={"containers": [container(cpu="1")], "overhead": {"cpu": 1}})) is None
+    )
+
+
+def test_k94_a_node_offers_its_allocatable_with_the_number_of_pods() -> None:
+    offered = {"cpu": "3920m", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "2"}
+    assert of_node(node(allocatable=offered)) == {
+        "vcore": 3920,
+        "memory": 8 << 30,
+        "pods": 110,
+        "nvidia.com/gpu": 2,
+    }
+
+
+def test_the_result_is_the_callers_own() -> None:
+    requests = {"cpu": "1"}
+    assert converted(requests) is not converted(requests)
+    one = pod(spec={"containers": [container(cpu="1")]})
+    of_pod(one)["vcore"] = 7
+    assert of_pod(one)["vcore"] == 1000
