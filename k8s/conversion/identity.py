@@ -34,7 +34,7 @@ __all__ = [
 #: an application id that was generated before the pod had a UID ends so
 UNIQUE_SUFFIX: Final = "-uniqueautogen"
 _MAX_LABEL: Final = 63
-_MAX_NAMESPACE: Final = 26
+MAX_NAMESPACE: Final = 26
 _NOBODY: Final = "nobody"
 _TRUE: Final = frozenset(("1", "t", "T", "TRUE", "true", "True"))
 
@@ -72,7 +72,7 @@ def unnamed_application_id(namespace: str, uid: str, settings: Settings) -> str:
     if not settings.generate_unique_app_id:
         return f"yunikorn-{namespace}-autogen"[:_MAX_LABEL]
     suffix = f"-{uid}" if uid else UNIQUE_SUFFIX
-    return (namespace[:_MAX_NAMESPACE] + suffix)[:_MAX_LABEL]
+    return (namespace[:MAX_NAMESPACE] + suffix)[:_MAX_LABEL]
 
 
 def queue_of(pod: Pod) -> str:

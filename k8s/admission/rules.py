@@ -1,0 +1,324 @@
+"""What admission decides of pods and workloads, and of nothing else: pure functions (K159 to K164).
+
+`decide` takes a request and what surrounds it, and answers with a patch, or with the reason of a denial.
+The policy in CEL (`policy`) decides the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from quadriga.k8s.conversion import identity, keys, patterns
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Metadata, Namespace, Pod, PriorityClass
+
+__all__ = [
+    "DEFAULT_SCHEDULER",
+    "SCHEDULER_LABEL",
+    "TEMPLATES",
+    "Decision",
+    "Request",
+    "Surroundings",
+    "decide",
+    "is_labelled",
+    "is_ours",
+    "user_info",
+]
+
+#: what the API server writes into a pod that names no scheduler
+DEFAULT_SCHEDULER: Final = "default-scheduler"
+#: label of the scheduler's own pods
+SCHEDULER_LABEL: Final = ("app", "yunikorn")
+
+#: where each kind of workload has its pod template
+TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "deployments": ("spec", "template"),
+    "replicasets": ("spec", "template"),
+    "statefulsets": ("spec", "template"),
+    "daemonsets": ("spec", "template"),
+    "jobs": ("spec", "template"),
+    "cronjobs": ("spec", "jobTemplate", "spec", "template"),
+}
+
+#: labels that are copied to their old names
+_COPIED: Final = ((keys.APP_ID, keys.OLD_APP_ID), (keys.QUEUE, keys.OLD_QUEUE))
+
+Object = Mapping[str, Any]
+#: one operation of a JSON patch (RFC 6902)
+Operation = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody wants to write."""
+
+    operation: str
+    #: in the plural, as in ``pods``
+    resource: str
+    namespace: str
+    user: str
+    groups: tuple[str, ...]
+    object: Object
+    #: what is there, of an UPDATE
+    old: Object | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What else a decision depends on."""
+
+    settings: Settings
+    #: where the scheduler itself runs
+    own_namespace: str = ""
+    #: of the request, if it is known
+    namespace: Namespace | None = None
+    #: of the pod, if it names one
+    priority_class: PriorityClass | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Allowed with this patch, or denied for a reason."""
+
+    patch: tuple[Operation, ...] = ()
+    denied: str = ""
+
+
+_UNCHANGED: Final = Decision()
+
+
+def decide(request: Request, around: Surroundings) -> Decision:
+    """The decision of a request. One that no rule knows is allowed, and nothing is changed."""
+    if not is_ours(request.namespace, around):
+        return _UNCHANGED
+    if request.resource == "pods":
+        if not _is_for_us(request.object, around.settings):
+            return _UNCHANGED
+        if request.operation == "CREATE":
+            return _pod_created(request, around)
+        if request.operation == "UPDATE":
+            return _pod_updated(request)
+    elif request.resource in TEMPLATES:
+        template = _at(request.object, TEMPLATES[request.resource])
+        if not _is_for_us(template, around.settings):
+            return _UNCHANGED
+        if request.operation == "CREATE":
+            return _workload_created(request, template, around)
+        if request.operation == "UPDATE":
+            return _workload_updated(request, template, around)
+    return _UNCHANGED
+
+
+# -- namespaces and schedulers (K159, K160) --------------------------------------------------------
+
+
+def is_ours(namespace: str, around: Surroundings) -> bool:
+    """Whether admission looks at this namespace. It never does at the scheduler's own one."""
+    if namespace == around.own_namespace:
+        return False
+    settings = around.settings
+    return _chosen(
+        namespace,
+        _namespace_says(around.namespace, keys.NAMESPACE_ENABLE),
+        settings.process_namespaces,
+        settings.bypass_namespaces,
+    )
+
+
+def is_labelled(namespace: str, around: Surroundings) -> bool:
+    """Whether pods of this namespace get an application id if they have none."""
+    settings = around.settings
+    return _chosen(
+        namespace,
+        _namespace_says(around.namespace, keys.NAMESPACE_GENERATE_APP_ID),
+        settings.label_namespaces,
+        settings.no_label_namespaces,
+    )
+
+
+def _namespace_says(namespace: Namespace | None, key: str) -> str:
+    return "" if namespace is None else namespace.metadata.annotations.get(key, "")
+
+
+def _chosen(name: str, annotation: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> bool:
+    """The annotation, if it is ``true`` or ``false``; else the patterns. No wanted ones: all."""
+    if annotation in ("true", "false"):
+        return annotation == "true"
+    if wanted and not patterns.any_matches(wanted, name):
+        return False
+    return not patterns.any_matches(unwanted, name)
+
+
+def _is_for_us(pod: Object, settings: Settings) -> bool:
+    """Whether a pod or a template names no scheduler, the default one, or one of ours."""
+    name = _at(pod, ("spec",)).get("schedulerName") or DEFAULT_SCHEDULER
+    return name == DEFAULT_SCHEDULER or name in settings.scheduler_names
+
+
+# -- pods (K159, K161, K164) -----------------------------------------------------------------------
+
+
+def _pod_created(request: Request, around: Surroundings) -> Decision:
+    pod, settings = request.object, around.settings
+    annotations = _texts(pod, "annotations")
+    claimed = annotations.get(keys.USER_INFO)
+    if denied := _denied(claimed, request, settings):
+        return Decision(denied=denied)
+    labels = _texts(pod, "labels")
+    label, value = SCHEDULER_LABEL
+    if labels.get(label) == value:
+        return _UNCHANGED
+    new_labels: dict[str, str] = {}
+    new_annotations: dict[str, str] = {}
+    if is_labelled(request.namespace, around):
+        new_labels = _new_labels(labels, annotations, request.namespace, settings)
+        if annotations.get(keys.ALLOW_PREEMPTION) not in ("true", "false"):
+            allowed = identity.preemption_of_class(around.priority_class)
+            new_annotations[keys.ALLOW_PREEMPTION] = "true" if allowed else "false"
+    if claimed is None:
+        new_annotations[keys.USER_INFO] = user_info(request.user, request.groups)
+    spec: dict[str, str] = {}
+    if _at(pod, ("spec",)).get("schedulerName") not in settings.scheduler_names:
+        spec["schedulerName"] = settings.scheduler_names[0]
+    metadata = {"labels": new_labels, "annotations": new_annotations}
+    wanted = {"spec": spec, "metadata": {kind: new for kind, new in metadata.items() if new}}
+    return Decision(_patch(pod, wanted))
+
+
+def _new_labels(
+    labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str, settings: Settings
+) -> dict[str, str]:
+    """An application id if there is none, and copies under the old names, where they are free."""
+    new: dict[str, str] = {}
+    if not _has_application_id(labels, annotations):
+        name = identity.unnamed_application_id(namespace, "", settings)
+        # A long namespace can be cut where no label may end. The shim makes the same name then.
+        if not name.endswith("-"):
+            new[keys.APP_ID] = name
+    for key, old in _COPIED:
+        value = new.get(key) or labels.get(key)
+        if value and not labels.get(old):
+            new[old] = value
+    return new
+
+
+def _has_application_id(labels: Mapping[str, str], annotations: Mapping[str, str]) -> bool:
+    return bool(
+        labels.get(keys.APP_ID)
+        or annotations.get(keys.APP_ID)
+        or labels.get(keys.OLD_APP_ID)
+        or labels.get(keys.SPARK_APP_ID)
+    )
+
+
+def _pod_updated(request: Request) -> Decision:
+    before = _texts(request.old or {}, "annotations").get(keys.USER_INFO)
+    after = _texts(request.object, "annotations").get(keys.USER_INFO)
+    if before != after:
+        return Decision(denied=f"the annotation {keys.USER_INFO} of a pod cannot be changed")
+    return _UNCHANGED
+
+
+# -- workloads (K163) ------------------------------------------------------------------------------
+
+
+def _workload_created(request: Request, template: Object, around: Surroundings) -> Decision:
+    settings = around.settings
+    if request.resource == "replicasets" and _is_system_user(request, settings):
+        # The Deployment controller would see another template than its own, and create one again.
+        return _UNCHANGED
+    annotations = _texts(template, "annotations")
+    claimed = annotations.get(keys.USER_INFO)
+    # A controller is trusted with what the template claims, so the claim is always checked here.
+    if denied := _denied(claimed, request, settings):
+        return Decision(denied=denied)
+    if claimed is not None:
+        return _UNCHANGED
+    named = _has_application_id(_texts(template, "labels"), annotations)
+    if not (named or is_labelled(request.namespace, around)):
+        return _UNCHANGED
+    info = user_info(request.user, request.groups)
+    wanted: Object = {"metadata": {"annotations": {keys.USER_INFO: info}}}
+    for name in reversed(TEMPLATES[request.resource]):
+        wanted = {name: wanted}
+    return Decision(_patch(request.object, wanted))
+
+
+def _workload_updated(request: Request, template: Object, around: Surroundings) -> Decision:
+    """Nothing is ever changed, but another claim than before is checked like a new one."""
+    old = _at(request.old or {}, TEMPLATES[request.resource])
+    claimed = _texts(template, "annotations").get(keys.USER_INFO)
+    if claimed == _texts(old, "annotations").get(keys.USER_INFO):
+        return _UNCHANGED
+    return Decision(denied=_denied(claimed, request, around.settings))
+
+
+# -- users (K162) ----------------------------------------------------------------------------------
+
+
+def user_info(user: str, groups: Iterable[str]) -> str:
+    """The annotation that names a user."""
+    return msgspec.json.encode({"user": user, "groups": list(groups)}).decode()
+
+
+def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
+    """Why the requester may not claim this user; empty: no claim, or a good one."""
+    if claimed is None or settings.bypass_auth:
+        return ""
+    if not _may_claim(request, settings):
+        groups = ", ".join(request.groups) or "no group"
+        return (
+            f"user {request.user} ({groups}) may not set the annotation {keys.USER_INFO}: "
+            "it is set from the user of the request"
+        )
+    if not claimed:
+        return f"the annotation {keys.USER_INFO} is empty"
+    reading = identity.user_of(Pod(metadata=Metadata(annotations={keys.USER_INFO: claimed})))
+    return "" if reading.problem is None else reading.problem.note
+
+
+def _may_claim(request: Request, settings: Settings) -> bool:
+    return (
+        (settings.trust_controllers and _is_system_user(request, settings))
+        or patterns.any_matches(settings.external_users, request.user)
+        or any(patterns.any_matches(settings.external_groups, each) for each in request.groups)
+    )
+
+
+def _is_system_user(request: Request, settings: Settings) -> bool:
+    return patterns.any_matches(settings.system_users, request.user)
+
+
+# -- JSON ------------------------------------------------------------------------------------------
+
+
+def _at(found: Any, path: Iterable[str]) -> Object:
+    """What stands at a path; empty if nothing does."""
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _texts(found: Object, kind: str) -> Mapping[str, str]:
+    """Labels or annotations."""
+    return _at(found, ("metadata", kind))
+
+
+def _patch(found: Object, wanted: Object, path: tuple[str, ...] = ()) -> tuple[Operation, ...]:
+    """Operations that set what is wanted, and keep all else that is there."""
+    patch: list[Operation] = []
+    for name, value in wanted.items():
+        here = (*path, name)
+        if isinstance(value, Mapping) and (below := _at(found, (name,))):
+            patch += _patch(below, value, here)
+        elif value != {}:
+            patch.append({"op": "add", "path": _pointer(here), "value": value})
+    return tuple(patch)
+
+
+def _pointer(path: Iterable[str]) -> str:
+    return "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in path)

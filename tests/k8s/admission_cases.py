@@ -1,0 +1,552 @@
+"""The decisions of section 11 as one table, for the rules, the webhook, and the policy in CEL."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from quadriga.k8s.admission.rules import TEMPLATES, Request, Surroundings, user_info
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Metadata, Namespace, PriorityClass
+
+USER_INFO = "yunikorn.apache.org/user.info"
+APP_ID = "yunikorn.apache.org/app-id"
+QUEUE = "yunikorn.apache.org/queue"
+PREEMPTION = "yunikorn.apache.org/allow-preemption"
+ENABLE = "yunikorn.apache.org/namespace.enableYuniKorn"
+GENERATE = "yunikorn.apache.org/namespace.generateAppId"
+
+ALICE = '{"user":"alice","groups":["dev","system:authenticated"]}'
+BOB = '{"user":"bob"}'
+CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+
+#: group and kind of each resource
+KINDS = {
+    "pods": ("", "Pod"),
+    "deployments": ("apps", "Deployment"),
+    "replicasets": ("apps", "ReplicaSet"),
+    "statefulsets": ("apps", "StatefulSet"),
+    "daemonsets": ("apps", "DaemonSet"),
+    "jobs": ("batch", "Job"),
+    "cronjobs": ("batch", "CronJob"),
+}
+
+#: nothing is changed
+SAME: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request, and what becomes of it.
+
+    ``changed`` has the schedulerName, labels and annotations that are added or changed, those of the
+    template if it is a workload. ``denied`` is a part of the reason.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    scheduler: str = "default-scheduler"
+    resource: str = "pods"
+    operation: str = "CREATE"
+    #: annotations before an UPDATE
+    before: Mapping[str, str] | None = None
+    user: str = "alice"
+    groups: tuple[str, ...] = ("dev", "system:authenticated")
+    namespace: str = "team"
+    namespace_annotations: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    priority_class: Mapping[str, str] | None = None
+    changed: Mapping[str, Any] = field(default_factory=dict)
+    denied: str = ""
+    #: what the policy makes of it, where it differs from the rules
+    by_policy: Mapping[str, Any] | None = None
+
+    def object(self, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+        metadata: dict[str, Any] = {}
+        if self.labels:
+            metadata["labels"] = dict(self.labels)
+        annotations = self.annotations if annotations is None else annotations
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        container = {"name": "main", "image": "busybox", "resources": {}}
+        spec = {"containers": [container]}
+        if self.scheduler:
+            spec["schedulerName"] = self.scheduler
+        group, kind = KINDS[self.resource]
+        head = {"apiVersion": f"{group}/v1".lstrip("/"), "kind": kind}
+        if self.resource == "pods":
+            return {**head, "metadata": {"name": "one", **metadata}, "spec": spec}
+        inner: dict[str, Any] = {"metadata": metadata, "spec": spec}
+        for name in reversed(TEMPLATES[self.resource]):
+            inner = {name: inner}
+        return {**head, "metadata": {"name": "one"}, **inner}
+
+    def old(self) -> dict[str, Any] | None:
+        return None if self.before is None else self.object(self.before)
+
+    def request(self) -> Request:
+        return Request(
+            self.operation,
+            self.resource,
+            self.namespace,
+            self.user,
+            self.groups,
+            self.object(),
+            self.old(),
+        )
+
+    def around(self) -> Surroundings:
+        priority_class = None
+        if self.priority_class is not None:
+            priority_class = PriorityClass(Metadata(annotations=dict(self.priority_class)))
+        metadata = Metadata(name=self.namespace, annotations=dict(self.namespace_annotations))
+        return Surroundings(self.read_settings(), "quadriga", Namespace(metadata), priority_class)
+
+    def read_settings(self) -> Settings:
+        return Settings(**self.settings)
+
+
+def pod_of(found: Mapping[str, Any], resource: str) -> Mapping[str, Any]:
+    """The pod or the template of an object."""
+    for name in TEMPLATES.get(resource, ()):
+        found = found[name]
+    return found
+
+
+def difference(
+    before: Mapping[str, Any], after: Mapping[str, Any], resource: str
+) -> dict[str, Any]:
+    """What ``changed`` of a case says. All that it cannot say has to be the same."""
+    old, new = (copy.deepcopy(pod_of(each, resource)) for each in (before, after))
+    found: dict[str, Any] = {}
+    schedulers = [each["spec"].pop("schedulerName", "") for each in (old, new)]
+    if schedulers[0] != schedulers[1]:
+        found["scheduler"] = schedulers[1]
+    for kind in ("labels", "annotations"):
+        mappings = [each.setdefault("metadata", {}).pop(kind, None) or {} for each in (old, new)]
+        assert mappings[0].keys() <= mappings[1].keys()
+        added = {key: value for key, value in mappings[1].items() if mappings[0].get(key) != value}
+        if added:
+            found[kind] = added
+    assert old == new
+    return found
+
+
+def _made(**more: Any) -> dict[str, Any]:
+    """An ordinary pod of alice, in an ordinary namespace."""
+    name = "yunikorn-team-autogen"
+    return {
+        "scheduler": "yunikorn",
+        "labels": {APP_ID: name, "applicationId": name},
+        "annotations": {USER_INFO: ALICE, PREEMPTION: "true"},
+        **more,
+    }
+
+
+ONLY_SCHEDULED = {"scheduler": "yunikorn", "annotations": {USER_INFO: ALICE}}
+NAMED = _made(labels={})
+NAMED.pop("labels")
+UNREADABLE = "annotation yunikorn.apache.org/user.info"
+
+PODS = [
+    # schedulers and the scheduler's own pods
+    Case("k159_ordinary_pod", changed=_made()),
+    Case("k159_no_scheduler_at_all", scheduler="", changed=_made()),
+    Case(
+        "k159_ours_already",
+        scheduler="yunikorn",
+        changed={k: v for k, v in _made().items() if k != "scheduler"},
+    ),
+    Case("k159_a_third_scheduler_is_left_alone", scheduler="volcano", changed=SAME),
+    Case(
+        "k159_a_third_scheduler_may_have_any_annotation",
+        scheduler="volcano",
+        annotations={USER_INFO: BOB},
+        changed=SAME,
+    ),
+    Case(
+        "k159_another_of_our_names_is_kept",
+        scheduler="second",
+        settings={"scheduler_names": ("first", "second")},
+        changed={k: v for k, v in _made().items() if k != "scheduler"},
+    ),
+    Case(
+        "k159_the_first_of_our_names_is_set",
+        settings={"scheduler_names": ("first", "second")},
+        changed=_made(scheduler="first"),
+    ),
+    Case("k159_the_schedulers_own_pods", labels={"app": "yunikorn"}, changed=SAME),
+    Case("k159_another_app", labels={"app": "web"}, changed=_made()),
+    Case(
+        "k159_the_schedulers_own_label_claims_no_user",
+        labels={"app": "yunikorn"},
+        annotations={USER_INFO: BOB},
+        denied="user alice",
+    ),
+    Case("k159_the_schedulers_own_namespace", namespace="quadriga", changed=SAME),
+    Case(
+        "k159_a_bypassed_namespace_is_left_alone_before_users_are_checked",
+        namespace="kube-system",
+        annotations={USER_INFO: BOB},
+        changed=SAME,
+    ),
+    # namespaces
+    Case(
+        "k160_process_matches_one", settings={"process_namespaces": ("^x$", "ea")}, changed=_made()
+    ),
+    Case("k160_process_matches_none", settings={"process_namespaces": ("^x$",)}, changed=SAME),
+    Case(
+        "k160_bypass_wins",
+        settings={"process_namespaces": ("team",), "bypass_namespaces": ("^te",)},
+        changed=SAME,
+    ),
+    Case("k160_patterns_are_unanchored", settings={"bypass_namespaces": ("ea",)}, changed=SAME),
+    Case(
+        "k160_annotation_true_wins",
+        settings={"bypass_namespaces": ("team",)},
+        namespace_annotations={ENABLE: "true"},
+        changed=_made(),
+    ),
+    Case(
+        "k160_annotation_false_wins",
+        settings={"process_namespaces": ("team",)},
+        namespace_annotations={ENABLE: "false"},
+        changed=SAME,
+    ),
+    Case("k160_annotation_that_is_neither", namespace_annotations={ENABLE: "no"}, changed=_made()),
+    Case(
+        "k160_not_labelled", settings={"no_label_namespaces": ("^team$",)}, changed=ONLY_SCHEDULED
+    ),
+    Case(
+        "k160_label_patterns", settings={"label_namespaces": ("^other$",)}, changed=ONLY_SCHEDULED
+    ),
+    Case(
+        "k160_label_annotation_true",
+        settings={"no_label_namespaces": ("team",)},
+        namespace_annotations={GENERATE: "true"},
+        changed=_made(),
+    ),
+    Case(
+        "k160_label_annotation_false",
+        namespace_annotations={GENERATE: "false"},
+        changed=ONLY_SCHEDULED,
+    ),
+    # application and queue
+    Case("k161_label_app_id", labels={APP_ID: "a"}, changed=_made(labels={"applicationId": "a"})),
+    Case("k161_annotation_app_id", annotations={APP_ID: "a"}, changed=NAMED),
+    Case("k161_old_label", labels={"applicationId": "a"}, changed=NAMED),
+    Case("k161_label_of_spark", labels={"spark-app-selector": "a"}, changed=NAMED),
+    Case("k161_empty_label_is_none", labels={APP_ID: ""}, changed=_made()),
+    Case(
+        "k161_queue_is_copied",
+        labels={APP_ID: "a", QUEUE: "root.x"},
+        changed=_made(labels={"applicationId": "a", "queue": "root.x"}),
+    ),
+    Case(
+        "k161_old_labels_are_kept",
+        labels={APP_ID: "a", "applicationId": "b", QUEUE: "root.x", "queue": "mine"},
+        changed=NAMED,
+    ),
+    Case(
+        "k161_unique",
+        settings={"generate_unique_app_id": True},
+        changed=_made(labels={APP_ID: "team-uniqueautogen", "applicationId": "team-uniqueautogen"}),
+    ),
+    Case(
+        "k161_unique_and_a_long_namespace",
+        namespace="n" * 40,
+        settings={"generate_unique_app_id": True},
+        changed=_made(
+            labels={
+                APP_ID: "n" * 26 + "-uniqueautogen",
+                "applicationId": "n" * 26 + "-uniqueautogen",
+            }
+        ),
+    ),
+    Case(
+        "k161_long_namespace",
+        namespace="n" * 60,
+        changed=_made(
+            labels={APP_ID: "yunikorn-" + "n" * 54, "applicationId": "yunikorn-" + "n" * 54}
+        ),
+    ),
+    Case("k161_no_label_where_it_would_be_wrong", namespace="n" * 53, changed=NAMED),
+    Case(
+        "k161_preemption_of_a_protected_class",
+        priority_class={PREEMPTION: "false"},
+        changed=_made(annotations={USER_INFO: ALICE, PREEMPTION: "false"}),
+    ),
+    Case("k161_preemption_of_a_class", priority_class={}, changed=_made()),
+    Case(
+        "k161_own_preemption_wins",
+        annotations={PREEMPTION: "false"},
+        changed=_made(annotations={USER_INFO: ALICE}),
+    ),
+    Case("k161_unreadable_preemption_is_replaced", annotations={PREEMPTION: "no"}, changed=_made()),
+    # users
+    Case("k162_a_claim", annotations={USER_INFO: BOB}, denied="user alice"),
+    Case("k162_an_empty_claim", annotations={USER_INFO: ""}, denied="user alice"),
+    Case(
+        "k162_a_claim_of_a_controller",
+        annotations={USER_INFO: BOB},
+        user=CONTROLLER,
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_controllers_are_not_trusted",
+        annotations={USER_INFO: BOB},
+        user=CONTROLLER,
+        settings={"trust_controllers": False},
+        denied=f"user {CONTROLLER}",
+    ),
+    Case(
+        "k162_a_service_account_elsewhere",
+        annotations={USER_INFO: BOB},
+        user="system:serviceaccount:team:job-controller",
+        denied="user system",
+    ),
+    Case(
+        "k162_an_external_user",
+        annotations={USER_INFO: BOB},
+        settings={"external_users": ("^al",)},
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_an_external_group",
+        annotations={USER_INFO: BOB},
+        settings={"external_groups": ("^x", "^dev$")},
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_other_external_groups",
+        annotations={USER_INFO: BOB},
+        settings={"external_groups": ("^ops$",)},
+        denied="user alice",
+    ),
+    Case(
+        "k162_no_groups",
+        annotations={USER_INFO: BOB},
+        groups=(),
+        settings={"external_groups": (".*",)},
+        denied="user alice",
+    ),
+    Case(
+        "k162_allowed_but_no_json",
+        annotations={USER_INFO: "bob"},
+        user=CONTROLLER,
+        denied=UNREADABLE,
+    ),
+    Case("k162_allowed_but_empty", annotations={USER_INFO: ""}, user=CONTROLLER, denied=UNREADABLE),
+    Case(
+        "k162_allowed_but_no_object",
+        annotations={USER_INFO: "[1]"},
+        user=CONTROLLER,
+        denied=UNREADABLE,
+    ),
+    Case(
+        "k162_allowed_but_groups_are_no_list",
+        annotations={USER_INFO: '{"user":"bob","groups":"x"}'},
+        user=CONTROLLER,
+        denied=UNREADABLE,
+    ),
+    Case(
+        "k162_allowed_with_groups",
+        annotations={USER_INFO: '{ "user" : "b\\"o", "groups" : [ "x" , "y" ] }'},
+        user=CONTROLLER,
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_bypass_keeps_a_claim",
+        annotations={USER_INFO: BOB},
+        settings={"bypass_auth": True},
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_bypass_keeps_what_is_no_json",
+        annotations={USER_INFO: "bob"},
+        settings={"bypass_auth": True},
+        changed=_made(annotations={PREEMPTION: "true"}),
+    ),
+    Case("k162_bypass_adds_what_is_absent", settings={"bypass_auth": True}, changed=_made()),
+    Case(
+        "k162_quotes_and_backslashes_in_names",
+        user='a"\\b',
+        groups=('g"', "h\\"),
+        changed=_made(
+            annotations={
+                USER_INFO: '{"user":"a\\"\\\\b","groups":["g\\"","h\\\\"]}',
+                PREEMPTION: "true",
+            }
+        ),
+    ),
+    Case(
+        "k162_a_user_without_groups",
+        groups=(),
+        changed=_made(annotations={USER_INFO: '{"user":"alice","groups":[]}', PREEMPTION: "true"}),
+    ),
+    Case(
+        "k162_the_truth_is_a_claim_too",
+        annotations={USER_INFO: ALICE},
+        denied="user alice",
+        by_policy=_made(annotations={PREEMPTION: "true"}),
+    ),
+    # updates
+    Case(
+        "k164_nothing_changes",
+        operation="UPDATE",
+        before={USER_INFO: BOB},
+        annotations={USER_INFO: BOB},
+        changed=SAME,
+    ),
+    Case(
+        "k164_other_annotations_change",
+        operation="UPDATE",
+        before={USER_INFO: BOB},
+        annotations={USER_INFO: BOB, "x": "y"},
+        changed=SAME,
+    ),
+    Case("k164_no_annotation", operation="UPDATE", before={}, changed=SAME),
+    Case(
+        "k164_changed",
+        operation="UPDATE",
+        before={USER_INFO: ALICE},
+        annotations={USER_INFO: BOB},
+        denied="cannot be changed",
+    ),
+    Case(
+        "k164_changed_by_a_controller",
+        operation="UPDATE",
+        before={USER_INFO: ALICE},
+        annotations={USER_INFO: BOB},
+        user=CONTROLLER,
+        denied="cannot be changed",
+    ),
+    Case(
+        "k164_added",
+        operation="UPDATE",
+        before={},
+        annotations={USER_INFO: ALICE},
+        denied="cannot be changed",
+    ),
+    Case(
+        "k164_added_though_empty",
+        operation="UPDATE",
+        before={},
+        annotations={USER_INFO: ""},
+        denied="cannot be changed",
+    ),
+    Case("k164_removed", operation="UPDATE", before={USER_INFO: ALICE}, denied="cannot be changed"),
+    Case(
+        "k164_in_another_namespace",
+        operation="UPDATE",
+        namespace="kube-system",
+        before={USER_INFO: ALICE},
+        changed=SAME,
+    ),
+    Case(
+        "k164_of_a_third_scheduler",
+        operation="UPDATE",
+        scheduler="volcano",
+        before={USER_INFO: ALICE},
+        changed=SAME,
+    ),
+]
+
+WITH_USER = {"annotations": {USER_INFO: ALICE}}
+_DEPLOYMENTS = [
+    Case("k163_labelled", changed=WITH_USER),
+    Case("k163_not_labelled", namespace_annotations={GENERATE: "false"}, changed=SAME),
+    Case(
+        "k163_not_labelled_with_app_id",
+        namespace_annotations={GENERATE: "false"},
+        labels={APP_ID: "a"},
+        changed=WITH_USER,
+    ),
+    Case(
+        "k163_not_labelled_with_annotated_app_id",
+        namespace_annotations={GENERATE: "false"},
+        annotations={APP_ID: "a"},
+        changed=WITH_USER,
+    ),
+    Case(
+        "k163_another_namespace",
+        namespace="kube-system",
+        annotations={USER_INFO: BOB},
+        changed=SAME,
+    ),
+    Case("k163_a_third_scheduler", scheduler="volcano", changed=SAME),
+    Case("k163_a_claim", annotations={USER_INFO: BOB}, denied="user alice"),
+    Case(
+        "k163_a_claim_where_pods_are_not_labelled",
+        namespace_annotations={GENERATE: "false"},
+        annotations={USER_INFO: BOB},
+        denied="user alice",
+    ),
+    Case(
+        "k163_a_good_claim",
+        annotations={USER_INFO: BOB},
+        settings={"external_users": ("alice",)},
+        changed=SAME,
+    ),
+    Case(
+        "k163_allowed_but_no_json",
+        annotations={USER_INFO: "bob"},
+        user=CONTROLLER,
+        denied=UNREADABLE,
+    ),
+    Case(
+        "k163_bypass", annotations={USER_INFO: "bob"}, settings={"bypass_auth": True}, changed=SAME
+    ),
+    Case("k163_update_changes_nothing", operation="UPDATE", before={}, changed=SAME),
+    Case(
+        "k163_update_keeps_the_claim",
+        operation="UPDATE",
+        before={USER_INFO: BOB},
+        annotations={USER_INFO: BOB},
+        changed=SAME,
+    ),
+    Case("k163_update_drops_the_claim", operation="UPDATE", before={USER_INFO: BOB}, changed=SAME),
+    Case(
+        "k163_update_with_another_claim",
+        operation="UPDATE",
+        before={USER_INFO: ALICE},
+        annotations={USER_INFO: BOB},
+        denied="user alice",
+    ),
+    Case(
+        "k163_update_with_a_good_claim",
+        operation="UPDATE",
+        before={},
+        annotations={USER_INFO: BOB},
+        user=CONTROLLER,
+        changed=SAME,
+    ),
+]
+WORKLOADS = [
+    replace(case, resource=resource, name=f"{case.name}_{resource}")
+    for resource in TEMPLATES
+    for case in _DEPLOYMENTS
+    if (resource, case.user) != ("replicasets", CONTROLLER)
+] + [
+    Case("k163_replicasets_of_a_controller", resource="replicasets", user=CONTROLLER, changed=SAME),
+    Case(
+        "k163_replicasets_of_a_controller_with_a_claim",
+        resource="replicasets",
+        user=CONTROLLER,
+        annotations={USER_INFO: BOB},
+        settings={"trust_controllers": False},
+        changed=SAME,
+    ),
+    Case(
+        "k163_jobs_of_a_controller",
+        resource="jobs",
+        user=CONTROLLER,
+        groups=(),
+        changed={"annotations": {USER_INFO: user_info(CONTROLLER, ())}},
+    ),
+]
+
+CASES = [*PODS, *WORKLOADS]
