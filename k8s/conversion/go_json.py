@@ -19,7 +19,6 @@ __all__ = [
     "Fields",
     "Items",
     "TextMap",
-    "boolean",
     "decode",
     "int32",
     "int64",
@@ -41,12 +40,6 @@ def decode(source: str) -> Any:
 def text(value: Any, path: str, unknown: list[str]) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{path} is not a text")
-    return value
-
-
-def boolean(value: Any, path: str, unknown: list[str]) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{path} is neither true nor false")
     return value
 
 

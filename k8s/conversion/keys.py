@@ -24,8 +24,6 @@ __all__ = [
     "OLD_PLACEHOLDER",
     "OLD_PLACEHOLDER_LABEL",
     "GANG_RESUMED",
-    "OWN_APP",
-    "OWN_APP_VALUE",
     "NAMESPACE_QUOTA",
     "NAMESPACE_GUARANTEED",
     "NAMESPACE_MAX_APPS",
@@ -83,9 +81,6 @@ OLD_PLACEHOLDER_LABEL: Final = "placeholder"
 #: annotation of an originator: its gang has resumed after a soft timeout (K77)
 GANG_RESUMED: Final = _INTERNAL + "gang-resumed"
 
-#: label and value: the scheduler's own pods
-OWN_APP: Final = "app"
-OWN_APP_VALUE: Final = "yunikorn"
 
 # Of namespaces (K42).
 

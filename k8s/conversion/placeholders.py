@@ -116,9 +116,8 @@ def _annotations(application: ApplicationMetadata, group: TaskGroup) -> dict[str
         **group.annotations,
         keys.PLACEHOLDER: "true",
         keys.TASK_GROUP_NAME: group.name,
+        keys.TASK_GROUPS: application.task_groups_text,
     }
-    if application.task_groups_text:
-        annotations[keys.TASK_GROUPS] = application.task_groups_text
     if application.policy_text:
         annotations[keys.POLICY_PARAMETERS] = application.policy_text
     # Annotations may name what is no label, and are read as well.

@@ -69,10 +69,13 @@ def _parse(quantity: str | int | float) -> int:
         raise QuantityError(f"{shown(text)} is not a quantity, such as 2, 500m or 1.5Gi")
     sign, digits, fraction, only_fraction, binary, decimal, exponent = match.groups()
     fraction = fraction or only_fraction or ""
-    number, divisor = int((digits or "") + fraction), 10 ** len(fraction)
-    if exponent is not None:
-        power = max(-_MAX_EXPONENT, min(int(exponent), _MAX_EXPONENT))
-        number, divisor = number * 10 ** max(power, 0), divisor * 10 ** max(-power, 0)
+    power = max(-_MAX_EXPONENT, min(int(exponent or "0"), _MAX_EXPONENT)) - len(fraction)
+    number = int((digits or "") + fraction)
     number *= _SUFFIXES[binary or decimal] if binary or decimal else _NANO
-    nano = min(-(-number // divisor), INT64_MAX * _NANO)
+    if power < 0:
+        divisor: int = 10**-power
+        number = -(-number // divisor)
+    else:
+        number *= 10**power
+    nano = min(number, INT64_MAX * _NANO)
     return -nano if sign == "-" else nano

@@ -129,7 +129,7 @@ def _unpacked(key: str, packed: bytes) -> str:
         raise ValueError(f"its name does not end in {_COMPRESSED}")
     # A gzip file can have several members.
     unpacked, rest = b"", packed
-    while rest or not unpacked:
+    while True:
         member = zlib.decompressobj(_GZIP)
         try:
             unpacked += member.decompress(rest, _MAX_BYTES + 1 - len(unpacked))

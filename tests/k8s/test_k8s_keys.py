@@ -26,8 +26,6 @@ DOMAIN = "yunikorn.apache.org/"
         (keys.OLD_PLACEHOLDER, DOMAIN + "placeholder"),
         (keys.OLD_PLACEHOLDER_LABEL, "placeholder"),
         (keys.GANG_RESUMED, "internal.yunikorn.apache.org/gang-resumed"),
-        (keys.OWN_APP, "app"),
-        (keys.OWN_APP_VALUE, "yunikorn"),
         (keys.NAMESPACE_QUOTA, DOMAIN + "namespace.quota"),
         (keys.NAMESPACE_GUARANTEED, DOMAIN + "namespace.guaranteed"),
         (keys.NAMESPACE_MAX_APPS, DOMAIN + "namespace.maxApps"),

@@ -104,7 +104,9 @@ def test_k42_the_deprecated_quota_of_two_types() -> None:
     assert read_quota_tags(found.tags).max == {"vcore": 2000, "memory": 1 << 20}
     one = tags_of(namespace(namespace_max_cpu="2", namespace_max_memory=""))
     assert read_quota_tags(one.tags).max == {"vcore": 2000}
-    assert found.problems == one.problems == ()
+    zero = tags_of(namespace(namespace_max_cpu="0"))
+    assert dict(zero.tags) == {}
+    assert found.problems == one.problems == zero.problems == ()
 
 
 def test_k42_the_deprecated_quota_is_ignored_beside_the_new_one() -> None:
