@@ -1,0 +1,154 @@
+"""The decisions of `rules` as expressions in CEL, for the policy and for conditions of the webhook (K167).
+
+Each function returns one expression. In a policy they refer to one another as ``variables.<name>``; the
+variables are listed in `policy`. Regular expressions have the same syntax in CEL as in the settings (RE2).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, SCHEDULER_LABEL
+from quadriga.k8s.conversion import identity, keys
+from quadriga.k8s.conversion.settings import Settings
+
+__all__ = [
+    "application_id",
+    "chosen",
+    "claimed",
+    "for_us",
+    "has_application_id",
+    "is_system_user",
+    "may_claim",
+    "no_scheduler_pod",
+    "quoted",
+    "readable_user_info",
+    "user_info",
+]
+
+_MAX_LABEL: Final = 63
+_USER: Final = "request.userInfo.username"
+
+_TEXT: Final = r'"([^"\\]|\\.)*"'
+_LIST: Final = rf"\[\s*({_TEXT}(\s*,\s*{_TEXT})*)?\s*\]"
+_MEMBER: Final = rf'\s*((?i:"user")\s*:\s*{_TEXT}|(?i:"groups")\s*:\s*({_LIST}|null))\s*'
+#: CEL cannot read JSON: this is an object with a user and groups, and nothing else
+USER_INFO_PATTERN: Final = rf"^\s*\{{({_MEMBER}(,{_MEMBER})*|\s*)\}}\s*$"
+
+
+def quoted(text: str) -> str:
+    """A text in CEL."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _list(texts: Iterable[str]) -> str:
+    return "[" + ", ".join(quoted(each) for each in texts) + "]"
+
+
+def _matches(patterns: tuple[str, ...], text: str) -> str:
+    """Whether one of the patterns matches."""
+    return " || ".join(f"{text}.matches({quoted(each)})" for each in patterns) or "false"
+
+
+def chosen(key: str, wanted: tuple[str, ...], unwanted: tuple[str, ...]) -> str:
+    """Whether the namespace is chosen: its annotation, if it is true or false; else the patterns (K160)."""
+    name = "request.namespace"
+    by_name = f"({_matches(wanted, name) if wanted else 'true'}) && !({_matches(unwanted, name)})"
+    annotation = f"variables.namespaceAnnotations[{quoted(key)}]"
+    return (
+        f"{quoted(key)} in variables.namespaceAnnotations"
+        f' && {annotation} in ["true", "false"]\n'
+        f'? {annotation} == "true"\n'
+        f": {by_name}"
+    )
+
+
+def for_us(spec: str, settings: Settings) -> str:
+    """Whether a pod's spec names no scheduler, the default one, or one of ours."""
+    names = _list(("", DEFAULT_SCHEDULER, *settings.scheduler_names))
+    return f"!has({spec}.schedulerName) || {spec}.schedulerName in {names}"
+
+
+def no_scheduler_pod() -> str:
+    """Whether the pod is none of the scheduler's own."""
+    key, value = SCHEDULER_LABEL
+    labels = "object.metadata.labels"
+    return (
+        f"!has({labels}) || !({quoted(key)} in {labels}) || "
+        f"{labels}[{quoted(key)}] != {quoted(value)}"
+    )
+
+
+# -- applications (K54, K161) ----------------------------------------------------------------------
+
+
+def application_id(settings: Settings) -> str:
+    """The name of the application of pods that name none; empty, if it cannot be a label."""
+    name = "request.namespace"
+    if settings.generate_unique_app_id:
+        cut = f"size({name}) > {identity.MAX_NAMESPACE} ? {name}.substring(0, {identity.MAX_NAMESPACE}) : {name}"
+        return f"({cut}) + {quoted(identity.UNIQUE_SUFFIX)}"
+    whole = f'"yunikorn-" + {name} + "-autogen"'
+    cut = f"({whole}).substring(0, {_MAX_LABEL})"
+    return f'size({whole}) <= {_MAX_LABEL} ? {whole}\n: {cut}.endsWith("-") ? "" : {cut}'
+
+
+def has_application_id(labels: str, annotations: str) -> str:
+    """Whether a pod or a template names its application."""
+    return " ||\n".join(
+        f"({quoted(key)} in {found} && {found}[{quoted(key)}] != {quoted('')})"
+        for found, key in (
+            (labels, keys.APP_ID),
+            (annotations, keys.APP_ID),
+            (labels, keys.OLD_APP_ID),
+            (labels, keys.SPARK_APP_ID),
+        )
+    )
+
+
+# -- users (K162) ----------------------------------------------------------------------------------
+
+
+def user_info() -> str:
+    """The annotation that names the user of the request."""
+
+    def text(value: str) -> str:
+        escaped = f'{value}.replace("\\\\", "\\\\\\\\").replace("\\"", "\\\\\\"")'
+        return f'"\\"" + {escaped} + "\\""'
+
+    groups = f'request.userInfo.groups.map(g, {text("g")}).join(",")'
+    return (
+        f'"{{\\"user\\":" + {text(_USER)} + ",\\"groups\\":[" +\n'
+        f'(has(request.userInfo.groups) ? {groups} : "") + "]}}"'
+    )
+
+
+def claimed(annotations: str) -> str:
+    """The user that is claimed, empty without a claim."""
+    key = quoted(keys.USER_INFO)
+    return f'{key} in {annotations} ? {annotations}[{key}] : ""'
+
+
+def readable_user_info(text: str) -> str:
+    return f"{text}.matches({quoted(USER_INFO_PATTERN)})"
+
+
+def is_system_user(settings: Settings) -> str:
+    return _matches(settings.system_users, _USER)
+
+
+def may_claim(settings: Settings) -> str:
+    """Whether the requester may claim any user."""
+    if settings.bypass_auth:
+        return "true"
+    group = _matches(settings.external_groups, "g")
+    allowed = [_matches(settings.external_users, _USER)]
+    if settings.trust_controllers:
+        allowed.append(is_system_user(settings))
+    if settings.external_groups:
+        allowed.append(
+            f"has(request.userInfo.groups) && request.userInfo.groups.exists(g, {group})"
+        )
+    return " ||\n".join(f"({each})" for each in allowed)

@@ -1,0 +1,146 @@
+"""Admission as policies in CEL (K167): they decide what the rules decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from quadriga.k8s.admission.policy import documents, render
+from quadriga.k8s.conversion.settings import Settings
+from tests.k8s.admission_cases import CASES, KINDS, PREEMPTION, USER_INFO, Case, difference
+
+cel_policies = pytest.importorskip("tests.k8s.cel_policies", exc_type=ImportError)
+
+
+def admitted(case: Case) -> Any:
+    user: dict[str, Any] = {"username": case.user}
+    if case.groups:
+        user["groups"] = list(case.groups)
+    metadata: dict[str, Any] = {"name": case.namespace}
+    if case.namespace_annotations:
+        metadata["annotations"] = dict(case.namespace_annotations)
+    return cel_policies.admit(
+        documents(case.read_settings(), "quadriga"),
+        group=KINDS[case.resource][0],
+        resource=case.resource,
+        operation=case.operation,
+        namespace={"metadata": metadata},
+        user=user,
+        found=case.object(),
+        old=case.old(),
+    )
+
+
+def expected(case: Case) -> dict[str, Any]:
+    """What the rules make, without the annotation that CEL cannot know."""
+    changed = dict(case.changed if case.by_policy is None else case.by_policy)
+    if "annotations" in changed:
+        annotations: Mapping[str, str] = changed.pop("annotations")
+        if rest := {key: value for key, value in annotations.items() if key != PREEMPTION}:
+            changed["annotations"] = rest
+    return changed
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_k167_the_policies_decide_as_the_rules(case: Case) -> None:
+    outcome = admitted(case)
+    assert bool(outcome.denied) == (case.denied != "" and case.by_policy is None)
+    if not outcome.denied:
+        assert difference(case.object(), outcome.object, case.resource) == expected(case)
+
+
+def test_k162_a_denial_names_the_user() -> None:
+    case = next(each for each in CASES if each.name == "k162_a_claim")
+    assert admitted(case).denied[0].startswith("user alice may not set the annotation")
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        ("{}", True),
+        ('{"user":"x"}', True),
+        (' {"Groups" : [ ] , "USER" : "" } ', True),
+        ('{"user":"x","groups":null}', True),
+        ('{"user":"a\\\\","groups":["b"]}', True),
+        ("", False),
+        ("null", False),
+        ('{"user":x}', False),
+        ('{"user":"x",}', False),
+        ('{"user":"x"', False),
+        ('{"user":"x"}}', False),
+        ('{"user":"x" "groups":[]}', False),
+        ('{"user":"x","groups":["a",]}', False),
+        ('{"user":"a"b"}', False),
+        ('{"user":1}', False),
+        ('{"user":"x","more":"y"}', False),
+    ],
+)
+def test_k162_what_a_claim_may_look_like(text: str, readable: bool) -> None:
+    case = replace(CASES[0], annotations={USER_INFO: text}, settings={"external_users": ("alice",)})
+    assert (admitted(case).denied == []) is readable
+
+
+@pytest.mark.parametrize("text", ['"quoted"', "back\\slash", "new\nline", "ünï", "\U0001f600"])
+def test_texts_of_settings_are_quoted(text: str) -> None:
+    settings = Settings(scheduler_names=(text,))
+    outcome = cel_policies.admit(
+        documents(settings, "quadriga"),
+        group="",
+        resource="pods",
+        operation="CREATE",
+        namespace={"metadata": {"name": "team"}},
+        user={"username": "alice"},
+        found=CASES[0].object(),
+        old=None,
+    )
+    assert outcome.object["spec"]["schedulerName"] == text
+
+
+# -- the documents ---------------------------------------------------------------------------------
+
+
+def test_the_yaml_holds_the_documents() -> None:
+    settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
+    text = render(settings, "own")
+    assert list(yaml.safe_load_all(text)) == documents(settings, "own")
+
+
+def test_each_policy_has_its_binding() -> None:
+    found = documents(Settings(), "own")
+    policies = [each for each in found if not each["kind"].endswith("Binding")]
+    bindings = [each for each in found if each["kind"].endswith("Binding")]
+    assert [each["metadata"]["name"] for each in policies] == [
+        each["spec"]["policyName"] for each in bindings
+    ]
+    for policy, binding in zip(policies, bindings, strict=True):
+        assert binding["kind"] == policy["kind"] + "Binding"
+        assert binding["apiVersion"] == policy["apiVersion"]
+        validates = policy["kind"].startswith("Validating")
+        assert binding["spec"].get("validationActions") == (["Deny"] if validates else None)
+        assert policy["spec"]["failurePolicy"] == ("Fail" if validates else "Ignore")
+
+
+def test_k169_kube_system_and_the_own_namespace_are_left_out() -> None:
+    for policy in documents(Settings(), "own"):
+        if not policy["kind"].endswith("Binding"):
+            (each,) = policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"]
+            assert each["operator"] == "NotIn"
+            assert each["values"] == ["own", "kube-system"]
+
+
+def test_the_version_of_mutating_policies_can_be_chosen() -> None:
+    versions = {each["apiVersion"] for each in documents(Settings(), "own", "v1beta1")}
+    assert versions == {"admissionregistration.k8s.io/v1", "admissionregistration.k8s.io/v1beta1"}
+    with pytest.raises(ValueError, match="v2"):
+        render(Settings(), "own", "v2")
+
+
+def test_k162_with_bypassed_authorization_only_changes_are_denied() -> None:
+    found = documents(Settings(bypass_auth=True), "own")
+    (policy,) = (each for each in found if each["kind"] == "ValidatingAdmissionPolicy")
+    (validation,) = policy["spec"]["validations"]
+    assert validation["message"].endswith("cannot be changed")
