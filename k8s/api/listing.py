@@ -1,0 +1,188 @@
+"""Pages of a list, and events of a watch, decoded to the fields that are used (K19, K25).
+
+An object that cannot be decoded is left out with a warning; the others of its page are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from sys import intern
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from quadriga.k8s.objects import Metadata, Pod
+
+__all__ = ["Decoders", "Event", "Object", "Page", "WatchError"]
+
+_log = logging.getLogger("quadriga.kubernetes.reflector")
+
+
+class Object(Protocol):
+    """An object of the API."""
+
+    metadata: Metadata
+
+
+T = TypeVar("T", bound=Object)
+
+ERROR: Final = "ERROR"
+BOOKMARK: Final = "BOOKMARK"
+
+
+class _Struct(msgspec.Struct, rename="camel", gc=False):
+    pass
+
+
+class _ListMetadata(_Struct):
+    resource_version: str = ""
+    #: of the next page
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _RawPage(_Struct):
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+    items: list[msgspec.Raw] | None = None
+
+
+class _RawEvent(_Struct):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Versioned(_Struct):
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+
+
+class WatchError(_Struct):
+    """The object of an ERROR event: a ``Status``."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class Page(Generic[T]):
+    """``version`` is the resource version of the list, ``rest`` where the next page begins ("" if none)."""
+
+    __slots__ = ("items", "rest", "version")
+
+    def __init__(self, version: str, rest: str, items: list[T]) -> None:
+        self.version = version
+        self.rest = rest
+        self.items = items
+
+
+class Event(Generic[T]):
+    """An event of a watch. ``object`` is None for a bookmark and for what could not be decoded."""
+
+    __slots__ = ("object", "type", "version")
+
+    def __init__(self, type: str, version: str, object: T | None) -> None:
+        self.type = type
+        self.version = version
+        self.object = object
+
+
+class Decoders(Generic[T]):
+    """The decoders of one kind of object."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self.kind = kind
+        self._share: Callable[[Any], None] = _SHARE.get(kind, _share_metadata)
+        page = msgspec.defstruct(
+            f"{kind.__name__}Page",
+            [
+                ("metadata", _ListMetadata, msgspec.field(default_factory=_ListMetadata)),
+                ("items", list[kind] | None, None),  # type: ignore[valid-type]
+            ],
+            gc=False,
+        )
+        event = msgspec.defstruct(
+            f"{kind.__name__}Event", [("type", str), ("object", kind)], gc=False
+        )
+        self._page = msgspec.json.Decoder(page)
+        self._event = msgspec.json.Decoder(event)
+        self._item: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
+        self._raw_page = msgspec.json.Decoder(_RawPage)
+        self._raw_event = msgspec.json.Decoder(_RawEvent)
+        self._versioned = msgspec.json.Decoder(_Versioned)
+        self._error = msgspec.json.Decoder(WatchError)
+
+    def page(self, body: bytes) -> Page[T]:
+        """Raises MsgspecError if it is no list."""
+        try:
+            found: Any = self._page.decode(body)
+            items: list[T] = found.items or []
+        except msgspec.ValidationError:
+            found = self._raw_page.decode(body)
+            items = list(self._one_by_one(found.items or []))
+        share = self._share
+        for each in items:
+            share(each)
+        return Page(found.metadata.resource_version, found.metadata.continue_, items)
+
+    def _one_by_one(self, raws: list[msgspec.Raw]) -> Iterator[T]:
+        for raw in raws:
+            try:
+                yield self._item.decode(raw)
+            except msgspec.ValidationError as error:
+                self._complain(bytes(raw), error)
+
+    def event(self, line: bytes) -> Event[T] | WatchError:
+        """Raises MsgspecError if the line is no event."""
+        try:
+            found: Any = self._event.decode(line)
+        except msgspec.ValidationError:
+            return self._odd_event(line)
+        if found.type == ERROR:
+            return self._odd_event(line)
+        version = found.object.metadata.resource_version
+        if found.type == BOOKMARK:
+            return Event(BOOKMARK, version, None)
+        self._share(found.object)
+        return Event(found.type, version, found.object)
+
+    def _odd_event(self, line: bytes) -> Event[T] | WatchError:
+        raw = self._raw_event.decode(line)
+        if raw.type == ERROR:
+            return self._error.decode(raw.object)
+        version = self._versioned.decode(raw.object).metadata.resource_version
+        if raw.type != BOOKMARK:
+            try:
+                self._item.decode(raw.object)
+            except msgspec.ValidationError as error:
+                self._complain(bytes(raw.object), error)
+        return Event(raw.type, version, None)
+
+    def _complain(self, raw: bytes, error: Exception) -> None:
+        try:
+            metadata = msgspec.json.decode(raw)["metadata"]
+            name = f"{metadata.get('namespace', '')}/{metadata['name']}".lstrip("/")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            name = repr(raw[:80])
+        _log.warning("%s %s is left out: %s", self.kind.__name__, name, error)
+
+
+def _share_metadata(each: Any) -> None:
+    metadata = each.metadata
+    metadata.namespace = intern(metadata.namespace)
+    if metadata.labels:
+        metadata.labels = {intern(key): intern(value) for key, value in metadata.labels.items()}
+
+
+def _share_pod(pod: Pod) -> None:
+    """One text in memory for what many pods have in common."""
+    metadata, spec = pod.metadata, pod.spec
+    metadata.namespace = intern(metadata.namespace)
+    if metadata.labels:
+        metadata.labels = {intern(key): intern(value) for key, value in metadata.labels.items()}
+    if metadata.annotations:
+        metadata.annotations = {intern(key): value for key, value in metadata.annotations.items()}
+    spec.node_name = intern(spec.node_name)
+    spec.scheduler_name = intern(spec.scheduler_name)
+    spec.priority_class_name = intern(spec.priority_class_name)
+
+
+_SHARE: Final[dict[type, Callable[[Any], None]]] = {Pod: _share_pod}

@@ -1,0 +1,32 @@
+"""What the API server says when it refuses a request (``Status``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Refusal", "refusal_of"]
+
+
+class Refusal(msgspec.Struct, gc=False):
+    """``reason`` is one word, such as ``AlreadyExists``; ``message`` a sentence; ``code`` the status."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        text = self.message or self.reason or "no explanation"
+        return f"{self.code}: {text[:1000]}"
+
+
+_decoder = msgspec.json.Decoder(Refusal)
+
+
+def refusal_of(status: int, body: bytes) -> Refusal:
+    """Of a reply. A body that is no ``Status`` is the message."""
+    try:
+        refusal = _decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        refusal = Refusal(message=body[:1000].decode("utf-8", "replace").strip())
+    refusal.code = status
+    return refusal

@@ -1,0 +1,51 @@
+"""When a write is tried again, and which answers leave a doubt (K72, K79, K107)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["bind_waits", "create_waits", "delete_waits", "is_again", "patch_waits"]
+
+SECOND: Final = 1_000_000_000
+
+#: 401: credentials that rotate; 408 and 429: the server says so
+_AGAIN: Final = frozenset({401, 408, 429})
+
+_BIND_WAITS: Final = (1, 2, 4, 8, 16, 30)
+
+
+def is_again(status: int) -> bool:
+    """Whether the same request may be answered otherwise later. 0 stands for no answer."""
+    return status >= 500 or status in _AGAIN or status == 0
+
+
+def bind_waits(limit: int) -> Iterator[float]:
+    """Seconds before each further try of a bind, ``limit`` ns in sum: 1, 2, 4, 8, 16, 30, 30, 30 by
+    default."""
+    waited, place = 0, 0
+    while True:
+        wait = _BIND_WAITS[min(place, len(_BIND_WAITS) - 1)]
+        waited += wait
+        if waited * SECOND > limit:
+            return
+        yield float(wait)
+        place += 1
+
+
+def create_waits() -> Iterator[float]:
+    """Seconds before each further try of a create: a minute in sum (K72)."""
+    yield from (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+
+
+def delete_waits() -> Iterator[float]:
+    """Seconds before each further try of a delete, without an end (K79, K112)."""
+    wait = 5.0
+    while True:
+        yield wait
+        wait = min(wait * 2, 30.0)
+
+
+def patch_waits() -> Iterator[float]:
+    """Seconds before each further try of a patch: two minutes in sum."""
+    yield from (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)

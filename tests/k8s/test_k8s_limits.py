@@ -1,0 +1,136 @@
+"""How many requests are sent: a second, at once, at a time, and when the server asks for a pause (K13)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quadriga.k8s.api.limits import Limits
+from tests.k8s.fake_api import FakeApi, client_of
+from tests.k8s.virtual_time import clock, run
+
+
+def limits(qps: int = 1_000_000, burst: int = 1_000_000, inflight: int = 1_000_000) -> Limits:
+    return Limits(qps, burst, inflight, clock=clock)
+
+
+def test_k13_a_burst_goes_at_once_and_the_rest_at_the_rate() -> None:
+    async def scenario() -> list[float]:
+        bucket, began, at = limits(qps=10, burst=5), clock(), []
+        for _ in range(8):
+            await bucket.enter()
+            at.append(round((clock() - began) / 1e9, 3))
+            bucket.leave()
+        return at
+
+    assert run(scenario()) == [0, 0, 0, 0, 0, 0.1, 0.2, 0.3]
+
+
+def test_k13_the_bucket_fills_again_and_no_further_than_its_depth() -> None:
+    async def scenario() -> list[float]:
+        bucket, at = limits(qps=10, burst=2), []
+        for pause in (0, 0, 100):
+            await asyncio.sleep(pause)
+            began = clock()
+            for _ in range(3):
+                await bucket.enter()
+                bucket.leave()
+            at.append(round((clock() - began) / 1e9, 3))
+        return at
+
+    assert run(scenario()) == [0.1, 0.3, 0.1]
+
+
+def test_k13_only_so_many_are_under_way_and_the_others_keep_their_order() -> None:
+    async def scenario() -> None:
+        bucket, order, most, now = limits(inflight=3), [], 0, 0
+
+        async def one(number: int) -> None:
+            nonlocal most, now
+            await bucket.enter()
+            now += 1
+            most = max(most, now)
+            order.append(number)
+            await asyncio.sleep(1)
+            now -= 1
+            bucket.leave()
+
+        await asyncio.gather(*(one(number) for number in range(10)))
+        assert most == 3
+        assert order == list(range(10))
+        assert bucket.waiting == 0
+
+    run(scenario())
+
+
+def test_k13_nobody_overtakes_those_who_wait() -> None:
+    async def scenario() -> None:
+        bucket, order = limits(inflight=1), []
+        await bucket.enter()
+
+        async def one(name: str) -> None:
+            await bucket.enter()
+            order.append(name)
+
+        first = asyncio.create_task(one("first"))
+        await asyncio.sleep(0)
+        bucket.leave()
+        second = asyncio.create_task(one("second"))
+        await first
+        bucket.leave()
+        await second
+        assert order == ["first", "second"]
+
+    run(scenario())
+
+
+def test_k13_after_a_pause_all_go_on() -> None:
+    async def scenario() -> float:
+        bucket, began = limits(inflight=2), clock()
+        bucket.pause(7)
+        bucket.pause(3)  # a shorter one changes nothing
+        await asyncio.gather(bucket.enter(), bucket.enter())
+        return (clock() - began) / 1e9
+
+    assert run(scenario()) == pytest.approx(7, abs=0.01)
+
+
+def test_who_gives_up_waiting_takes_no_turn() -> None:
+    async def scenario() -> None:
+        bucket = limits(inflight=1)
+        await bucket.enter()
+        waiting = [asyncio.create_task(bucket.enter()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[0].cancel()
+        # Cancelled when it has its turn already, and does not know it yet.
+        bucket.leave()
+        waiting[1].cancel()
+        await asyncio.wait_for(waiting[2], 1)
+        assert bucket.waiting == 0
+
+    run(scenario())
+
+
+@pytest.mark.asyncio
+async def test_k13_retry_after_holds_every_worker_back() -> None:
+    api = FakeApi()
+    async with api.serve(), client_of(api) as client:
+        api.fault("GET /a", (429, {"Retry-After": "7"}))
+        status, _ = await client.request("GET", "/a")
+        before = client._limits._clock()
+        await client.request("GET", "/b")
+        assert status == 429
+        assert (client._limits._clock() - before) / 1e9 == pytest.approx(7, abs=0.001)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("said", "paused"), [("soon", 1), ("nan", 1), ("-5", 0), ("100000", 60)])
+async def test_k13_an_odd_retry_after(said: str, paused: float) -> None:
+    api = FakeApi()
+    async with api.serve(), client_of(api) as client:
+        api.fault("GET /a", (429, {"Retry-After": said}))
+        await client.request("GET", "/a")
+        before = client._limits._clock()
+        await client.request("GET", "/b")
+        assert (client._limits._clock() - before) / 1e9 == pytest.approx(paused, abs=0.001)
