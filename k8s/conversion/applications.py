@@ -1,8 +1,8 @@
-"""What an application takes over from the pod that creates it (K45, K58, K64, K67)."""
+"""What an application takes over from the pod that creates it, and which pod that is (K45, K58, K59)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quadriga.k8s.conversion import identity, keys, task_groups
@@ -15,7 +15,7 @@ from quadriga.k8s.conversion.times import unix_seconds
 from quadriga.k8s.objects import Namespace, Pod
 from quadriga.si.constants import TAG_CREATION_TIME
 
-__all__ = ["ApplicationMetadata", "deviation", "read"]
+__all__ = ["ApplicationMetadata", "creation_order", "creator", "deviation", "read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,22 @@ def read(pod: Pod, namespace: Namespace | None, settings: Settings) -> Applicati
         problems=(*((user.problem,) if user.problem is not None else ()), *gang.problems),
         namespace_problems=of_namespace.problems,
     )
+
+
+def creation_order(pod: Pod) -> tuple[int, str, str, str]:
+    """A total order of pods: the oldest first, then by namespace, name and UID (K59, K141)."""
+    meta = pod.metadata
+    created = unix_seconds(meta.creation_timestamp) or 0
+    return created, meta.namespace, meta.name, meta.uid
+
+
+def creator(pods: Iterable[Pod]) -> Pod | None:
+    """Of the pods of one application, the one that creates it: the first real pod that has not ended.
+
+    A placeholder never does, whatever its age (K59).
+    """
+    real = [pod for pod in pods if not pod.ended and not identity.is_placeholder(pod)]
+    return min(real, key=creation_order, default=None)
 
 
 def deviation(pod: Pod, application: ApplicationMetadata) -> Problem | None:

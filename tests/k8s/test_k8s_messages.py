@@ -189,6 +189,33 @@ def test_k58_a_later_pod_that_says_otherwise(
         assert found.note == f"ignored of the pod: {note}"
 
 
+def at(second: int, name: str, **changes: Any) -> Pod:
+    return pod(name, creationTimestamp=f"2026-01-02T03:04:{second:02}Z", **changes)
+
+
+def test_k59_the_oldest_real_pod_creates_the_application() -> None:
+    flag = {"internal.yunikorn.apache.org/placeholder": "true"}
+    pods = [
+        at(5, "b"),
+        at(5, "a", namespace="zoo"),
+        at(1, "placeholder", annotations=flag),
+        at(2, "ended", status={"phase": "Succeeded"}),
+        at(5, "a"),
+        at(7, "late"),
+    ]
+    found = applications.creator(pods)
+    assert found is applications.creator(reversed(pods)) is pods[4]
+    assert [each.metadata.name for each in sorted(pods, key=applications.creation_order)] == [
+        *("placeholder", "ended", "a", "b", "a", "late")
+    ]
+
+
+def test_k59_placeholders_alone_create_nothing() -> None:
+    flag = {"internal.yunikorn.apache.org/placeholder": "true"}
+    assert applications.creator([pod(annotations=flag), pod(status={"phase": "Failed"})]) is None
+    assert applications.creator([]) is None
+
+
 # -- asks ------------------------------------------------------------------------------------------
 
 
