@@ -50,6 +50,13 @@ class Bind:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelBind:
+    """Do not try the pod's bind again (K97). It still ends in ``BindEnded``."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delete:
     """Delete the pod, until it works or is not there (K79, K112). ``grace`` in seconds, ``None`` for the
     pod's own. ``preempted`` sets the condition DisruptionTarget first (K113)."""
@@ -126,6 +133,7 @@ class Stop:
 Action = (
     Send
     | Bind
+    | CancelBind
     | Delete
     | Create
     | Annotate

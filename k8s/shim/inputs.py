@@ -15,6 +15,7 @@ from quadriga.si import (
     ApplicationResponse,
     EventRecord,
     NodeResponse,
+    RegisterResourceManagerResponse,
     UpdateContainerSchedulingStateRequest,
 )
 
@@ -55,15 +56,21 @@ class LeaseLost:
 
 @dataclass(frozen=True, slots=True)
 class CoreAnswered:
-    """A message of the core's callback, in its order."""
+    """A message of the core's callback, in its order. A registration that was accepted is one too.
+
+    The ``new`` allocations of a message are assumed in the cache before this is in the queue, except those
+    in ``refusals``: their pods (by UID) may not go to that node any more, for the reason given (K100).
+    """
 
     message: (
         AllocationResponse
         | ApplicationResponse
         | NodeResponse
+        | RegisterResourceManagerResponse
         | UpdateContainerSchedulingStateRequest
         | Sequence[EventRecord]
     )
+    refusals: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
