@@ -1,0 +1,223 @@
+"""The manifests of deploy/kubernetes: they are whole, fit each other, and give exactly the rights needed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quadriga.core.config import load
+from quadriga.k8s.api.requester import JSON
+from quadriga.k8s.api.rights import RIGHTS, Missing, Right, RightsUnknown, missing
+from quadriga.k8s.conversion import settings
+from quadriga.k8s.objects import ConfigMap
+
+FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
+NAME = "app.kubernetes.io/name"
+
+Object = dict[str, Any]
+
+
+def objects() -> list[Object]:
+    kustomization = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))
+    found = []
+    for name in kustomization["resources"]:
+        found += list(yaml.safe_load_all((FOLDER / name).read_text(encoding="utf-8")))
+    return found
+
+
+def the(kind: str) -> Object:
+    (found,) = [each for each in objects() if each["kind"] == kind]
+    return found
+
+
+def test_every_file_of_the_folder_is_applied_or_is_for_admission() -> None:
+    applied = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))
+    files = {each.name for each in FOLDER.glob("*.yaml") if not each.name.startswith("admission")}
+    assert files == {*applied["resources"], "kustomization.yaml"}
+
+
+def test_every_object_has_a_kind_a_name_and_the_label() -> None:
+    for each in objects():
+        assert each["apiVersion"], each
+        assert each["metadata"]["labels"][NAME] == "quadriga", each
+    found = Counter((each["kind"], each["metadata"]["name"]) for each in objects())
+    assert set(found.values()) == {1}
+
+
+def test_everything_that_has_a_namespace_is_in_ours() -> None:
+    everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
+    for each in objects():
+        namespace = each["metadata"].get("namespace")
+        assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
+    assert the("Namespace")["metadata"]["name"] == "quadriga"
+
+
+def rules(kind: str) -> set[tuple[str, str, str]]:
+    """Group, resource and verb of each rule of the role."""
+    return {
+        (group, resource, verb)
+        for rule in the(kind)["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def wanted(own_namespace: bool) -> set[tuple[str, str, str]]:
+    return {
+        (right.group, right.resource, verb)
+        for right in RIGHTS
+        if right.own_namespace is own_namespace
+        for verb in right.verbs
+    }
+
+
+def test_k18_the_roles_give_the_rights_that_are_needed_and_no_others() -> None:
+    assert rules("ClusterRole") == wanted(own_namespace=False)
+    assert rules("Role") == wanted(own_namespace=True)
+
+
+def test_k18_the_account_of_the_deployment_has_both_roles() -> None:
+    account = the("ServiceAccount")["metadata"]["name"]
+    for binding, role in (("ClusterRoleBinding", "ClusterRole"), ("RoleBinding", "Role")):
+        assert the(binding)["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": role,
+            "name": the(role)["metadata"]["name"],
+        }
+        (subject,) = the(binding)["subjects"]
+        assert subject == {"kind": "ServiceAccount", "name": account, "namespace": "quadriga"}
+    assert the("Deployment")["spec"]["template"]["spec"]["serviceAccountName"] == account
+
+
+def test_k47_the_configuration_is_read_by_the_shim_and_by_the_core() -> None:
+    found = the("ConfigMap")
+    assert found["metadata"]["name"] == settings.CONFIGS_NAME
+    reading = settings.from_maps(None, ConfigMap(data=found["data"]))
+    assert reading.errors == ()
+    assert reading.warnings == ()
+    assert reading.settings is not None
+    assert load(reading.settings.queues).partitions
+
+
+def test_the_deployment_selects_its_own_pods() -> None:
+    spec = the("Deployment")["spec"]
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert the("Service")["spec"]["selector"].items() <= labels.items()
+    assert labels["app"] == "yunikorn", "admission leaves it alone"
+    assert spec["template"]["spec"]["schedulerName"] == "default-scheduler"
+
+
+def test_k16_the_probes_and_the_service_use_the_port_of_the_command() -> None:
+    (container,) = the("Deployment")["spec"]["template"]["spec"]["containers"]
+    (port,) = container["ports"]
+    assert f"--health=0.0.0.0:{port['containerPort']}" in container["args"]
+    paths = {
+        name: container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")
+    }
+    assert {each["port"] for each in paths.values()} == {port["name"]}
+    assert [each["path"] for each in paths.values()] == ["/healthz", "/healthz", "/readyz"]
+    (served,) = the("Service")["spec"]["ports"]
+    assert served["targetPort"] == port["name"]
+    annotations = the("Service")["metadata"]["annotations"]
+    assert annotations["prometheus.io/port"] == str(served["port"])
+
+
+def test_k11_a_change_of_the_deployment_never_waits_for_a_pod_that_stands_by() -> None:
+    strategy = the("Deployment")["spec"]["strategy"]
+    assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": "100%"}
+
+
+def test_the_process_runs_with_as_little_as_possible() -> None:
+    pod = the("Deployment")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert "limits" in container["resources"]
+    image = (FOLDER.parent / "Containerfile").read_text(encoding="utf-8")
+    security = pod["securityContext"]
+    assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in image
+    assert "kubernetes" in image.partition("pip install")[2].partition("\n")[0]
+
+
+# -- what an account lacks -------------------------------------------------------------------------
+
+
+class Reviews:
+    """Answers access reviews by a function from the attributes to yes or no."""
+
+    def __init__(self, allows: Callable[[dict[str, str]], bool]) -> None:
+        self._allows = allows
+        self.asked: list[dict[str, str]] = []
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        assert (method, content_type) == ("POST", JSON)
+        assert path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        assert body is not None
+        attributes = json.loads(body)["spec"]["resourceAttributes"]
+        self.asked.append(attributes)
+        return 201, json.dumps({"status": {"allowed": self._allows(attributes)}}).encode()
+
+
+def test_k18_every_verb_is_asked_for_where_it_is_needed() -> None:
+    reviews = Reviews(lambda attributes: True)
+    assert asyncio.run(missing(reviews, "quadriga")) == []
+    assert len(reviews.asked) == sum(len(right.verbs) for right in RIGHTS)
+    assert {
+        "group": "",
+        "resource": "pods",
+        "subresource": "binding",
+        "verb": "create",
+    } in reviews.asked
+    assert {
+        "group": "coordination.k8s.io",
+        "resource": "leases",
+        "verb": "update",
+        "namespace": "quadriga",
+    } in reviews.asked
+
+
+def test_k18_what_is_missing_is_named_by_right_and_verb() -> None:
+    reviews = Reviews(
+        lambda attributes: (
+            attributes["resource"] != "nodes" and attributes.get("subresource") != "binding"
+        )
+    )
+    found = asyncio.run(missing(reviews, "quadriga"))
+    nodes = next(right for right in RIGHTS if right.resource == "nodes")
+    binding = next(right for right in RIGHTS if right.resource == "pods/binding")
+    assert found == [Missing(binding, ("create",)), Missing(nodes, ("get", "list", "watch"))]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((403, b"forbidden"), "answers 403 to an access review: forbidden"),
+        ((201, b"{}"), "unreadable"),
+        ((201, b"[]"), "unreadable"),
+        ((201, b"no json"), "unreadable"),
+    ],
+)
+def test_a_server_that_does_not_say_is_an_error(answer: tuple[int, bytes], said: str) -> None:
+    class Odd:
+        async def request(self, *_: Any) -> tuple[int, bytes]:
+            return answer
+
+    right = Right("", "pods", ("get",), False, "nothing")
+    with pytest.raises(RightsUnknown, match=said):
+        asyncio.run(missing(Odd(), "quadriga", [right]))
