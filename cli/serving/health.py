@@ -1,0 +1,58 @@
+"""The port for probes and Prometheus: ``/healthz``, ``/readyz`` and ``/metrics``, and nothing else (K16).
+
+It tells no names of the cluster except in metrics, and changes nothing, so that it may listen beyond
+loopback while pages and REST do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+__all__ = ["HealthServer"]
+
+#: what is wrong, in a sentence, or "" if nothing is
+Look = Callable[[], str]
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class HealthServer:
+    """``alive`` and ``ready`` are asked for every request; ``metrics`` gives the text for Prometheus."""
+
+    def __init__(
+        self, *, alive: Look, ready: Look, metrics: Callable[[], Awaitable[bytes]]
+    ) -> None:
+        self._metrics = metrics
+        app = web.Application()
+        app.router.add_get("/healthz", _answering(alive))
+        app.router.add_get("/readyz", _answering(ready))
+        app.router.add_get("/metrics", self._scrape)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=1.0
+        )
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; returns the port. Raises `OSError`."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port)
+        await site.start()
+        bound: int = self._runner.addresses[0][1]
+        return bound
+
+    async def stop(self) -> None:
+        await self._runner.cleanup()
+
+    async def _scrape(self, request: web.Request) -> web.Response:
+        body = await self._metrics()
+        return web.Response(body=body, headers={"Content-Type": _TEXT})
+
+
+def _answering(look: Look) -> Callable[[web.Request], Awaitable[web.Response]]:
+    async def answer(request: web.Request) -> web.Response:
+        wrong = look()
+        if wrong:
+            return web.Response(status=503, text=f"{wrong}\n")
+        return web.Response(text="ok\n")
+
+    return answer

@@ -1,0 +1,84 @@
+"""docs/kubernetes.md says what the tables say: settings and rights."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from quadriga.k8s.api.rights import RIGHTS
+from quadriga.k8s.conversion.settings_table import KEYS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+
+
+def tables(page: str, heading: str) -> list[list[list[str]]]:
+    """The tables of a section: rows of cells, without the heading."""
+    section = page.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [
+        [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
+        for table in re.findall(r"(?:^\|.*\n)+", section, re.MULTILINE)
+    ]
+
+
+def test_k50_every_setting_is_told_with_its_default(page: str) -> None:
+    settings, ignored = tables(page, "Settings")
+    told = {name.strip("`"): (default, change) for name, default, change, _ in settings}
+    assert told == {
+        name: (f"`{key.default}`" if key.default else "–", "restart" if key.restart else "at once")
+        for name, key in KEYS.items()
+        if not key.ignored
+    }
+    assert all(meaning for *_, meaning in settings)
+    assert {name.strip("`"): why for name, why in ignored} == {
+        name: key.ignored for name, key in KEYS.items() if key.ignored
+    }
+
+
+def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
+    (rights,) = tables(page, "Rights")
+    assert rights == [
+        [
+            right.group or "core",
+            right.resource,
+            ", ".join(right.verbs),
+            "own namespace" if right.own_namespace else "cluster",
+            right.without,
+        ]
+        for right in RIGHTS
+    ]
+
+
+def test_the_first_gang_is_one_that_the_shim_reads_without_complaint() -> None:
+    import yaml
+
+    from quadriga.k8s.conversion import identity, task_groups
+    from quadriga.k8s.conversion.settings import Settings
+    from quadriga.k8s.objects import Metadata, Pod, PodSpec
+
+    text = (REPOSITORY / "examples" / "kubernetes" / "first-gang.yaml").read_text(encoding="utf-8")
+    job = yaml.safe_load(text)
+    template = job["spec"]["template"]
+    pod = Pod(
+        metadata=Metadata(
+            namespace="default", name="first-gang-x", uid="u", **template["metadata"]
+        ),
+        spec=PodSpec(scheduler_name=template["spec"]["schedulerName"]),
+    )
+    settings = Settings()
+    assert identity.is_ours(pod, settings)
+    assert identity.application_id(pod, settings) == "first-gang"
+    read = task_groups.read(pod, settings)
+    assert read.problems == ()
+    (group,) = read.groups
+    assert group.name == identity.task_group_name(pod, settings)
+    assert group.min_member == job["spec"]["parallelism"] == job["spec"]["completions"]
+    (container,) = template["spec"]["containers"]
+    assert dict(group.min_resource) == container["resources"]["requests"]
+    assert read.policy.timeout_seconds == 600
