@@ -1,1 +1,5 @@
 """The cluster as the predicates see it, and the predicates."""
+
+from quadriga.k8s.cluster.cache import ClusterCache
+
+__all__ = ["ClusterCache"]

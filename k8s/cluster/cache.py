@@ -1,0 +1,415 @@
+"""The cluster as the predicates see it: nodes, pods, assumptions, and counters over them.
+
+The shim's thread writes, the core's thread asks (`predicates`) and confirms (`assume`). One lock is held for
+each call, and each call is short: K3.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import Any
+
+from quadriga.k8s.cluster.pod_filters import (
+    affinity_refuses,
+    anti_affinity_refuses,
+    others_refuse,
+    ports_refuse,
+    spread_refuses,
+)
+from quadriga.k8s.cluster.ports import HostPorts
+from quadriga.k8s.cluster.records import NodeRecord, PodRecord
+from quadriga.k8s.cluster.refused_pairs import RefusedPairs
+from quadriga.k8s.cluster.selections import Selections
+from quadriga.k8s.cluster.templates import Templates
+from quadriga.k8s.objects import Namespace, Node, Pod
+
+__all__ = ["ClusterCache"]
+
+#: how long a yes counts without being confirmed, in ns (K99)
+_TENTATIVE = 1_000_000_000
+
+_NODE_NAME = "NodeName: the pod is for another node"
+_RETRY = "LastBindFailed: the pod could not be bound to this node, so others come first"
+_RESOURCE_CLAIMS = "DynamicResources: resource claims are not supported yet"
+
+
+class ClusterCache:
+    """Nodes, pods and assumptions; answers predicates.
+
+    Pods are known by their uid, nodes by their name. A reason is a text that begins with the name of the
+    filter that refuses; no reason is a yes. ``clock`` gives ns and never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._nodes: dict[str, NodeRecord] = {}
+        #: the same nodes, for the counters
+        self._objects: dict[str, Node] = {}
+        self._free_indexes: list[int] = []
+        self._pods: dict[str, PodRecord] = {}
+        #: the pods that are assumed on a node and not bound, by the node
+        self._assumed_on: dict[str, dict[str, None]] = {}
+        #: deadlines of tentative assumptions, oldest first; some are out of date
+        self._tentative: deque[tuple[int, PodRecord]] = deque()
+        self._selections = Selections(self._objects)
+        self._templates = Templates(self._selections)
+        self._ports = HostPorts()
+        self._refused = RefusedPairs()
+
+    # ---- the cluster
+
+    def set_node(self, node: Node) -> None:
+        """A node is new or has changed."""
+        with self._lock:
+            name = node.name
+            record = self._nodes.get(name)
+            if record is None:
+                index = self._free_indexes.pop() if self._free_indexes else len(self._nodes)
+                self._nodes[name] = NodeRecord(node, index)
+                self._objects[name] = node
+                self._templates.forget(index)
+                self._selections.node_changed(name, None, node)
+                return
+            old = record.node
+            record.node = self._objects[name] = node
+            if old.spec != node.spec or old.metadata.labels != node.metadata.labels:
+                self._templates.forget(record.index)
+                self._selections.node_changed(name, old, node)
+                self._refused.node_changed(name)
+            elif old.status != node.status:
+                self._refused.node_changed(name)
+
+    def remove_node(self, name: str) -> tuple[str, ...]:
+        """A node is gone. Returns the uids of the pods that were assumed there: they have no node any more
+        (K97). A pod that is bound there keeps the node, and counts again where the node comes back."""
+        with self._lock:
+            record = self._nodes.get(name)
+            if record is None:
+                return ()
+            undone = tuple(self._assumed_on.get(name, ()))
+            for uid in undone:
+                self._undo(self._pods[uid])
+            for _, pod in self._tentative:
+                if pod.tentative == name:
+                    self._undo(pod)
+            del self._nodes[name]
+            del self._objects[name]
+            self._free_indexes.append(record.index)
+            self._selections.node_changed(name, record.node, None)
+            self._refused.node_changed(name)
+            return undone
+
+    def set_pod(self, pod: Pod) -> None:
+        """A pod is new or has changed. It counts on the node in its spec, else on the one where it is
+        assumed. A pod that has ended counts nowhere."""
+        with self._lock:
+            record = self._pods.get(pod.uid)
+            if pod.ended:
+                self._forget_pod(pod.uid)
+                return
+            key = self._templates.key(pod)
+            if record is None:
+                self._prepare(key, pod)
+                record = PodRecord(
+                    pod, self._templates.take(key, pod), self._selections.profile(pod)
+                )
+                self._pods[pod.uid] = record
+            elif key != record.template.key or self._other_profile(record.pod, pod):
+                self._prepare(key, pod)
+                self._count(record, "")
+                template, profile = record.template, record.profile
+                record.template = self._templates.take(key, pod)
+                record.profile = self._selections.profile(pod)
+                self._templates.drop(template)
+                self._selections.drop_profile(profile)
+            record.pod = pod
+            if pod.spec.node_name:
+                self._assume(record, "")
+                record.tentative = ""
+            self._count(record, record.place)
+
+    def remove_pod(self, uid: str) -> None:
+        """A pod is gone. Does nothing if it is unknown."""
+        with self._lock:
+            self._forget_pod(uid)
+
+    def set_namespace(self, namespace: Namespace) -> None:
+        """A namespace is new or has changed: terms may choose namespaces by their labels."""
+        with self._lock:
+            meta = namespace.metadata
+            self._selections.set_namespace(meta.name, meta.labels)
+
+    def remove_namespace(self, name: str) -> None:
+        """A namespace is gone. Does nothing if it is unknown."""
+        with self._lock:
+            self._selections.set_namespace(name, None)
+
+    def pod(self, uid: str) -> Pod | None:
+        """The newest version of a pod that has not ended."""
+        record = self._pods.get(uid)
+        return None if record is None else record.pod
+
+    def node(self, name: str) -> Node | None:
+        """The newest version of a node."""
+        return self._objects.get(name)
+
+    # ---- assumptions
+
+    def assume(self, uid: str, node: str) -> str | None:
+        """The core has placed the pod on the node: it counts there from now on. The filters that look at
+        other pods are asked once more (K100); with a reason nothing is assumed."""
+        with self._lock:
+            self._expire()
+            record, there = self._pods.get(uid), self._nodes.get(node)
+            if record is None or there is None:
+                return _unknown(uid, node, record is None)
+            bound = record.pod.spec.node_name
+            if bound:
+                return None if bound == node else _NODE_NAME
+            self._count(record, "")
+            record.tentative = ""
+            reason = next(self._dynamic(record, there), None)
+            if reason is None:
+                self._assume(record, node)
+            self._count(record, record.place)
+            return reason
+
+    def forget(self, uid: str) -> None:
+        """Undo the assumption wholly: the pod counts nowhere, and any node may be next (K108, K109). A
+        bound pod stays where it is."""
+        with self._lock:
+            record = self._pods.get(uid)
+            if record is not None:
+                self._undo(record)
+
+    def assumed(self, uid: str) -> str | None:
+        """The node where the pod is assumed and not yet bound."""
+        record = self._pods.get(uid)
+        return (record.assumed or None) if record is not None else None
+
+    def refuse(self, uid: str, node: str) -> None:
+        """The pod could not be bound to the node: no for 30 s, twice as long each time, up to 5 minutes;
+        a change of the node ends it (K110)."""
+        with self._lock:
+            if uid in self._pods and node in self._nodes:
+                self._refused.add(uid, node, self._clock())
+
+    # ---- predicates
+
+    def predicates(self, uid: str, node: str, allocate: bool) -> str | None:
+        """Whether the pod may go to the node: ``None``, or the first reason against it (K115, K118).
+
+        With ``allocate`` a yes counts as if the pod were there, for at most 1 s: until it is assumed there
+        or the next yes says something else (K99). Without, as for a reservation, the filters that need
+        free room are left out (K116).
+        """
+        with self._lock:
+            self._expire()
+            record, there = self._pods.get(uid), self._nodes.get(node)
+            if record is None or there is None:
+                return _unknown(uid, node, record is None)
+            if record.counted:
+                self._count(record, "")
+            reason = next(self._reasons(record, there, allocate), None)
+            if reason is None and allocate and not record.pod.spec.node_name and not record.assumed:
+                record.tentative = node
+                record.deadline = self._clock() + _TENTATIVE
+                self._tentative.append((record.deadline, record))
+            self._count(record, record.place)
+            return reason
+
+    def refusals(self, uid: str, node: str) -> list[str]:
+        """All reasons against the node, in the order of the filters; empty for a yes. Nothing is
+        assumed."""
+        with self._lock:
+            self._expire()
+            record, there = self._pods.get(uid), self._nodes.get(node)
+            if record is None or there is None:
+                return [_unknown(uid, node, record is None)]
+            self._count(record, "")
+            try:
+                return list(self._reasons(record, there, True))
+            finally:
+                self._count(record, record.place)
+
+    def preemption_predicates(
+        self, uid: str, node: str, victims: Sequence[str], start: int
+    ) -> int | None:
+        """The index of the last victim that must go before the pod may go to the node: the first
+        attempt is without victims 0 to ``start``, each further one without one more (K117).
+
+        Pods that are unknown or elsewhere are passed over. ``None`` if it is not enough that all go.
+        """
+        with self._lock:
+            self._expire()
+            record, there = self._pods.get(uid), self._nodes.get(node)
+            if record is None or there is None or start < 0:
+                return None
+            away = [record]
+            self._count(record, "")
+            try:
+                for index, victim in enumerate(victims):
+                    gone = self._pods.get(victim)
+                    if gone is not None and gone.counted == node:
+                        self._count(gone, "")
+                        away.append(gone)
+                    if index >= start and next(self._reasons(record, there, True), None) is None:
+                        return index
+                return None
+            finally:
+                for each in away:
+                    self._count(each, each.place)
+
+    def dump(self) -> dict[str, Any]:
+        """What is known, as data for JSON (K17): no values of annotations or of the environment."""
+        with self._lock:
+            return {
+                "nodes": {
+                    name: {"unschedulable": record.node.spec.unschedulable}
+                    for name, record in sorted(self._nodes.items())
+                },
+                "pods": {
+                    uid: _dumped(record, self._nodes) for uid, record in sorted(self._pods.items())
+                },
+            }
+
+    # ---- inside
+
+    def _reasons(self, record: PodRecord, there: NodeRecord, allocate: bool) -> Iterator[str]:
+        """The reasons against the node in the order of the filters, each made when it is asked for."""
+        pod, node, template = record.pod, there.node, record.template
+        if self._refused.refuses(pod.uid, node.name, self._clock):
+            yield _RETRY
+        named = pod.spec.node_name
+        if (named and named != node.name) or template.refuses(there.index, node) is not None:
+            if reason := template.cordoned(node):
+                yield reason
+            if named and named != node.name:
+                yield _NODE_NAME
+            if reason := template.taint(node):
+                yield reason
+            if reason := template.unmatched(node):
+                yield reason
+        yield from self._dynamic(record, there)
+        if allocate and pod.spec.resource_claims:
+            yield _RESOURCE_CLAIMS
+
+    def _dynamic(self, record: PodRecord, there: NodeRecord) -> Iterator[str]:
+        """The reasons that other pods give."""
+        node, template, profile = there.node, record.template, record.profile
+        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+            yield reason
+        if template.spread and (reason := spread_refuses(template, profile, node)):
+            yield reason
+        if template.affinity and (reason := affinity_refuses(template, profile, node)):
+            yield reason
+        if template.anti_affinity and (reason := anti_affinity_refuses(template, node)):
+            yield reason
+        if profile.selections and (reason := others_refuse(profile, node)):
+            yield reason
+
+    def _count(self, record: PodRecord, name: str) -> None:
+        """The pod counts on the node of this name from now on; "" for nowhere."""
+        before = record.counted
+        if before == name:
+            return
+        record.counted = name
+        template = record.template
+        for place, number in ((before, -1), (name, 1)):
+            if not place:
+                continue
+            self._selections.count(record.profile, place, number)
+            if template.ports:
+                self._ports.add(place, template.ports, number)
+            for anti in template.anti_affinity:
+                anti.holders.add(place, self._objects.get(place), number)
+
+    def _prepare(self, key: bytes, pod: Pod) -> None:
+        """Before a new template is made: pods with labels that no term looked at get other profiles."""
+        if self._templates.known(key):
+            return
+        selections = self._selections
+        keys: set[str] = set()
+        for matchers in self._templates.matchers(pod):
+            keys |= selections.new_keys(matchers)
+        if not keys:
+            return
+        selections.look_at(keys)
+        for record in self._pods.values():
+            if keys.isdisjoint(record.pod.metadata.labels):
+                continue
+            old = record.profile
+            record.profile = selections.profile(record.pod)
+            if record.counted:
+                selections.count_profile(old, record.counted, -1)
+                selections.count_profile(record.profile, record.counted, 1)
+            selections.drop_profile(old)
+
+    @staticmethod
+    def _other_profile(old: Pod, new: Pod) -> bool:
+        return (
+            old.metadata.labels != new.metadata.labels
+            or old.terminating != new.terminating
+            or old.metadata.namespace != new.metadata.namespace
+        )
+
+    def _assume(self, record: PodRecord, node: str) -> None:
+        uid, before = record.pod.uid, record.assumed
+        if before == node:
+            return
+        if before:
+            there = self._assumed_on[before]
+            del there[uid]
+            if not there:
+                del self._assumed_on[before]
+        record.assumed = node
+        if node:
+            self._assumed_on.setdefault(node, {})[uid] = None
+
+    def _undo(self, record: PodRecord) -> None:
+        self._assume(record, "")
+        record.tentative = ""
+        self._count(record, record.place)
+
+    def _forget_pod(self, uid: str) -> None:
+        record = self._pods.get(uid)
+        if record is None:
+            return
+        self._assume(record, "")
+        record.tentative = ""
+        self._count(record, "")
+        self._templates.drop(record.template)
+        self._selections.drop_profile(record.profile)
+        self._refused.forget(uid)
+        del self._pods[uid]
+
+    def _expire(self) -> None:
+        """Drop what is tentative for too long."""
+        waiting = self._tentative
+        if not waiting:
+            return
+        now = self._clock()
+        while waiting and waiting[0][0] <= now:
+            deadline, record = waiting.popleft()
+            if record.tentative and record.deadline == deadline:
+                record.tentative = ""
+                self._count(record, record.place)
+
+
+def _unknown(uid: str, node: str, pod: bool) -> str:
+    return f"the pod {uid} is unknown" if pod else f"the node {node} is unknown"
+
+
+def _dumped(record: PodRecord, nodes: dict[str, NodeRecord]) -> dict[str, Any]:
+    meta, spec = record.pod.metadata, record.pod.spec
+    return {
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "node": spec.node_name,
+        "assumed": record.assumed,
+        "tentative": record.tentative,
+        "orphan": bool(spec.node_name) and spec.node_name not in nodes,
+    }

@@ -1,0 +1,169 @@
+"""Pods counted by topology domain: by the value that a label of their node has (K136).
+
+A count is changed when a pod comes to a node or leaves it and when a node's labels change, so a filter
+looks one number up and never walks over pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from quadriga.k8s.cluster.static_filters import NodeAffinity, untolerated
+from quadriga.k8s.objects import Node, Toleration
+
+__all__ = ["CountedPods", "Domains", "SpreadDomains"]
+
+
+class Domains:
+    """How many of some pods are in each domain of a topology key. Domains without pods are left out."""
+
+    __slots__ = ("counts", "key", "users")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.counts: dict[str, int] = {}
+        #: how many templates use it
+        self.users = 0
+
+    def add(self, node: Node, number: int) -> None:
+        """So many more pods are on this node."""
+        value = node.metadata.labels.get(self.key)
+        if value is not None:
+            self._count(value, number)
+
+    def node_changed(self, old: Node | None, new: Node | None, pods: int) -> None:
+        """A node with so many of the pods came, went or was replaced by a new version of it."""
+        if not pods:
+            return
+        if old is not None:
+            self.add(old, -pods)
+        if new is not None:
+            self.add(new, pods)
+
+    def _count(self, value: str, number: int) -> None:
+        now = self.counts.get(value, 0) + number
+        if now:
+            self.counts[value] = now
+        else:
+            del self.counts[value]
+
+
+class SpreadDomains(Domains):
+    """The domains of a spread constraint: those of the counted nodes, also where no pod is (K125)."""
+
+    __slots__ = ("_affinity", "_at", "_keys", "_nodes", "_tolerations", "_values", "minimum")
+
+    def __init__(
+        self,
+        key: str,
+        keys: Iterable[str],
+        affinity: NodeAffinity | None,
+        tolerations: tuple[Toleration, ...] | None,
+    ) -> None:
+        """``keys`` are those of all constraints of the pod. ``None`` for a policy that is Ignore."""
+        super().__init__(key)
+        self._keys = tuple(keys)
+        self._affinity = affinity
+        self._tolerations = tolerations
+        #: the domain of each counted node, and how many nodes each domain has
+        self._values: dict[str, str] = {}
+        self._nodes: dict[str, int] = {}
+        #: how many domains have how many pods
+        self._at: dict[int, int] = {}
+        #: the least number of pods in a domain; 0 without a domain
+        self.minimum = 0
+
+    @property
+    def number(self) -> int:
+        """How many domains there are."""
+        return len(self._nodes)
+
+    def add(self, node: Node, number: int) -> None:
+        value = self._values.get(node.metadata.name)
+        if value is not None:
+            self._count(value, number)
+
+    def node_changed(self, old: Node | None, new: Node | None, pods: int) -> None:
+        node = new or old
+        assert node is not None
+        name = node.metadata.name
+        before = self._values.get(name)
+        after = new.metadata.labels[self.key] if new is not None and self._counts(new) else None
+        if before == after:
+            return
+        if before is not None:
+            self._count(before, -pods)
+            del self._values[name]
+            self._nodes[before] -= 1
+            if not self._nodes[before]:
+                del self._nodes[before]
+                self._move(self.counts.pop(before), None)
+        if after is not None:
+            if after not in self._nodes:
+                self._nodes[after] = 0
+                self.counts[after] = 0
+                self._move(None, 0)
+            self._nodes[after] += 1
+            self._values[name] = after
+            self._count(after, pods)
+
+    def _counts(self, node: Node) -> bool:
+        """Whether the node is one over which the pods are spread."""
+        labels: Mapping[str, str] = node.metadata.labels
+        for key in self._keys:
+            if key not in labels:
+                return False
+        if self._affinity is not None and not self._affinity.matches(node.metadata.name, labels):
+            return False
+        tolerations = self._tolerations
+        return tolerations is None or untolerated(tolerations, node.spec.taints) is None
+
+    def _count(self, value: str, number: int) -> None:
+        if number:
+            before = self.counts[value]
+            self.counts[value] = before + number
+            self._move(before, before + number)
+
+    def _move(self, before: int | None, after: int | None) -> None:
+        """A domain had ``before`` pods and has ``after``; ``None``: it did not or does not exist."""
+        at = self._at
+        if after is not None:
+            at[after] = at.get(after, 0) + 1
+        if before is not None:
+            at[before] -= 1
+            if not at[before]:
+                del at[before]
+        if after is not None and (after < self.minimum or len(at) == 1):
+            self.minimum = after
+        elif self.minimum not in at:
+            # The domain with the fewest pods got more or is gone. It is the next one after few steps
+            # where pods come one by one, and these are distinct counts, not domains.
+            self.minimum = min(at, default=0)
+
+
+class CountedPods:
+    """Some pods, counted by node and by the domains that somebody asks for."""
+
+    __slots__ = ("by_node", "domains")
+
+    def __init__(self) -> None:
+        self.by_node: dict[str, int] = {}
+        #: by what tells them apart: the topology key, or what belongs to one constraint
+        self.domains: dict[tuple[object, ...], Domains] = {}
+
+    def add(self, name: str, node: Node | None, number: int) -> None:
+        """So many more pods are on the node of this name, which may be unknown."""
+        now = self.by_node.get(name, 0) + number
+        if now:
+            self.by_node[name] = now
+        else:
+            del self.by_node[name]
+        if node is not None:
+            for domains in self.domains.values():
+                domains.add(node, number)
+
+    def node_changed(self, name: str, old: Node | None, new: Node | None) -> None:
+        if self.domains:
+            pods = self.by_node.get(name, 0)
+            for domains in self.domains.values():
+                domains.node_changed(old, new, pods)

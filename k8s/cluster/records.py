@@ -1,0 +1,40 @@
+"""What the cache keeps of a node and of a pod."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from quadriga.k8s.cluster.selections import Profile
+from quadriga.k8s.cluster.templates import Template
+from quadriga.k8s.objects import Node, Pod
+
+__all__ = ["NodeRecord", "PodRecord"]
+
+
+@dataclass(slots=True, eq=False)
+class NodeRecord:
+    node: Node
+    #: its place in the answers of each template
+    index: int
+
+
+@dataclass(slots=True, eq=False)
+class PodRecord:
+    """A pod that has not ended."""
+
+    pod: Pod
+    template: Template
+    profile: Profile
+    #: the node that the core has chosen, until the pod is bound or the choice is undone; "" without one
+    assumed: str = ""
+    #: the node of the latest yes, until it is confirmed, replaced, or too old (K99)
+    tentative: str = ""
+    #: when the yes is too old, in ns
+    deadline: int = 0
+    #: the node where it counts now; "" for nowhere
+    counted: str = ""
+
+    @property
+    def place(self) -> str:
+        """The node where it counts."""
+        return self.pod.spec.node_name or self.assumed or self.tentative

@@ -1,0 +1,76 @@
+"""The filters whose answer depends on the pod's template and the node object only (K119 to K122)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, integer
+from quadriga.k8s.objects import Node, PodSpec, Taint, Toleration
+
+__all__ = ["NODE_AFFINITY", "NODE_UNSCHEDULABLE", "NodeAffinity", "tolerates", "untolerated"]
+
+NODE_UNSCHEDULABLE = "NodeUnschedulable: the node is cordoned"
+NODE_AFFINITY = "NodeAffinity: the node does not match the pod's node selector or required affinity"
+
+_CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_REFUSING = ("NoSchedule", "NoExecute")
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
+    """Whether this toleration is one for this taint (K121)."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "" | "Equal":
+            return toleration.key != "" and toleration.value == taint.value
+        case "Gt" | "Lt" as operator:
+            bound, value = integer(toleration.value), integer(taint.value)
+            if not toleration.key or bound is None or value is None:
+                return False
+            return value > bound if operator == "Gt" else value < bound
+        case _:
+            return False
+
+
+def untolerated(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) -> Taint | None:
+    """The first taint that keeps the pod away."""
+    for taint in taints:
+        if taint.effect in _REFUSING and not any(tolerates(each, taint) for each in tolerations):
+            return taint
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinity:
+    """What a pod asks of the labels and the name of a node (K122)."""
+
+    selector: tuple[tuple[str, str], ...]
+    #: ``None`` without required affinity; an empty tuple matches no node
+    terms: tuple[NodeTerm, ...] | None
+
+    @classmethod
+    def of(cls, spec: PodSpec) -> NodeAffinity:
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        required = (
+            affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        )
+        return cls(
+            tuple(sorted(spec.node_selector.items())),
+            None if required is None else compile_node_selector(required),
+        )
+
+    def matches(self, name: str, labels: Mapping[str, str]) -> bool:
+        for key, value in self.selector:
+            if labels.get(key) != value:
+                return False
+        return self.terms is None or any(term.matches(name, labels) for term in self.terms)
+
+
+def cordoned(node: Node, tolerations: tuple[Toleration, ...]) -> bool:
+    """Whether the node takes no new pods and the pod is no exception (K119)."""
+    return node.spec.unschedulable and not any(tolerates(each, _CORDONED) for each in tolerations)

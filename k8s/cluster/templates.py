@@ -1,0 +1,240 @@
+"""Templates: what of a pod decides where it may go, shared by all pods that say the same (K134)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import msgspec
+
+from quadriga.k8s.cluster.domains import Domains, SpreadDomains
+from quadriga.k8s.cluster.ports import HostPort, host_ports
+from quadriga.k8s.cluster.selections import Holders, Selection, Selections
+from quadriga.k8s.cluster.static_filters import (
+    NODE_AFFINITY,
+    NODE_UNSCHEDULABLE,
+    NodeAffinity,
+    cordoned,
+    untolerated,
+)
+from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, spreads
+from quadriga.k8s.objects import Node, Pod, Toleration
+
+__all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "Template", "Templates"]
+
+#: templates that no pod has any more are kept for the next pod, at most so many
+_UNUSED = 256
+
+#: what the byte of a node says: not asked yet, or which filter refuses first
+_UNKNOWN, _YES, _CORDONED, _TAINTED, _UNMATCHED = range(5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnAffinity:
+    """The required pod affinity: one selection, since a pod counts only if all terms match it."""
+
+    selection: Selection
+    domains: tuple[Domains, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AntiAffinity:
+    """A required term of pod anti-affinity: the pods it is against, and those that have it."""
+
+    selection: Selection
+    domains: Domains
+    holders: Holders
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpreadCount:
+    """A constraint of topology spread and its counters."""
+
+    spread: Spread
+    selection: Selection
+    domains: SpreadDomains
+    #: of the domains within the selection
+    name: tuple[object, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Template:
+    """What of a pod decides where it may go, and the counters that this needs."""
+
+    key: bytes
+    node_affinity: NodeAffinity
+    tolerations: tuple[Toleration, ...]
+    ports: tuple[HostPort, ...]
+    affinity: OwnAffinity | None = None
+    anti_affinity: tuple[AntiAffinity, ...] = ()
+    spread: tuple[SpreadCount, ...] = ()
+    #: pods that have it
+    pods: int = 0
+    #: by the node's index: what the static filters say (K135)
+    answers: bytearray = field(default_factory=bytearray)
+
+    def refuses(self, index: int, node: Node) -> str | None:
+        """What the static filters say about a node. The name in the pod's spec is not part of this."""
+        answers = self.answers
+        if index >= len(answers):
+            answers.extend(bytes(index + 64 - len(answers)))
+        answer = answers[index]
+        if not answer:
+            answer = answers[index] = self._answer(node)
+        if answer == _YES:
+            return None
+        if answer == _CORDONED:
+            return NODE_UNSCHEDULABLE
+        return self.taint(node) if answer == _TAINTED else NODE_AFFINITY
+
+    def forget(self, index: int) -> None:
+        """The node of this index has changed."""
+        if index < len(self.answers):
+            self.answers[index] = _UNKNOWN
+
+    def cordoned(self, node: Node) -> str | None:
+        return NODE_UNSCHEDULABLE if cordoned(node, self.tolerations) else None
+
+    def taint(self, node: Node) -> str | None:
+        taint = untolerated(self.tolerations, node.spec.taints)
+        if taint is None:
+            return None
+        value = f"={taint.value}" if taint.value else ""
+        return f"TaintToleration: the pod does not tolerate the taint {taint.key}{value}:{taint.effect}"
+
+    def unmatched(self, node: Node) -> str | None:
+        matches = self.node_affinity.matches(node.name, node.metadata.labels)
+        return None if matches else NODE_AFFINITY
+
+    def _answer(self, node: Node) -> int:
+        if cordoned(node, self.tolerations):
+            return _CORDONED
+        if untolerated(self.tolerations, node.spec.taints) is not None:
+            return _TAINTED
+        return _YES if self.unmatched(node) is None else _UNMATCHED
+
+
+class Templates:
+    """All templates, by what they say."""
+
+    def __init__(self, selections: Selections) -> None:
+        self._selections = selections
+        self._encoder = msgspec.msgpack.Encoder(order="deterministic")
+        self._templates: dict[bytes, Template] = {}
+        self._unused: OrderedDict[bytes, Template] = OrderedDict()
+
+    def key(self, pod: Pod) -> bytes:
+        """Equal for pods that say the same."""
+        spec, meta = pod.spec, pod.metadata
+        ports = host_ports(spec)
+        affinity, constraints = spec.affinity, spec.topology_spread_constraints
+        if affinity is None and not constraints:
+            return self._encoder.encode((spec.node_selector, spec.tolerations, ports))
+        own = [(key, meta.labels.get(key)) for each in constraints for key in each.match_label_keys]
+        return self._encoder.encode(
+            (
+                *(spec.node_selector, spec.tolerations, ports),
+                *(affinity, constraints, meta.namespace, own),
+            )
+        )
+
+    def known(self, key: bytes) -> bool:
+        return key in self._templates
+
+    def matchers(self, pod: Pod) -> list[tuple[PodMatcher, ...]]:
+        """Of the selections that a template of this pod uses."""
+        affinity, namespace = pod.spec.affinity, pod.metadata.namespace
+        found = [(spread.matcher,) for spread in spreads(pod)]
+        if affinity is not None:
+            own = affinity_terms(affinity.pod_affinity, namespace)
+            against = affinity_terms(affinity.pod_anti_affinity, namespace)
+            found += [tuple(term.matcher for term in own)] if own else []
+            found += [(term.matcher,) for term in against]
+        return found
+
+    def take(self, key: bytes, pod: Pod) -> Template:
+        """The template of this key, for one pod more."""
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._make(key, pod)
+        elif not template.pods:
+            del self._unused[key]
+        template.pods += 1
+        return template
+
+    def drop(self, template: Template) -> None:
+        """A pod has the template no more."""
+        template.pods -= 1
+        if template.pods:
+            return
+        self._unused[template.key] = template
+        if len(self._unused) > _UNUSED:
+            _, oldest = self._unused.popitem(last=False)
+            del self._templates[oldest.key]
+            self._release(oldest)
+
+    def forget(self, index: int) -> None:
+        """The node of this index has changed."""
+        for template in self._templates.values():
+            template.forget(index)
+
+    def _make(self, key: bytes, pod: Pod) -> Template:
+        spec, namespace = pod.spec, pod.metadata.namespace
+        template = Template(key, NodeAffinity.of(spec), spec.tolerations, host_ports(spec))
+        affinity = spec.affinity
+        if affinity is not None:
+            own = affinity_terms(affinity.pod_affinity, namespace)
+            if own:
+                selection = self._selections.use(tuple(term.matcher for term in own))
+                template.affinity = OwnAffinity(
+                    selection, tuple(self._domains(selection, term.key) for term in own)
+                )
+            template.anti_affinity = tuple(
+                AntiAffinity(
+                    selection := self._selections.use((term.matcher,)),
+                    self._domains(selection, term.key),
+                    self._selections.hold(term),
+                )
+                for term in affinity_terms(affinity.pod_anti_affinity, namespace)
+            )
+        constraints = spreads(pod)
+        keys = tuple(spread.key for spread in constraints)
+        template.spread = tuple(
+            self._spread(template, spread, keys, number)
+            for number, spread in enumerate(constraints)
+        )
+        return template
+
+    def _domains(self, selection: Selection, key: str) -> Domains:
+        return self._selections.domains(selection, (key,), lambda: Domains(key))
+
+    def _spread(
+        self, template: Template, spread: Spread, keys: tuple[str, ...], number: int
+    ) -> SpreadCount:
+        selection = self._selections.use((spread.matcher,))
+        name = (spread.key, template.key, number)
+        domains = self._selections.domains(
+            selection,
+            name,
+            lambda: SpreadDomains(
+                spread.key,
+                keys,
+                template.node_affinity if spread.honor_affinity else None,
+                template.tolerations if spread.honor_taints else None,
+            ),
+        )
+        return SpreadCount(spread, selection, domains, name)
+
+    def _release(self, template: Template) -> None:
+        selections = self._selections
+        if template.affinity is not None:
+            for domains in template.affinity.domains:
+                selections.leave_domains(template.affinity.selection, (domains.key,))
+            selections.leave(template.affinity.selection)
+        for anti in template.anti_affinity:
+            selections.release(anti.holders)
+            selections.leave_domains(anti.selection, (anti.domains.key,))
+            selections.leave(anti.selection)
+        for count in template.spread:
+            selections.leave_domains(count.selection, count.name)
+            selections.leave(count.selection)
