@@ -1,0 +1,181 @@
+"""Why a pod waits, in a sentence or two for its condition (K156).
+
+The core knows quotas, gangs and how much room nodes have; the cache knows which nodes the pod's constraints
+refuse. Both are asked, and the text says the first thing that fails, how many nodes refuse for which
+reason, and the smallest change that would help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.scheduler import Scheduler
+from quadriga.core.scheduling.explanation import Check
+from quadriga.si import RequestError
+
+__all__ = ["CoreSays", "Explainer", "LocalCore", "RemoteCore", "text_of"]
+
+#: nodes that the constraints are looked up for without giving way to other work
+_CHUNK: Final = 100
+#: groups of nodes that are told
+_GROUPS: Final = 6
+#: checks of the core that are about nodes
+_ABOUT_NODES: Final = frozenset({"nodes", "node sizes", "predicates"})
+
+_ROOT: Final = "queue root"
+
+#: rules that the core's texts cite
+_CODES: Final = re.compile(r" ?\((?:[A-Z]\d{1,3}|\d\.\d+)(?:(?:, | to | and )[A-Z]?[\d.]+)*\)")
+_COUNTED: Final = re.compile(r"(\d+) nodes?: (?:not enough free (.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreSays:
+    """What the core says of an ask that waits."""
+
+    #: what has to happen first, as a sentence; "" if nothing is in its way
+    verdict: str
+    #: texts of failed checks about nodes; empty if something else comes first
+    nodes: tuple[str, ...] = ()
+    #: the smallest change that would help, if there is one
+    remedy: str = ""
+    #: quotas, limits or a gang keep it waiting: nodes are not what it waits for
+    held: bool = False
+
+
+class Core(Protocol):
+    """Where an ask can be explained."""
+
+    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+        """``None`` if the core knows no such ask: it is allocated, or not asked for."""
+        ...
+
+
+class LocalCore:
+    """The core in this process. It is read between two rounds of its own thread."""
+
+    def __init__(self, service: SchedulerService, rm_id: str, partition: str = "default") -> None:
+        self._service = service
+        self._rm_id = rm_id
+        self._partition = partition
+
+    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+        def read(scheduler: Scheduler) -> CoreSays | None:
+            try:
+                found = scheduler.explain(
+                    application_id, allocation_key, self._partition, self._rm_id, predicates=False
+                )
+            except (KeyError, RequestError):
+                return None
+            failing = [each for each in found.checks if not each.passed]
+            if not failing:
+                return CoreSays("")
+            # root has as much as all nodes together: the nodes say more about that
+            beyond_root = [each for each in failing if each.subject != _ROOT] or failing
+            first = beyond_root[0]
+            if first.about not in _ABOUT_NODES and not found.hopeless:
+                return CoreSays(first.verdict or found.verdict, (), _remedy(beyond_root), True)
+            told = [each for each in failing if each.about in _ABOUT_NODES]
+            nodes = tuple(each.text for each in told if each.about != "predicates")
+            return CoreSays(found.verdict, nodes, _remedy(told))
+
+        return await asyncio.wrap_future(self._service.read_later(read))
+
+
+def _remedy(checks: Sequence[Check]) -> str:
+    return next((each.remedy for each in checks if each.remedy), "")
+
+
+class RemoteCore:
+    """A core that is reached by a client: ``ask`` blocks, and returns reasons and verdict."""
+
+    def __init__(self, ask: Callable[[str, str], tuple[Sequence[str], str]]) -> None:
+        self._ask = ask
+
+    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+        try:
+            reasons, verdict = await asyncio.to_thread(self._ask, application_id, allocation_key)
+        except (RequestError, ConnectionError, TimeoutError):
+            return None
+        nodes = tuple(each for each in reasons if _COUNTED.match(each))
+        return CoreSays(verdict, nodes, held=bool(reasons) and not nodes)
+
+
+class Explainer:
+    """Explains pods that wait.
+
+    ``application_of(uid)`` gives the application of a pod, or ``None`` if it does not wait any more;
+    ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        *,
+        application_of: Callable[[str], str | None],
+        nodes: Callable[[], Iterable[str]],
+        refusals: Callable[[str, str], Sequence[str]],
+    ) -> None:
+        self._core = core
+        self._application_of = application_of
+        self._nodes = nodes
+        self._refusals = refusals
+
+    async def explain(self, uid: str) -> str | None:
+        """The text, or ``None`` if there is nothing to explain."""
+        application_id = self._application_of(uid)
+        if application_id is None:
+            return None
+        says = await self._core.explain(application_id, uid)
+        if says is None:
+            return None
+        names = sorted(self._nodes())
+        refused = Counter[str]()
+        if not says.held:
+            for start in range(0, len(names), _CHUNK):
+                for name in names[start : start + _CHUNK]:
+                    reasons = self._refusals(uid, name)
+                    if reasons:
+                        refused[reasons[0]] += 1
+                await asyncio.sleep(0)
+        return text_of(says, len(names), refused)
+
+
+def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
+    """The text for a core's answer and the nodes that the predicates refuse, by reason."""
+    groups = [_group(each) for each in says.nodes]
+    groups += [f"{count} {reason}" for reason, count in _largest_first(refused)]
+    if says.held or not groups:
+        parts = [_without_codes(says.verdict)] if says.verdict else []
+    else:
+        more = f"; and {len(groups) - _GROUPS} other reasons" if len(groups) > _GROUPS else ""
+        parts = [f"0 of {nodes} nodes: {'; '.join(groups[:_GROUPS])}{more}."]
+    if says.remedy:
+        parts.append(f"Smallest change: {_without_codes(says.remedy)}.")
+    return " ".join(parts) or "It is next in turn."
+
+
+def _largest_first(refused: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(refused.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _group(text: str) -> str:
+    """``3 nodes: not enough free memory; node a ...`` as ``3 lack memory (node a ...)``."""
+    first, semicolon, rest = _without_codes(text).partition("; ")
+    counted = _COUNTED.match(first)
+    if counted is not None:
+        lacking = counted[2]
+        first = (
+            f"{counted[1]} lack {lacking}" if lacking else f"{counted[1]} {first[counted.end() :]}"
+        )
+    return f"{first} ({rest})" if semicolon else first
+
+
+def _without_codes(text: str) -> str:
+    return _CODES.sub("", text)

@@ -1,0 +1,194 @@
+"""The text of the condition: the core's explanation together with the nodes that constraints refuse (K156)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from quadriga import si
+from quadriga.core.driver.service import SchedulerService
+from quadriga.k8s.driver.explaining import CoreSays, Explainer, LocalCore, RemoteCore, text_of
+
+GIB = 1 << 30
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: wide
+          - name: small
+            resources: {max: {vcore: 1}}
+"""
+
+
+class Quiet:
+    """A resource manager that takes every answer and refuses nothing."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_: None
+
+
+@pytest.fixture
+def service() -> Iterator[SchedulerService]:
+    service = SchedulerService()
+    service.register_resource_manager(
+        si.RegisterResourceManagerRequest(rmID="mycluster", config=QUEUES), Quiet()
+    )
+    nodes = [
+        si.NodeInfo(
+            nodeID=f"n{number}",
+            action=si.NodeInfo.CREATE,
+            schedulableResource=amounts(vcore=4000, memory=number * GIB),
+        )
+        for number in (1, 2, 3)
+    ]
+    service.update_node(si.NodeRequest(rmID="mycluster", nodes=nodes))
+    yield service
+    service.stop()
+
+
+def amounts(**values: int) -> si.Resource:
+    return si.Resource(resources={name: si.Quantity(value=each) for name, each in values.items()})
+
+
+def ask(service: SchedulerService, queue: str, key: str = "uid-1", **values: int) -> None:
+    application = si.AddApplicationRequest(
+        applicationID=f"app-{queue}",
+        queueName=f"root.{queue}",
+        partitionName="default",
+        ugi=si.UserGroupInformation(user="joe", groups=["devs"]),
+    )
+    service.update_application(si.ApplicationRequest(rmID="mycluster", new=[application]))
+    wanted = si.AllocationAsk(
+        allocationKey=key,
+        applicationID=f"app-{queue}",
+        partitionName="default",
+        resourceAsk=amounts(**values),
+        maxAllocations=1,
+    )
+    service.update_allocation(si.AllocationRequest(rmID="mycluster", asks=[wanted]))
+
+
+def explained(
+    service: SchedulerService,
+    application: str | None,
+    refusals: dict[str, Sequence[str]] | None = None,
+    uid: str = "uid-1",
+) -> str | None:
+    explainer = Explainer(
+        LocalCore(service, "mycluster"),
+        application_of=lambda uid: application,
+        nodes=lambda: ("n3", "n1", "n2"),
+        refusals=lambda uid, node: (refusals or {}).get(node, ()),
+    )
+    return asyncio.run(explainer.explain(uid))
+
+
+def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService) -> None:
+    ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)  # fills n3
+    ask(service, "wide", vcore=100, memory=3 * GIB)
+    assert explained(service, "app-wide") == (
+        "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472)."
+        " Smallest change: memory=3221225472 more free on node n3."
+    )
+
+
+def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
+    service: SchedulerService,
+) -> None:
+    ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)
+    ask(service, "wide", vcore=100, memory=3 * GIB)
+    tainted = "TaintToleration: the pod does not tolerate gpu=yes:NoSchedule"
+    other = "NodeAffinity: the node does not match"
+    text = explained(service, "app-wide", {"n1": [tainted, other], "n2": [tainted], "n3": [other]})
+    assert text == (
+        "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472);"
+        f" 2 {tainted}; 1 {other}."
+        " Smallest change: memory=3221225472 more free on node n3."
+    )
+
+
+def test_k156_a_pod_that_is_larger_than_every_node(service: SchedulerService) -> None:
+    ask(service, "wide", vcore=100, memory=9 * GIB)
+    text = explained(service, "app-wide")
+    assert text is not None
+    assert text.startswith("0 of 3 nodes: no node is large enough for")
+    assert "Smallest change: add a node with" in text
+
+
+def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
+    service: SchedulerService,
+) -> None:
+    ask(service, "small", vcore=2000, memory=GIB)
+    asked = []
+    explainer = Explainer(
+        LocalCore(service, "mycluster"),
+        application_of=lambda uid: "app-small",
+        nodes=lambda: ("n1", "n2", "n3"),
+        refusals=lambda uid, node: asked.append(node) or (),
+    )
+    assert asyncio.run(explainer.explain("uid-1")) == (
+        "The quota of queue root.small has vcore=1000 left, and it asks for vcore=2000."
+        " Smallest change: 1000 more vcore in root.small."
+    )
+    assert asked == []
+
+
+def test_k156_a_pod_that_waits_no_more_has_no_explanation(service: SchedulerService) -> None:
+    ask(service, "wide", vcore=100, memory=GIB)  # allocated at once
+    assert explained(service, "app-wide") is None
+    assert explained(service, "app-wide", uid="unknown") is None
+    assert explained(service, "unknown") is None
+    assert explained(service, None) is None
+
+
+def test_k156_texts_cite_no_rules() -> None:
+    says = CoreSays(
+        "It is held (X9).", ("2 nodes: the resource manager refused it (I36, 5.7)",), "x (Q2)"
+    )
+    text = text_of(says, 2, Counter())
+    assert text == "0 of 2 nodes: 2 the resource manager refused it. Smallest change: x."
+
+
+def test_k156_only_the_largest_groups_are_told() -> None:
+    refused = Counter({f"reason {letter}": n for n, letter in enumerate("abcdefgh", 1)})
+    text = text_of(CoreSays("Nothing."), 36, refused)
+    assert text == (
+        "0 of 36 nodes: 8 reason h; 7 reason g; 6 reason f; 5 reason e; 4 reason d; 3 reason c;"
+        " and 2 other reasons."
+    )
+
+
+def test_k156_a_pod_with_nothing_in_its_way_says_so() -> None:
+    assert text_of(CoreSays(""), 3, Counter()) == "It is next in turn."
+
+
+def test_k1_a_remote_core_explains_too() -> None:
+    def ask_core(application: str, key: str) -> tuple[Sequence[str], str]:
+        assert (application, key) == ("app", "uid-1")
+        return (
+            ["2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=5"],
+            "No node has enough free room.",
+        )
+
+    explainer = Explainer(
+        RemoteCore(ask_core),
+        application_of=lambda uid: "app",
+        nodes=lambda: ("n1", "n2"),
+        refusals=lambda uid, node: (),
+    )
+    assert asyncio.run(explainer.explain("uid-1")) == (
+        "0 of 2 nodes: 2 lack vcore (node n1 comes nearest and lacks vcore=5)."
+    )
+
+
+def test_k1_a_remote_core_that_does_not_answer_explains_nothing() -> None:
+    def ask_core(application: str, key: str) -> tuple[Sequence[str], str]:
+        raise si.RequestError("explain", key, "is unknown")
+
+    assert asyncio.run(RemoteCore(ask_core).explain("app", "uid-1")) is None
