@@ -1,0 +1,247 @@
+"""Keeps the webhook's certificate and its registration up to date, while it serves (K166).
+
+A source says what the certificate is now: authorities of our own, or mounted files. When it changes, the API
+server is told of the authorities first, and then the next connections get the new certificate. No connection
+is broken, and nothing is restarted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from quadriga.k8s.admission.certificates import (
+    Renewal,
+    ServerCertificate,
+    bundle_of,
+    issue,
+    needs_another,
+    read_secret,
+    renew,
+    secret_data,
+)
+from quadriga.k8s.api.requester import NoAnswer, Requester
+
+__all__ = [
+    "SECRET_NAME",
+    "CertificateError",
+    "Keeper",
+    "MountedCertificate",
+    "OwnCertificate",
+    "Shown",
+    "Source",
+    "tls_context",
+]
+
+_log = logging.getLogger("quadriga.kubernetes.admission")
+
+SECRET_NAME: Final = "admission-controller-secrets"
+_TRIES: Final = 5
+
+
+class CertificateError(Exception):
+    """There is no certificate to serve with, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the webhook shows (PEM), and what the API server has to trust; ``None``: others tell it."""
+
+    chain: bytes
+    key: bytes
+    bundle: bytes | None
+
+
+class Source(Protocol):
+    #: seconds until the next look
+    interval: float
+
+    async def read(self) -> Shown:
+        """Raises `CertificateError`."""
+        ...
+
+
+class _Secret(msgspec.Struct, rename="camel"):
+    metadata: dict[str, Any] = {}
+    data: dict[str, bytes] = {}
+
+
+class OwnCertificate:
+    """From authorities in a Secret, which all replicas share. ``names`` are those that clients use."""
+
+    interval = 3600.0
+
+    def __init__(
+        self,
+        requester: Requester,
+        namespace: str,
+        names: Sequence[str],
+        now: Callable[[], datetime],
+        secret: str = SECRET_NAME,
+    ) -> None:
+        self._requester = requester
+        self._collection = f"/api/v1/namespaces/{quote(namespace)}/secrets"
+        self._path = f"{self._collection}/{quote(secret)}"
+        self._secret = secret
+        self._names = names
+        self._now = now
+        self._current: ServerCertificate | None = None
+
+    async def read(self) -> Shown:
+        renewal = await self._authorities()
+        now = self._now()
+        if needs_another(self._current, renewal, now):
+            self._current = issue(renewal, self._names, now)
+            ends = self._current.certificate.not_valid_after_utc
+            _log.info("the webhook has a new certificate until %s", ends.date())
+        assert self._current is not None
+        bundle = bundle_of(renewal.authorities)
+        return Shown(self._current.chain_pem, self._current.key_pem, bundle)
+
+    async def _authorities(self) -> Renewal:
+        for _ in range(_TRIES):
+            status, body = await self._request("GET", self._path)
+            if status == 404:
+                found = _Secret()
+            elif status == 200:
+                found = msgspec.json.decode(body, type=_Secret)
+            else:
+                raise CertificateError(f"secret {self._secret} cannot be read: status {status}")
+            renewal = renew(read_secret(found.data), self._now())
+            if not renewal.changed:
+                return renewal
+            data = {**found.data, **secret_data(renewal.authorities)}
+            written = await self._write(found.metadata, data, new=status == 404)
+            if written in (200, 201):
+                return renewal
+            if written not in (404, 409):
+                raise CertificateError(f"secret {self._secret} cannot be written: status {written}")
+            # Another replica was faster: its authorities count.
+        raise CertificateError(f"secret {self._secret} is changed all the time")
+
+    async def _write(self, metadata: dict[str, Any], data: dict[str, bytes], *, new: bool) -> int:
+        metadata = {
+            name: metadata[name]
+            for name in ("labels", "annotations", "resourceVersion")
+            if name in metadata
+        }
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {**metadata, "name": self._secret},
+            "data": {name: base64.b64encode(value).decode() for name, value in data.items()},
+        }
+        body = msgspec.json.encode(secret)
+        if new:
+            return (await self._request("POST", self._collection, body))[0]
+        return (await self._request("PUT", self._path, body))[0]
+
+    async def _request(
+        self, method: str, path: str, body: bytes | None = None
+    ) -> tuple[int, bytes]:
+        try:
+            return await self._requester.request(method, path, body)
+        except NoAnswer as error:
+            raise CertificateError(f"secret {self._secret}: {error}") from error
+
+
+class MountedCertificate:
+    """From files that somebody else renews, such as cert-manager: ``tls.crt``, ``tls.key``, and ``ca.crt``.
+
+    Without ``ca.crt`` the registration keeps the authorities that it has.
+    """
+
+    interval = 60.0
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def read(self) -> Shown:
+        try:
+            return await asyncio.to_thread(self._read)
+        except OSError as error:
+            raise CertificateError(str(error)) from error
+
+    def _read(self) -> Shown:
+        authorities = self._folder / "ca.crt"
+        return Shown(
+            (self._folder / "tls.crt").read_bytes(),
+            (self._folder / "tls.key").read_bytes(),
+            (authorities.read_bytes() or None) if authorities.exists() else None,
+        )
+
+
+def tls_context() -> ssl.SSLContext:
+    """For a server; without a certificate yet."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _show(context: ssl.SSLContext, shown: Shown) -> None:
+    """New connections get this certificate from now on. Raises `CertificateError`."""
+    # The library reads files only. The folder is for its owner only.
+    with TemporaryDirectory(prefix="quadriga-") as folder:
+        path = Path(folder) / "tls.pem"
+        path.write_bytes(shown.chain + b"\n" + shown.key)
+        try:
+            context.load_cert_chain(path)
+        except (ssl.SSLError, OSError) as error:
+            raise CertificateError(f"the certificate cannot be used: {error}") from error
+
+
+class Keeper:
+    """``register(bundle)`` tells the API server of the webhook; it returns why that failed, or nothing."""
+
+    def __init__(
+        self,
+        source: Source,
+        context: ssl.SSLContext,
+        register: Callable[[bytes | None], Awaitable[str]],
+    ) -> None:
+        self._source = source
+        self._context = context
+        self._register = register
+        self._shown: Shown | None = None
+
+    async def start(self) -> None:
+        """Get the first certificate. Raises `CertificateError`."""
+        shown = await self._source.read()
+        _show(self._context, shown)
+        self._shown = shown
+
+    async def refresh(self) -> None:
+        """Look once. The registration is written again in any case, if it is not as it should be."""
+        try:
+            shown = await self._source.read()
+        except CertificateError as error:
+            _log.warning("the webhook keeps its certificate: %s", error)
+            return
+        if problem := await self._register(shown.bundle):
+            _log.warning("the webhook is not registered: %s", problem)
+            if self._shown is not None and shown.bundle != self._shown.bundle:
+                return  # the API server does not know the new authorities yet
+        if self._shown is None or (shown.chain, shown.key) != (self._shown.chain, self._shown.key):
+            try:
+                _show(self._context, shown)
+            except CertificateError as error:
+                _log.warning("the webhook keeps its certificate: %s", error)
+                return
+        self._shown = shown
+
+    async def run(self) -> None:
+        """Refresh now and then, until it is cancelled."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(self._source.interval)

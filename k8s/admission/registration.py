@@ -1,0 +1,238 @@
+"""Tells the API server of the webhook (K158).
+
+A webhook that does not answer is passed by after two seconds. What never needs it is not sent to it, as far
+as the version of the server can tell: namespaces have a label with their name since 1.21, and conditions
+in CEL are there since 1.28.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from quadriga.k8s.admission import expressions as cel
+from quadriga.k8s.admission.rules import TEMPLATES
+from quadriga.k8s.admission.webhook import PORT
+from quadriga.k8s.api.requester import NoAnswer, Requester
+from quadriga.k8s.conversion.settings import CONFIGS_NAME, DEFAULTS_NAME, Settings
+
+__all__ = [
+    "MUTATING",
+    "VALIDATING",
+    "Service",
+    "Url",
+    "Version",
+    "configurations",
+    "register",
+    "server_version",
+    "unregister",
+]
+
+MUTATING: Final = "MutatingWebhookConfiguration"
+VALIDATING: Final = "ValidatingWebhookConfiguration"
+_PATHS: Final = {
+    MUTATING: "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    VALIDATING: "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+}
+#: name of both objects
+NAME: Final = "quadriga-admission"
+
+_TIMEOUT: Final = 2
+_TRIES: Final = 3
+#: label of each namespace with its name, and the first version with it
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+_WITH_NAME_LABEL: Final = (1, 21)
+#: the first version with conditions that is not an alpha
+_WITH_CONDITIONS: Final = (1, 28)
+
+Version = tuple[int, int]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where the API server finds the webhook: a service of the cluster."""
+
+    namespace: str
+    name: str
+    port: int = PORT
+
+    def client(self, path: str) -> Document:
+        service = {"namespace": self.namespace, "name": self.name, "port": self.port, "path": path}
+        return {"service": service}
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """The same outside of the cluster, as ``https://host:port``."""
+
+    base: str
+
+    def client(self, path: str) -> Document:
+        return {"url": self.base + path}
+
+
+def configurations(
+    settings: Settings,
+    own_namespace: str,
+    target: Service | Url,
+    version: Version,
+    bundle: bytes | None,
+) -> list[Document]:
+    """Both objects, for a server of this version. ``bundle``: the authorities (PEM), if they are ours."""
+    mutating = {
+        **_webhook("mutate", "/mutate", target, bundle),
+        "rules": [
+            _rule("", ["pods"]),
+            _rule("apps", [each for each in TEMPLATES if each not in ("jobs", "cronjobs")]),
+            _rule("batch", ["jobs", "cronjobs"]),
+        ],
+    }
+    validating = {
+        **_webhook("configuration", "/validate-conf", target, bundle),
+        "rules": [_rule("", ["configmaps"])],
+    }
+    if version >= _WITH_NAME_LABEL:
+        left_out = list(dict.fromkeys((own_namespace, "kube-system")))
+        mutating["namespaceSelector"] = _namespaces("NotIn", left_out)
+        validating["namespaceSelector"] = _namespaces("In", [own_namespace])
+    if version >= _WITH_CONDITIONS:
+        for_us = cel.for_us("object.spec", settings)
+        mutating["matchConditions"] = [
+            {
+                "name": "scheduler",
+                "expression": f'request.resource.resource != "pods" || {for_us}',
+            }
+        ]
+        names = ", ".join(cel.quoted(each) for each in (DEFAULTS_NAME, CONFIGS_NAME))
+        validating["matchConditions"] = [
+            {"name": "name", "expression": f"request.name in [{names}]"}
+        ]
+    return [_document(MUTATING, mutating), _document(VALIDATING, validating)]
+
+
+def _webhook(name: str, path: str, target: Service | Url, bundle: bytes | None) -> Document:
+    client = target.client(path)
+    if bundle is not None:
+        client["caBundle"] = base64.b64encode(bundle).decode()
+    return {
+        "name": f"{name}.admission.quadriga",
+        "clientConfig": client,
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "failurePolicy": "Ignore",
+        "timeoutSeconds": _TIMEOUT,
+    }
+
+
+def _rule(group: str, resources: list[str]) -> Document:
+    return {
+        "apiGroups": [group],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": resources,
+        "scope": "Namespaced",
+    }
+
+
+def _namespaces(operator: str, names: list[str]) -> Document:
+    return {"matchExpressions": [{"key": _NAME_LABEL, "operator": operator, "values": names}]}
+
+
+def _document(kind: str, webhook: Document) -> Document:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": NAME, "labels": {"app": "quadriga"}},
+        "webhooks": [webhook],
+    }
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+async def server_version(requester: Requester) -> Version:
+    """Of the API server. Raises `NoAnswer`; a version that cannot be read is the oldest one."""
+    status, body = await requester.request("GET", "/version")
+    try:
+        found = msgspec.json.decode(body, type=dict[str, Any])
+        # Some vendors write 28+.
+        major, minor = (re.match(r"\d+", str(found.get(each))) for each in ("major", "minor"))
+    except msgspec.MsgspecError:
+        return (1, 0)
+    if status != 200 or major is None or minor is None:
+        return (1, 0)
+    return (int(major[0]), int(minor[0]))
+
+
+async def register(requester: Requester, wanted: list[Document]) -> str:
+    """Create or change the objects where they differ. Returns why that failed, or nothing."""
+    try:
+        for document in wanted:
+            if problem := await _write(requester, document):
+                return f"{document['kind']} {NAME}: {problem}"
+    except NoAnswer as error:
+        return str(error)
+    return ""
+
+
+async def unregister(requester: Requester) -> str:
+    """Delete the objects. Returns why that failed, or nothing."""
+    try:
+        for path in _PATHS.values():
+            status, _ = await requester.request("DELETE", f"{path}/{quote(NAME)}")
+            if status not in (200, 202, 404):
+                return f"status {status}"
+    except NoAnswer as error:
+        return str(error)
+    return ""
+
+
+async def _write(requester: Requester, document: Document) -> str:
+    collection = _PATHS[document["kind"]]
+    path = f"{collection}/{quote(document['metadata']['name'])}"
+    status = 0
+    for _ in range(_TRIES):
+        status, body = await requester.request("GET", path)
+        if status == 404:
+            status, _ = await requester.request("POST", collection, msgspec.json.encode(document))
+        elif status == 200:
+            found = msgspec.json.decode(body, type=dict[str, Any])
+            changed = _changed(found, document)
+            if changed is None:
+                return ""
+            status, _ = await requester.request("PUT", path, msgspec.json.encode(changed))
+        if status in (200, 201):
+            return ""
+        if status != 409:
+            break
+    return f"status {status}"
+
+
+def _changed(found: Document, wanted: Document) -> Document | None:
+    """The object with our webhooks, or nothing if it has them already. A missing bundle stays as it is."""
+    before = found.get("webhooks") or []
+    bundles = {each["name"]: each["clientConfig"].get("caBundle") for each in before}
+    after = []
+    for webhook in wanted["webhooks"]:
+        client = dict(webhook["clientConfig"])
+        if "caBundle" not in client and bundles.get(webhook["name"]):
+            client["caBundle"] = bundles[webhook["name"]]
+        after.append({**webhook, "clientConfig": client})
+    if len(before) == len(after) and all(map(_contains, before, after)):
+        return None
+    return {**found, "webhooks": after}
+
+
+def _contains(found: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there. The server adds defaults, and leaves nothing of ours out,
+    but conditions and a selector that are wanted no more would stay unnoticed, so these count as well."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        named = wanted.keys() | (found.keys() & {"matchConditions", "caBundle", "url", "service"})
+        return all(_contains(found.get(name), wanted.get(name)) for name in named)
+    return bool(found == wanted)

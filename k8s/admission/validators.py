@@ -1,0 +1,53 @@
+"""Who says whether a queue configuration is valid (K165): the core in this process, or one elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import aiohttp
+
+from quadriga.core.views import Views
+
+__all__ = ["Validator", "ask_core", "elsewhere"]
+
+_log = logging.getLogger("quadriga.kubernetes.admission")
+
+#: seconds: the whole review has two
+_PATIENCE: Final = 1.5
+_MAX_ANSWER: Final = 1 << 20
+
+#: answers with the reason against a configuration, or with nothing
+Validator = Callable[[str], Awaitable[str]]
+
+
+async def ask_core(text: str) -> str:
+    """The core's own check, in a thread beside the event loop."""
+    found = await asyncio.to_thread(Views.validate_configuration, text)
+    return "" if found["allowed"] else str(found["reason"]) or "the configuration is not valid"
+
+
+def elsewhere(session: aiohttp.ClientSession, address: Callable[[], str]) -> Validator:
+    """The check of a core behind ``host:port``. One that is not reached, or answers oddly, allows."""
+
+    async def validate(text: str) -> str:
+        url = f"http://{address()}/ws/v1/validate-conf"
+        try:
+            timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+            async with session.post(url, data=text.encode(), timeout=timeout) as response:
+                body = await response.content.read(_MAX_ANSWER)
+                if response.status != 200:
+                    raise ValueError(f"status {response.status}")
+            found = json.loads(body)
+            if not isinstance(found, dict) or not isinstance(found.get("allowed"), bool):
+                raise ValueError("it says neither yes nor no")
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
+            reason = str(error) or "no answer in time"
+            _log.warning("the configuration is not checked, %s has not answered: %s", url, reason)
+            return ""
+        return "" if found["allowed"] else str(found.get("reason") or "it is not valid")
+
+    return validate

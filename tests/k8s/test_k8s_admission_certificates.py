@@ -1,0 +1,371 @@
+"""The webhook's certificates (K166): made, renewed without a restart, or mounted."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from quadriga.k8s.admission.certificates import (
+    Authority,
+    Renewal,
+    bundle_of,
+    issue,
+    needs_another,
+    read_secret,
+    renew,
+    secret_data,
+)
+from quadriga.k8s.admission.keeper import (
+    CertificateError,
+    Keeper,
+    MountedCertificate,
+    OwnCertificate,
+    Shown,
+    tls_context,
+)
+from tests.k8s.admission_server import MemoryServer
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+DAY = timedelta(days=1)
+NAMES = ("service.own.svc", "127.0.0.1")
+SECRET = "/api/v1/namespaces/own/secrets/admission-controller-secrets"
+
+
+def ends(authorities: Sequence[Authority]) -> list[int]:
+    """Days from now."""
+    return [(each.ends - NOW).days for each in authorities]
+
+
+# -- authorities -----------------------------------------------------------------------------------
+
+
+def test_k166_two_authorities_end_six_months_apart() -> None:
+    renewal = renew((None, None), NOW)
+    assert renewal.changed
+    assert renewal.kept == ()
+    assert ends(renewal.authorities) == [183, 365]
+
+
+def test_k166_an_authority_is_replaced_within_90_days_of_its_end() -> None:
+    first = renew((None, None), NOW)
+    same = renew(first.authorities, NOW + 93 * DAY)
+    assert not same.changed
+    assert same.authorities == first.authorities == same.kept
+    later = renew(first.authorities, NOW + 94 * DAY)
+    assert later.changed
+    assert later.kept == first.authorities[1:]
+    assert ends(later.authorities) == [94 + 365, 365]
+    last = renew(later.authorities, NOW + 276 * DAY)
+    assert last.kept == later.authorities[:1]
+    assert ends(last.authorities) == [94 + 365, 276 + 365]
+
+
+def test_k166_after_a_long_time_both_are_new_and_apart_again() -> None:
+    first = renew((None, None), NOW)
+    late = renew(first.authorities, NOW + 400 * DAY)
+    assert late.kept == ()
+    assert ends(late.authorities) == [400 + 183, 400 + 365]
+
+
+def test_k166_over_years_the_server_certificate_is_signed_by_what_was_known_before() -> None:
+    """A day at a time: whoever trusts the authorities of the day before can connect."""
+    renewal = renew((None, None), NOW)
+    current = issue(renewal, NAMES, NOW)
+    trusted = [each.pem for each in renewal.authorities]
+    issued = 1
+    for day in range(1, 3 * 365):
+        now = NOW + day * DAY
+        renewal = renew(renewal.authorities, now)
+        if needs_another(current, renewal, now):
+            current = issue(renewal, NAMES, now)
+            issued += 1
+        assert current.issuer.pem in trusted
+        assert current.certificate.not_valid_after_utc - now >= 30 * DAY
+        assert current.certificate.not_valid_after_utc <= current.issuer.ends
+        assert all(each.ends - now >= 90 * DAY for each in renewal.authorities)
+        trusted = [each.pem for each in renewal.authorities]
+        assert current.issuer.pem in trusted
+    assert 4 <= issued <= 8
+
+
+# -- server certificates ---------------------------------------------------------------------------
+
+
+def test_k166_the_later_authority_signs_for_a_year() -> None:
+    renewal = renew((None, None), NOW)
+    found = issue(renewal, NAMES, NOW)
+    assert found.issuer is renewal.authorities[1]
+    assert (found.certificate.not_valid_after_utc - NOW).days == 365
+    names = found.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["service.own.svc"]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1"]
+
+
+def test_k166_a_server_certificate_is_renewed_30_days_before_its_end() -> None:
+    renewal = renew((None, None), NOW)
+    assert needs_another(None, renewal, NOW)
+    current = issue(renewal, NAMES, NOW)
+    same = Renewal(renewal.authorities, renewal.authorities)
+    assert not needs_another(current, same, NOW + 335 * DAY)
+    assert needs_another(current, same, NOW + 336 * DAY)
+    assert needs_another(current, renew((None, None), NOW), NOW)
+
+
+def test_a_long_name_is_allowed() -> None:
+    name = "s" * 60 + "." + "n" * 60 + ".svc"
+    found = issue(renew((None, None), NOW), [name], NOW).certificate
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [name]
+
+
+# -- the Secret ------------------------------------------------------------------------------------
+
+
+def test_the_secret_holds_both_authorities() -> None:
+    renewal = renew((None, None), NOW)
+    data = secret_data(renewal.authorities)
+    assert sorted(data) == ["cacert1.pem", "cacert2.pem", "cakey1.pem", "cakey2.pem"]
+    found = read_secret(data)
+    assert [each.pem for each in found if each] == [each.pem for each in renewal.authorities]
+    assert not renew(found, NOW).changed
+
+
+@pytest.mark.parametrize("broken", [b"", b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA"])
+@pytest.mark.parametrize("key", ["cacert1.pem", "cakey1.pem"])
+def test_what_cannot_be_read_is_made_again(key: str, broken: bytes) -> None:
+    renewal = renew((None, None), NOW)
+    found = read_secret({**secret_data(renewal.authorities), key: broken})
+    assert found[0] is None
+    assert [each.pem for each in renew(found, NOW).kept] == [renewal.authorities[1].pem]
+
+
+def test_a_key_of_another_certificate_does_not_count() -> None:
+    data = secret_data(renew((None, None), NOW).authorities)
+    assert read_secret({**data, "cakey1.pem": data["cakey2.pem"]})[0] is None
+
+
+def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
+    return OwnCertificate(server, "own", NAMES, lambda: now)
+
+
+@pytest.mark.asyncio
+async def test_k166_replicas_share_their_authorities() -> None:
+    server = MemoryServer()
+    first, second = own(server), own(server)
+    shown = [await first.read(), await second.read()]
+    assert shown[0].bundle == shown[1].bundle
+    assert shown[0].chain != shown[1].chain
+    assert server.writes == 1
+    assert await first.read() == shown[0]
+
+
+@pytest.mark.asyncio
+async def test_k166_the_faster_of_two_replicas_wins() -> None:
+    server = MemoryServer()
+    both = await asyncio.gather(own(server).read(), own(server).read())
+    assert both[0].bundle == both[1].bundle
+    # The same with a conflict that the server reports.
+    server.objects[SECRET]["data"] = {}
+    server.refusals = [("PUT", 409)]
+    renewed = await own(server).read()
+    stored = server.objects[SECRET]["data"]
+    assert renewed.bundle == b"".join(
+        base64.b64decode(stored[name]) for name in ("cacert1.pem", "cacert2.pem")
+    )
+
+
+@pytest.mark.asyncio
+async def test_other_keys_of_the_secret_are_kept() -> None:
+    server = MemoryServer()
+    server.objects[SECRET] = {
+        "metadata": {"name": "admission-controller-secrets", "resourceVersion": "7"},
+        "data": {"mine": base64.b64encode(b"x").decode()},
+    }
+    await own(server).read()
+    assert len(server.objects[SECRET]["data"]) == 5
+    assert server.objects[SECRET]["data"]["mine"] == "eA=="
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("refusals", "problem"),
+    [
+        ([("GET", 403)], "cannot be read: status 403"),
+        ([("POST", 403)], "cannot be written: status 403"),
+        ([("POST", 409)] * 9, "changed all the time"),
+    ],
+)
+async def test_a_secret_that_is_refused(refusals: list[tuple[str, int]], problem: str) -> None:
+    server = MemoryServer()
+    server.refusals = refusals
+    with pytest.raises(CertificateError, match=problem):
+        await own(server).read()
+
+
+@pytest.mark.asyncio
+async def test_no_api_server_means_no_certificate() -> None:
+    server = MemoryServer()
+    server.down = True
+    with pytest.raises(CertificateError, match="nobody listens"):
+        await own(server).read()
+
+
+# -- renewed without a restart ---------------------------------------------------------------------
+
+
+class Listener:
+    """A TLS server with the context; `serial` is what a new connection is shown."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+
+    async def __aenter__(self) -> Listener:
+        self._server = await asyncio.start_server(
+            lambda reader, writer: writer.close(), "127.0.0.1", 0, ssl=self._context
+        )
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def serial(self, bundle: bytes) -> int:
+        client = ssl.create_default_context(cadata=bundle.decode())
+        port = self._server.sockets[0].getsockname()[1]
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=client, server_hostname=NAMES[0]
+        )
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        with suppress(ssl.SSLError, ConnectionError):  # the server was faster
+            await writer.wait_closed()
+        return x509.load_der_x509_certificate(shown).serial_number
+
+
+@pytest.mark.asyncio
+async def test_k166_new_connections_get_the_new_certificate_without_a_restart() -> None:
+    server, now, told = MemoryServer(), [NOW - 300 * DAY], []
+
+    async def register(bundle: bytes | None) -> str:
+        told.append(bundle)
+        return ""
+
+    context = tls_context()
+    keeper = Keeper(OwnCertificate(server, "own", NAMES, lambda: now[0]), context, register)
+    await keeper.start()
+    await keeper.refresh()
+    async with Listener(context) as listener:
+        first = await listener.serial(told[0])
+        await keeper.refresh()
+        assert await listener.serial(told[0]) == first
+        # Ten months after the start: both authorities were replaced meanwhile, one after the other.
+        for days in (200, 0):
+            before = told[-1]
+            now[0] = NOW - days * DAY
+            await keeper.refresh()
+            assert told[-1] != before
+            assert await listener.serial(before) == await listener.serial(told[-1])
+        second = await listener.serial(told[-1])
+        assert second != first
+
+
+@pytest.mark.asyncio
+async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new_authorities() -> (
+    None
+):
+    server, now, answers = MemoryServer(), [NOW - 400 * DAY], ["", "refused", ""]
+
+    async def register(bundle: bytes | None) -> str:
+        return answers.pop(0)
+
+    context = tls_context()
+    source = OwnCertificate(server, "own", NAMES, lambda: now[0])
+    keeper = Keeper(source, context, register)
+    await keeper.start()
+    await keeper.refresh()
+    now[0] = NOW
+    await keeper.refresh()
+    bundle = (await source.read()).bundle or b""
+    async with Listener(context) as listener:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await listener.serial(bundle)
+        await keeper.refresh()
+        assert await listener.serial(bundle)
+
+
+@pytest.mark.asyncio
+async def test_a_problem_with_the_source_changes_nothing() -> None:
+    server, calls = MemoryServer(), []
+
+    async def register(bundle: bytes | None) -> str:
+        calls.append(bundle)
+        return ""
+
+    context = tls_context()
+    keeper = Keeper(own(server), context, register)
+    await keeper.start()
+    server.down = True
+    await keeper.refresh()
+    assert calls == []
+
+
+# -- mounted ---------------------------------------------------------------------------------------
+
+
+def mount(folder: Path, renewal: Renewal, *, with_authorities: bool = True) -> None:
+    found = issue(renewal, NAMES, NOW)
+    (folder / "tls.crt").write_bytes(found.chain_pem)
+    (folder / "tls.key").write_bytes(found.key_pem)
+    if with_authorities:
+        (folder / "ca.crt").write_bytes(bundle_of(renewal.authorities))
+
+
+@pytest.mark.asyncio
+async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
+    renewal = renew((None, None), NOW)
+    mount(tmp_path, renewal)
+
+    async def register(bundle: bytes | None) -> str:
+        assert bundle == bundle_of(renewal.authorities)
+        return ""
+
+    context = tls_context()
+    keeper = Keeper(MountedCertificate(tmp_path), context, register)
+    await keeper.start()
+    bundle = bundle_of(renewal.authorities)
+    async with Listener(context) as listener:
+        first = await listener.serial(bundle)
+        mount(tmp_path, renewal)
+        await keeper.refresh()
+        second = await listener.serial(bundle)
+        assert second != first
+        # Half written: the key is of another certificate.
+        (tmp_path / "tls.key").write_bytes(issue(renewal, NAMES, NOW).key_pem)
+        await keeper.refresh()
+        assert await listener.serial(bundle) == second
+
+
+@pytest.mark.asyncio
+async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(tmp_path: Path) -> None:
+    mount(tmp_path, renew((None, None), NOW), with_authorities=False)
+    shown = await MountedCertificate(tmp_path).read()
+    assert isinstance(shown, Shown)
+    assert shown.bundle is None
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_mounted(tmp_path: Path) -> None:
+    with pytest.raises(CertificateError, match=r"tls\.crt"):
+        await MountedCertificate(tmp_path).read()
+
+
+def test_k158_no_tls_before_1_2() -> None:
+    assert tls_context().minimum_version == ssl.TLSVersion.TLSv1_2

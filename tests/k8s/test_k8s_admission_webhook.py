@@ -1,0 +1,401 @@
+"""The webhook over TLS on loopback (K158, K165), and what it knows of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import ssl
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from quadriga.k8s.admission import validators
+from quadriga.k8s.admission.keeper import Keeper, OwnCertificate, tls_context
+from quadriga.k8s.admission.known import Known
+from quadriga.k8s.admission.validators import Validator, ask_core
+from quadriga.k8s.admission.webhook import Webhook, serve
+from quadriga.k8s.objects import ConfigMap, Metadata, Namespace, PriorityClass
+from tests.k8s.admission_cases import (
+    ALICE,
+    CASES,
+    ENABLE,
+    KINDS,
+    PREEMPTION,
+    USER_INFO,
+    Case,
+    difference,
+)
+from tests.k8s.admission_server import MemoryServer
+from tests.k8s.test_k8s_admission_rules import applied
+
+QUEUES = "partitions:\n  - name: default\n    queues:\n      - name: root\n"
+BAD_QUEUES = QUEUES + "        resources: 3\n"
+
+
+class Running:
+    """A webhook with a client that trusts it."""
+
+    def __init__(
+        self, known: Known, server: MemoryServer, port: int, trust: ssl.SSLContext
+    ) -> None:
+        self.known = known
+        self.server = server
+        self.port = port
+        self.trust = trust
+
+    async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
+        async with aiohttp.ClientSession() as session:
+            url = f"https://127.0.0.1:{self.port}{path}"
+            async with session.post(url, data=body, ssl=self.trust) as response:
+                return response.status, await response.read()
+
+    async def review(self, path: str, **request: Any) -> dict[str, Any]:
+        """The response to a review."""
+        body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        filled = {"uid": "u-1", "userInfo": {"username": "alice"}, "operation": "CREATE", **request}
+        status, answer = await self.post(path, json.dumps({**body, "request": filled}).encode())
+        assert status == 200, answer
+        found: dict[str, Any] = json.loads(answer)
+        assert found["apiVersion"] == "admission.k8s.io/v1"
+        assert found["kind"] == "AdmissionReview"
+        assert found["response"]["uid"] == "u-1"
+        return dict(found["response"])
+
+    async def config_map(self, **found: Any) -> dict[str, Any]:
+        metadata = {"name": "yunikorn-configs", "namespace": "quadriga"}
+        return await self.review(
+            "/validate-conf",
+            resource={"group": "", "version": "v1", "resource": "configmaps"},
+            namespace="quadriga",
+            name=found.pop("name", "yunikorn-configs"),
+            object={"metadata": metadata, **found},
+        )
+
+
+@asynccontextmanager
+async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
+    server = MemoryServer()
+    known = Known(server, "quadriga")
+    context = tls_context()
+    bundles: list[bytes] = []
+
+    async def register(bundle: bytes | None) -> str:
+        bundles.append(bundle or b"")
+        return ""
+
+    source = OwnCertificate(server, "quadriga", ["127.0.0.1"], lambda: datetime.now(UTC))
+    keeper = Keeper(source, context, register)
+    await keeper.start()
+    await keeper.refresh()
+    async with serve(Webhook(known, validate), context, host="127.0.0.1", port=0) as port:
+        trust = ssl.create_default_context(cadata=bundles[0].decode())
+        yield Running(known, server, port, trust)
+
+
+def fields(case: Case) -> dict[str, Any]:
+    group, kind = KINDS[case.resource]
+    return {
+        "operation": case.operation,
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "resource": {"group": group, "version": "v1", "resource": case.resource},
+        "namespace": case.namespace,
+        "userInfo": {"username": case.user, "uid": "1", "groups": list(case.groups)},
+        "object": case.object(),
+        "oldObject": case.old(),
+    }
+
+
+# -- mutate ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_k158_every_row_of_the_table_over_tls() -> None:
+    async with running() as webhook:
+        for case in CASES:
+            around = case.around()
+            webhook.known.settings = around.settings
+            webhook.known.announce("ADDED", around.namespace)
+            request = fields(case)
+            if around.priority_class is not None:
+                webhook.known.announce(
+                    "ADDED",
+                    PriorityClass(
+                        Metadata(name="high", annotations=dict(case.priority_class or {}))
+                    ),
+                )
+                request["object"]["spec"]["priorityClassName"] = "high"
+            response = await webhook.review("/mutate", **request)
+            assert response["allowed"] is not bool(case.denied), case.name
+            if case.denied:
+                assert case.denied in response["status"]["message"]
+                assert response["status"]["code"] == 403
+                assert "patch" not in response
+                continue
+            patch = json.loads(base64.b64decode(response.get("patch", "W10=")))
+            assert response.get("patchType") == ("JSONPatch" if patch else None)
+            changed = applied(request["object"], patch)
+            assert difference(request["object"], changed, case.resource) == case.changed, case.name
+
+
+@pytest.mark.asyncio
+async def test_a_namespace_that_nobody_announced_is_asked_for() -> None:
+    async with running() as webhook:
+        path = "/api/v1/namespaces/team"
+        webhook.server.objects[path] = {
+            "metadata": {"name": "team", "annotations": {ENABLE: "false"}}
+        }
+        response = await webhook.review("/mutate", **fields(CASES[0]))
+        assert "patch" not in response
+        webhook.known.announce("ADDED", Namespace(Metadata(name="team")))
+        assert "patch" in await webhook.review("/mutate", **fields(CASES[0]))
+        webhook.known.announce("DELETED", Namespace(Metadata(name="team")))
+        assert "patch" not in await webhook.review("/mutate", **fields(CASES[0]))
+
+
+@pytest.mark.asyncio
+async def test_without_the_api_server_a_namespace_has_no_annotations() -> None:
+    async with running() as webhook:
+        webhook.server.down = True
+        request = fields(CASES[0])
+        request["object"]["spec"]["priorityClassName"] = "high"
+        response = await webhook.review("/mutate", **request)
+        changed = applied(request["object"], json.loads(base64.b64decode(response["patch"])))
+        assert changed["spec"]["schedulerName"] == "yunikorn"
+        assert changed["metadata"]["annotations"] == {USER_INFO: ALICE, PREEMPTION: "true"}
+
+
+@pytest.mark.asyncio
+async def test_subresources_are_left_alone() -> None:
+    async with running() as webhook:
+        response = await webhook.review("/mutate", **fields(CASES[0]), subResource="status")
+        assert response == {"uid": "u-1", "allowed": True}
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("path", ["/mutate", "/validate-conf"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}',
+        b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":1}}',
+        b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":null}',
+        b'{"apiVersion":"v1","kind":"Pod"}',
+    ],
+)
+async def test_what_is_no_review_is_refused(path: str, body: bytes) -> None:
+    async with running() as webhook:
+        status, text = await webhook.post(path, body)
+        assert status == 400
+        assert text.endswith(b"\n")
+        assert (await webhook.review("/mutate", **fields(CASES[0])))["allowed"]
+
+
+@pytest.mark.asyncio
+async def test_an_object_of_another_shape_is_refused() -> None:
+    async with running() as webhook:
+        body = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {**fields(CASES[0]), "uid": "u", "object": [1]},
+        }
+        assert (await webhook.post("/mutate", json.dumps(body).encode()))[0] == 400
+
+
+@pytest.mark.asyncio
+async def test_k158_health_needs_no_review() -> None:
+    async with running() as webhook, aiohttp.ClientSession() as session:
+        url = f"https://127.0.0.1:{webhook.port}/health"
+        async with session.get(url, ssl=webhook.trust) as response:
+            assert (response.status, await response.text()) == (200, "OK\n")
+
+
+@pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize(
+    ("oldest", "newest", "allowed"),
+    [
+        (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, False),
+        (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_2, True),
+        (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3, True),
+    ],
+)
+async def test_k158_no_tls_before_1_2(
+    oldest: ssl.TLSVersion, newest: ssl.TLSVersion, allowed: bool
+) -> None:
+    async with running() as webhook:
+        webhook.trust.set_ciphers("DEFAULT:@SECLEVEL=0")
+        webhook.trust.minimum_version, webhook.trust.maximum_version = oldest, newest
+        opening = asyncio.open_connection("127.0.0.1", webhook.port, ssl=webhook.trust)
+        if allowed:
+            _, writer = await opening
+            writer.close()
+            await writer.wait_closed()
+        else:
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await opening
+
+
+@pytest.mark.asyncio
+async def test_k158_no_plain_text() -> None:
+    async with running() as webhook, aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(f"http://127.0.0.1:{webhook.port}/health")
+
+
+# -- ConfigMaps (K165) -----------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_k165_a_good_configuration_is_allowed() -> None:
+    async with running() as webhook:
+        response = await webhook.config_map(data={"queues.yaml": QUEUES, "service.clusterId": "a"})
+        assert response == {"uid": "u-1", "allowed": True}
+
+
+@pytest.mark.asyncio
+async def test_k165_the_core_in_this_process_names_what_is_wrong() -> None:
+    async with running() as webhook:
+        response = await webhook.config_map(data={"queues.yaml": BAD_QUEUES})
+        assert not response["allowed"]
+        assert response["status"]["message"].startswith("queues.yaml: ")
+        assert "resources" in response["status"]["message"]
+
+
+@pytest.mark.asyncio
+async def test_k165_settings_are_checked_too() -> None:
+    async with running() as webhook:
+        response = await webhook.config_map(
+            data={"service.volumeBindTimeout": "soon", "kubernetes.qps": "-1"}
+        )
+        message = response["status"]["message"]
+        assert "service.volumeBindTimeout" in message
+        assert "kubernetes.qps" in message
+
+
+@pytest.mark.asyncio
+async def test_k165_the_result_of_both_maps_is_checked() -> None:
+    async with running() as webhook:
+        defaults = Metadata(name="yunikorn-defaults", namespace="quadriga")
+        webhook.known.announce("ADDED", ConfigMap(defaults, {"queues.yaml": BAD_QUEUES}))
+        other = {"service.clusterId": "a"}
+        assert not (await webhook.config_map(data=other))["allowed"]
+        assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
+        webhook.known.announce("DELETED", ConfigMap(defaults))
+        assert (await webhook.config_map(data=other))["allowed"]
+
+
+@pytest.mark.asyncio
+async def test_k165_of_the_groups_the_chosen_one_is_checked() -> None:
+    async with running() as webhook:
+        both = {"queues.yaml": QUEUES, "other.yaml": BAD_QUEUES}
+        assert (await webhook.config_map(data=both))["allowed"]
+        response = await webhook.config_map(data={**both, "service.policyGroup": "other"})
+        assert response["status"]["message"].startswith("other.yaml: ")
+
+
+@pytest.mark.asyncio
+async def test_k165_archives_are_read() -> None:
+    async with running() as webhook:
+        packed = base64.b64encode(gzip.compress(BAD_QUEUES.encode())).decode()
+        response = await webhook.config_map(binaryData={"queues.yaml.gz": packed})
+        assert response["status"]["message"].startswith("queues.yaml: ")
+        broken = base64.b64encode(b"no archive").decode()
+        response = await webhook.config_map(binaryData={"queues.yaml.gz": broken})
+        assert "queues.yaml.gz" in response["status"]["message"]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("name", "namespace", "operation"),
+    [
+        ("others", "quadriga", "CREATE"),
+        ("yunikorn-configs", "elsewhere", "CREATE"),
+        ("yunikorn-configs", "quadriga", "DELETE"),
+    ],
+)
+async def test_k165_others_are_allowed(name: str, namespace: str, operation: str) -> None:
+    async with running() as webhook:
+        response = await webhook.review(
+            "/validate-conf",
+            resource={"group": "", "version": "v1", "resource": "configmaps"},
+            namespace=namespace,
+            name=name,
+            operation=operation,
+            object={"data": {"queues.yaml": BAD_QUEUES}},
+        )
+        assert response == {"uid": "u-1", "allowed": True}
+
+
+@asynccontextmanager
+async def core_elsewhere(status: int, body: str) -> AsyncGenerator[str]:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(await request.text())
+        return web.Response(status=status, text=body)
+
+    application = web.Application()
+    application.router.add_post("/ws/v1/validate-conf", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+    assert asked == [QUEUES]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("status", "body", "reason"),
+    [
+        (200, '{"allowed": true, "reason": ""}', ""),
+        (200, '{"allowed": false, "reason": "no root"}', "no root"),
+        (200, '{"allowed": false}', "it is not valid"),
+        (200, '{"allowed": "no"}', ""),
+        (200, "[]", ""),
+        (200, "<html>", ""),
+        (503, '{"allowed": false, "reason": "no root"}', ""),
+    ],
+)
+async def test_k165_a_core_elsewhere_is_asked(status: int, body: str, reason: str) -> None:
+    async with aiohttp.ClientSession() as session, core_elsewhere(status, body) as address:
+        validate = validators.elsewhere(session, lambda: address)
+        assert await validate(QUEUES) == reason
+
+
+@pytest.mark.asyncio
+async def test_k165_an_unreachable_core_allows() -> None:
+    async with aiohttp.ClientSession() as session:
+        validate = validators.elsewhere(session, lambda: "127.0.0.1:1")
+        async with running(validate) as webhook:
+            assert (await webhook.config_map(data={"queues.yaml": BAD_QUEUES}))["allowed"]
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def test_k50_settings_of_admission_take_effect_at_once() -> None:
+    known = Known(MemoryServer(), "quadriga")
+    name = Metadata(name="yunikorn-configs", namespace="quadriga")
+    key = "admissionController.filtering.bypassNamespaces"
+    known.announce("ADDED", ConfigMap(name, {key: "^a$,^b$"}))
+    assert known.settings.bypass_namespaces == ("^a$", "^b$")
+    known.announce("MODIFIED", ConfigMap(name, {key: "("}))
+    assert known.settings.bypass_namespaces == ("^a$", "^b$")
+    known.announce("DELETED", ConfigMap(name))
+    assert known.settings.bypass_namespaces == ("^kube-system$",)
+    elsewhere = Metadata(name="yunikorn-configs", namespace="other")
+    known.announce("ADDED", ConfigMap(elsewhere, {key: "x"}))
+    assert known.settings.bypass_namespaces == ("^kube-system$",)
