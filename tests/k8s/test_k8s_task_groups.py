@@ -277,6 +277,31 @@ def test_the_same_definition_is_read_once() -> None:
     assert declared([group()]) is declared([group()])
 
 
+def test_a_definition_as_manifests_have_it() -> None:
+    found = declared(
+        """
+        [{
+            "name": "sleepers",
+            "minMember": 5,
+            "minResource": {
+                "cpu": "100m",
+                "memory": "50M"
+            },
+            "nodeSelector": {},
+            "tolerations": [],
+            "affinity": {},
+            "topologySpreadConstraints": []
+        }]
+        """,
+        "placeholderTimeoutInSeconds=60 gangSchedulingStyle=Hard",
+    )
+    assert found.problems == ()
+    (one,) = found.groups
+    assert one.resources == {"vcore": 100, "memory": 50_000_000}
+    assert (one.affinity, one.tolerations) == ({}, ())
+    assert found.policy == Policy("Hard", 60)
+
+
 # -- the policy ------------------------------------------------------------------------------------
 
 
