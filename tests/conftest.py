@@ -45,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line(
         "markers",
+        "cluster: needs a control plane of Kubernetes (.ci/cluster); tox -e kubernetes runs it, "
+        "and no other environment",
+    )
+    config.addinivalue_line(
+        "markers",
         "interpreted: replaces something inside of a module, or derives from a class in there, "
         "which can only be done where it is not compiled",
     )

@@ -34,6 +34,7 @@ def gate(tmp_path: Path) -> Gate:
     # Nothing is installed by a test.
     for name in ("dot", "apt-get", "sudo"):
         stub(tmp_path / "bin", name, f"echo {name} $*")
+    stub(tmp_path / "control-plane", "etcd")
 
     def run(command: str = PASSES, **settings: str) -> subprocess.CompletedProcess[str]:
         (checkout / "README.md").write_text(
@@ -43,6 +44,7 @@ def gate(tmp_path: Path) -> Gate:
             encoding="utf-8",
         )
         kept = {k: v for k, v in os.environ.items() if not k.startswith("QUADRIGA_")}
+        kept["QUADRIGA_CLUSTER"] = str(tmp_path / "control-plane")
         return subprocess.run(
             [checkout / ".ci" / "run"],
             env={**kept, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **settings},
@@ -231,3 +233,18 @@ def test_the_gate_insists_on_what_is_there(gate: Gate, data: Path, tmp_path: Pat
     done = gate(f"{told} && {PASSES}", PYENV_ROOT=str(tmp_path))
     assert "fonts: no seccomp: no" in done.stdout
     assert done.stderr.count("IS SKIPPED") == 2
+
+
+def test_the_gate_insists_on_a_control_plane_that_is_there(
+    gate: Gate, data: Path, tmp_path: Path
+) -> None:
+    told = 'echo "cluster: ${QUADRIGA_REQUIRE_CLUSTER:-no} in ${QUADRIGA_CLUSTER:-no}"'
+    done = gate(f"{told} && {PASSES}")
+    assert f"cluster: 1 in {tmp_path / 'control-plane'}" in done.stdout
+    # It cannot be built: nothing is downloaded by these stubs.
+    done = gate(f"{told} && {PASSES}", QUADRIGA_CLUSTER=str(tmp_path / "nowhere"))
+    assert done.returncode == 0, done.stderr
+    assert "cluster: no in no" in done.stdout
+    assert "the tests on one ARE SKIPPED" in done.stderr
+    assert (tmp_path / "nowhere.failed.log").exists()
+    assert not list(tmp_path.glob("nowhere.building.*"))

@@ -1,0 +1,164 @@
+"""One control plane for all tests; each test finds it empty, with nodes and a namespace of its own."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from control_plane import ControlPlane, Missing
+from fault_proxy import FaultProxy
+from plain_client import APIError, History, Object, PlainClient
+from process_kubelet import Image, ProcessKubelet, node
+
+SYSTEM = {"default", "kube-system", "kube-public", "kube-node-lease"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.cluster)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd, the API server and the controllers. Where they have not been built the test is skipped;
+    with QUADRIGA_REQUIRE_CLUSTER=1, as in .ci/run, it fails."""
+    try:
+        plane = ControlPlane(tmp_path_factory.mktemp("control-plane"))
+    except Missing as missing:
+        if os.environ.get("QUADRIGA_REQUIRE_CLUSTER") == "1":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    try:
+        plane.start()
+        yield plane
+    finally:
+        plane.stop()
+
+
+@pytest.fixture(scope="session")
+def admin(control_plane: ControlPlane) -> Iterator[PlainClient]:
+    """Reads and writes everything."""
+    client = PlainClient(control_plane.server, "admin-token", control_plane.tls())
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="session")
+def _histories(admin: PlainClient) -> Iterator[dict[str, History]]:
+    made: dict[str, History] = {}
+    yield made
+    for each in made.values():
+        each.stop()
+    admin.close()
+
+
+@pytest.fixture
+def history(admin: PlainClient, _histories: dict[str, History]) -> Callable[[str], History]:
+    """What happens to all objects of a kind."""
+
+    def of(kind: str) -> History:
+        if kind not in _histories:
+            _histories[kind] = History(admin, kind)
+        return _histories[kind]
+
+    return of
+
+
+@pytest.fixture
+def pods(history: Callable[[str], History]) -> History:
+    return history("Pod")
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def namespace(admin: PlainClient, empty: None) -> str:
+    """A new one."""
+    name = f"test-{next(_numbers)}"
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    return name
+
+
+@pytest.fixture
+def empty(admin: PlainClient, pods: History) -> Iterator[None]:
+    """Whatever the test leaves is taken away, so that the next one finds an empty cluster."""
+    yield
+    for kind in ("Job", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"):
+        for each in admin.list(kind):
+            admin.delete(kind, each["metadata"]["namespace"], each["metadata"]["name"])
+
+    def gone(present: list[Object]) -> bool:
+        for each in present:
+            # A controller may have made it meanwhile.
+            admin.delete("Pod", each["metadata"]["namespace"], each["metadata"]["name"], grace=0)
+        return not present
+
+    pods.until(gone, what="no pods are left")
+    for kind in ("Node", "PriorityClass", "PersistentVolume", "StorageClass", "Lease"):
+        for each in admin.list(kind):
+            name = each["metadata"]["name"]
+            if not name.startswith("system-"):
+                admin.delete(kind, each["metadata"].get("namespace"), name)
+    for each in admin.list("ConfigMap"):
+        if each["metadata"]["name"].startswith("yunikorn-"):
+            admin.delete("ConfigMap", each["metadata"]["namespace"], each["metadata"]["name"])
+    for each in admin.list("Namespace"):
+        if each["metadata"]["name"] not in SYSTEM and not each["metadata"].get("deletionTimestamp"):
+            try:
+                admin.delete("Namespace", None, each["metadata"]["name"])
+            except APIError as error:
+                if error.status != 409:
+                    raise
+
+
+@pytest.fixture
+def kubelet(
+    control_plane: ControlPlane, empty: None, tmp_path: Path
+) -> Iterator[Callable[..., ProcessKubelet]]:
+    """Starts a kubelet for the nodes given (objects, or how many of 8 cores and 16 GiB)."""
+    started: list[ProcessKubelet] = []
+
+    def start(
+        *nodes: Object, count: int = 0, images: dict[str, Image] | None = None, **environment: str
+    ) -> ProcessKubelet:
+        folder = tmp_path / f"kubelet-{len(started)}"
+        folder.mkdir()
+        made = ProcessKubelet(
+            control_plane.server,
+            "kubelet-token",
+            control_plane.tls(),
+            folder,
+            images=images,
+            environment=environment,
+        )
+        made.start()
+        started.append(made)
+        made.register(*nodes, *(node(f"node-{index}") for index in range(count)))
+        return made
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture
+def proxy(control_plane: ControlPlane) -> Iterator[FaultProxy]:
+    """Stands before the API server and can be told to do wrong."""
+    made = FaultProxy(control_plane.server, control_plane.tls())
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def stock_scheduler(control_plane: ControlPlane) -> Iterator[None]:
+    """kube-scheduler, for pods that name no other."""
+    control_plane.start_scheduler()
+    yield
+    control_plane.process("kube-scheduler").kill()
