@@ -64,9 +64,6 @@ class Shown:
 
 
 class Source(Protocol):
-    #: seconds until the next look
-    interval: float
-
     async def read(self) -> Shown:
         """Raises `CertificateError`."""
         ...
@@ -78,15 +75,13 @@ class _Secret(msgspec.Struct, rename="camel"):
 
 
 class OwnCertificate:
-    """From authorities in a Secret, which all replicas share. ``names`` are those that clients use."""
-
-    interval = 3600.0
+    """From authorities in a Secret, which all replicas share. ``names()`` are those that clients use."""
 
     def __init__(
         self,
         requester: Requester,
         namespace: str,
-        names: Sequence[str],
+        names: Callable[[], Sequence[str]],
         now: Callable[[], datetime],
         secret: str = SECRET_NAME,
     ) -> None:
@@ -97,12 +92,13 @@ class OwnCertificate:
         self._names = names
         self._now = now
         self._current: ServerCertificate | None = None
+        self._named: Sequence[str] = ()
 
     async def read(self) -> Shown:
         renewal = await self._authorities()
-        now = self._now()
-        if needs_another(self._current, renewal, now):
-            self._current = issue(renewal, self._names, now)
+        now, names = self._now(), self._names()
+        if names != self._named or needs_another(self._current, renewal, now):
+            self._current, self._named = issue(renewal, names, now), names
             ends = self._current.certificate.not_valid_after_utc
             _log.info("the webhook has a new certificate until %s", ends.date())
         assert self._current is not None
@@ -157,15 +153,14 @@ class OwnCertificate:
 
 
 class MountedCertificate:
-    """From files that somebody else renews, such as cert-manager: ``tls.crt``, ``tls.key``, and ``ca.crt``.
-
-    Without ``ca.crt`` the registration keeps the authorities that it has.
+    """From files that somebody else renews, such as cert-manager: certificate and chain, key, and
+    authorities. Without the authorities the registration keeps those that it has.
     """
 
-    interval = 60.0
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, chain: Path, key: Path, authorities: Path) -> None:
+        self._chain = chain
+        self._key = key
+        self._authorities = authorities
 
     async def read(self) -> Shown:
         try:
@@ -174,12 +169,9 @@ class MountedCertificate:
             raise CertificateError(str(error)) from error
 
     def _read(self) -> Shown:
-        authorities = self._folder / "ca.crt"
-        return Shown(
-            (self._folder / "tls.crt").read_bytes(),
-            (self._folder / "tls.key").read_bytes(),
-            (authorities.read_bytes() or None) if authorities.exists() else None,
-        )
+        there = self._authorities.exists()
+        bundle = self._authorities.read_bytes() if there else b""
+        return Shown(self._chain.read_bytes(), self._key.read_bytes(), bundle or None)
 
 
 def tls_context() -> ssl.SSLContext:
@@ -239,9 +231,3 @@ class Keeper:
                 _log.warning("the webhook keeps its certificate: %s", error)
                 return
         self._shown = shown
-
-    async def run(self) -> None:
-        """Refresh now and then, until it is cancelled."""
-        while True:
-            await self.refresh()
-            await asyncio.sleep(self._source.interval)

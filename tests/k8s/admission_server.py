@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from quadriga.k8s.api.requester import JSON, NoAnswer
@@ -11,8 +14,21 @@ from quadriga.k8s.api.requester import JSON, NoAnswer
 _LAST = {"POST": 201, "PUT": 200}
 
 
+class _Quiet:
+    """A watch in which nothing happens."""
+
+    status = 200
+
+    async def body(self) -> bytes:
+        return b""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        await asyncio.Event().wait()
+        yield b""
+
+
 class MemoryServer:
-    """A `Requester`. ``versions`` counts writes; ``down`` makes each request fail."""
+    """A client of itself. ``writes`` counts writes; ``down`` makes each request fail."""
 
     def __init__(self, version: str = "1.36") -> None:
         major, minor = version.split(".")
@@ -24,7 +40,13 @@ class MemoryServer:
         self.refusals: list[tuple[str, int]] = []
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        *,
+        timeout: float | None = None,
     ) -> tuple[int, bytes]:
         self.requests.append((method, path))
         if self.down:
@@ -33,6 +55,11 @@ class MemoryServer:
             if each[0] == method:
                 self.refusals.remove(each)
                 return each[1], b"{}"
+        collection, query, _ = path.partition("?")
+        if query:
+            items = [each for key, each in self.objects.items() if key.startswith(collection + "/")]
+            page = {"metadata": {"resourceVersion": "1"}, "items": items}
+            return 200, json.dumps(page).encode()
         if method == "GET":
             found = self.objects.get(path)
             return (404, b"{}") if found is None else (200, json.dumps(found).encode())
@@ -56,3 +83,7 @@ class MemoryServer:
         found["metadata"]["resourceVersion"] = str(self.writes)
         self.objects[path] = found
         return _LAST[method], json.dumps(found).encode()
+
+    @asynccontextmanager
+    async def stream(self, path: str, timeout: float) -> AsyncGenerator[_Quiet]:
+        yield _Quiet()

@@ -153,7 +153,7 @@ def test_a_key_of_another_certificate_does_not_count() -> None:
 
 
 def own(server: MemoryServer, now: datetime = NOW) -> OwnCertificate:
-    return OwnCertificate(server, "own", NAMES, lambda: now)
+    return OwnCertificate(server, "own", lambda: NAMES, lambda: now)
 
 
 @pytest.mark.asyncio
@@ -259,7 +259,7 @@ async def test_k166_new_connections_get_the_new_certificate_without_a_restart() 
         return ""
 
     context = tls_context()
-    keeper = Keeper(OwnCertificate(server, "own", NAMES, lambda: now[0]), context, register)
+    keeper = Keeper(OwnCertificate(server, "own", lambda: NAMES, lambda: now[0]), context, register)
     await keeper.start()
     await keeper.refresh()
     async with Listener(context) as listener:
@@ -287,7 +287,7 @@ async def test_k166_the_old_certificate_stays_until_the_api_server_knows_the_new
         return answers.pop(0)
 
     context = tls_context()
-    source = OwnCertificate(server, "own", NAMES, lambda: now[0])
+    source = OwnCertificate(server, "own", lambda: NAMES, lambda: now[0])
     keeper = Keeper(source, context, register)
     await keeper.start()
     await keeper.refresh()
@@ -328,6 +328,10 @@ def mount(folder: Path, renewal: Renewal, *, with_authorities: bool = True) -> N
         (folder / "ca.crt").write_bytes(bundle_of(renewal.authorities))
 
 
+def mounted(folder: Path) -> MountedCertificate:
+    return MountedCertificate(folder / "tls.crt", folder / "tls.key", folder / "ca.crt")
+
+
 @pytest.mark.asyncio
 async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
     renewal = renew((None, None), NOW)
@@ -338,7 +342,7 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
         return ""
 
     context = tls_context()
-    keeper = Keeper(MountedCertificate(tmp_path), context, register)
+    keeper = Keeper(mounted(tmp_path), context, register)
     await keeper.start()
     bundle = bundle_of(renewal.authorities)
     async with Listener(context) as listener:
@@ -356,7 +360,7 @@ async def test_k166_a_mounted_certificate_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.asyncio
 async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(tmp_path: Path) -> None:
     mount(tmp_path, renew((None, None), NOW), with_authorities=False)
-    shown = await MountedCertificate(tmp_path).read()
+    shown = await mounted(tmp_path).read()
     assert isinstance(shown, Shown)
     assert shown.bundle is None
 
@@ -364,7 +368,19 @@ async def test_k166_others_may_tell_the_api_server_of_a_mounted_certificate(tmp_
 @pytest.mark.asyncio
 async def test_nothing_is_mounted(tmp_path: Path) -> None:
     with pytest.raises(CertificateError, match=r"tls\.crt"):
-        await MountedCertificate(tmp_path).read()
+        await mounted(tmp_path).read()
+
+
+@pytest.mark.asyncio
+async def test_another_name_of_the_service_needs_another_certificate() -> None:
+    names = ["a.own.svc"]
+    source = OwnCertificate(MemoryServer(), "own", lambda: list(names), lambda: NOW)
+    first = await source.read()
+    assert await source.read() == first
+    names[0] = "b.own.svc"
+    second = await source.read()
+    assert second.chain != first.chain
+    assert second.bundle == first.bundle
 
 
 def test_k158_no_tls_before_1_2() -> None:

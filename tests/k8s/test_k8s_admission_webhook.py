@@ -90,7 +90,7 @@ async def running(validate: Validator = ask_core) -> AsyncGenerator[Running]:
         bundles.append(bundle or b"")
         return ""
 
-    source = OwnCertificate(server, "quadriga", ["127.0.0.1"], lambda: datetime.now(UTC))
+    source = OwnCertificate(server, "quadriga", lambda: ["127.0.0.1"], lambda: datetime.now(UTC))
     keeper = Keeper(source, context, register)
     await keeper.start()
     await keeper.refresh()

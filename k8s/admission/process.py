@@ -1,0 +1,177 @@
+"""The webhook with all that it needs: what it knows of the cluster, its certificate, its registration.
+
+It runs beside the shim in one process, or alone. In a process of its own it asks the core elsewhere about
+configurations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+
+from quadriga.k8s.admission.keeper import (
+    CertificateError,
+    Keeper,
+    MountedCertificate,
+    OwnCertificate,
+    Source,
+    tls_context,
+)
+from quadriga.k8s.admission.known import Known
+from quadriga.k8s.admission.registration import (
+    Service,
+    Url,
+    configurations,
+    register,
+    server_version,
+)
+from quadriga.k8s.admission.validators import Validator, elsewhere
+from quadriga.k8s.admission.webhook import PORT, Webhook, serve
+from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.reflector import Reflector, Timing
+from quadriga.k8s.api.requester import NoAnswer
+from quadriga.k8s.objects import ConfigMap, Namespace, PriorityClass
+
+__all__ = ["Plan", "run"]
+
+_log = logging.getLogger("quadriga.kubernetes.admission")
+
+#: seconds between looks at the certificate and the registration, and after a first one that failed
+_INTERVAL: Final = 60.0
+_PAUSE: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the webhook is served."""
+
+    own_namespace: str
+    #: ``None``: all addresses
+    host: str | None = None
+    port: int = PORT
+    #: certificate and chain, and key, that others renew, with ``ca.crt`` beside the certificate.
+    #: ``None``: our own
+    mounted: tuple[Path, Path] | None = None
+    #: ``https://host:port`` where the API server reaches the webhook, if not by the service
+    url: str = ""
+
+
+async def run(
+    client: Client,
+    plan: Plan,
+    timing: Timing,
+    *,
+    validate: Validator | None = None,
+    ready: Callable[[int], None] = lambda port: None,
+) -> None:
+    """Serve until cancelled. ``ready(port)`` is called once it serves and is registered.
+
+    ``validate`` checks configurations; by default the core behind the setting's address does. Raises
+    OSError if the port is taken.
+    """
+    known = Known(client, plan.own_namespace)
+    async with AsyncExitStack() as stack:
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        validate = validate or elsewhere(session, lambda: known.settings.scheduler_service_address)
+        tasks = await _watch(client, plan, timing, known)
+        stack.push_async_callback(_cancel, tasks)
+        context = tls_context()
+        keeper = Keeper(_source(client, plan, known), context, _registrar(client, plan, known))
+        while not await _started(keeper):
+            await timing.sleep(_PAUSE)
+        serving = serve(Webhook(known, validate), context, host=plan.host, port=plan.port)
+        port = await stack.enter_async_context(serving)
+        await keeper.refresh()
+        _log.info("the admission webhook serves at port %d", port)
+        ready(port)
+        tasks.append(asyncio.create_task(_keep(keeper, timing)))
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+async def _watch(
+    client: Client, plan: Plan, timing: Timing, known: Known
+) -> list[asyncio.Task[None]]:
+    """Watch what decisions depend on. Returns when the settings are known."""
+    synced = asyncio.Event()
+    maps = f"/api/v1/namespaces/{quote(plan.own_namespace)}/configmaps"
+    reflectors: list[Reflector[Any]] = [
+        Reflector(client, maps, ConfigMap, known.announce, timing, synced=synced.set),
+        Reflector(client, "/api/v1/namespaces", Namespace, known.announce, timing),
+        Reflector(
+            client,
+            "/apis/scheduling.k8s.io/v1/priorityclasses",
+            PriorityClass,
+            known.announce,
+            timing,
+        ),
+    ]
+    tasks = [asyncio.create_task(each.run()) for each in reflectors]
+    try:
+        await synced.wait()
+    except asyncio.CancelledError:
+        await _cancel(tasks)
+        raise
+    return tasks
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _started(keeper: Keeper) -> bool:
+    try:
+        await keeper.start()
+    except CertificateError as error:
+        _log.warning("the webhook has no certificate yet: %s", error)
+        return False
+    return True
+
+
+async def _keep(keeper: Keeper, timing: Timing) -> None:
+    while True:
+        await timing.sleep(_INTERVAL)
+        await keeper.refresh()
+
+
+def _source(client: Client, plan: Plan, known: Known) -> Source:
+    if plan.mounted is not None:
+        chain, key = plan.mounted
+        return MountedCertificate(chain, key, chain.with_name("ca.crt"))
+
+    def names() -> list[str]:
+        service = f"{known.settings.admission_service_name}.{plan.own_namespace}.svc"
+        host = urlsplit(plan.url).hostname if plan.url else None
+        return [service, host] if host else [service]
+
+    return OwnCertificate(client, plan.own_namespace, names, lambda: datetime.now(UTC))
+
+
+def _registrar(client: Client, plan: Plan, known: Known) -> Any:
+    async def registrar(bundle: bytes | None) -> str:
+        settings = known.settings
+        target: Service | Url = (
+            Url(plan.url)
+            if plan.url
+            else Service(plan.own_namespace, settings.admission_service_name)
+        )
+        try:
+            version = await server_version(client)
+        except NoAnswer as error:
+            return str(error)
+        wanted = configurations(settings, plan.own_namespace, target, version, bundle)
+        return await register(client, wanted)
+
+    return registrar
