@@ -1,11 +1,13 @@
 """The client of the API server: requests, and streams for watches.
 
-One session for everything, with connections that are kept (K191). What a reply means is not decided here:
-a request gives its status and its body, whatever the status is.
+Requests go over connections of ours that are kept (``connections``), watches over one session of aiohttp
+(K191). What a reply means is not decided here: a request gives its status and its body, whatever the status
+is.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
@@ -13,6 +15,7 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
+from quadriga.k8s.api.connections import Broken, Connections, Reply
 from quadriga.k8s.api.limits import Limits
 from quadriga.k8s.api.login import Login, LoginError
 from quadriga.k8s.api.requester import JSON, NoAnswer
@@ -27,11 +30,12 @@ _CONNECT_TIMEOUT: Final = 10.0
 
 UNAUTHORIZED: Final = 401
 TOO_MANY: Final = 429
+AGENT: Final = "quadriga"
 #: the wait (s) where a 429 names none, and the longest one that is obeyed
 _RETRY_AFTER: Final = 1.0
 _LONGEST_RETRY_AFTER: Final = 60.0
 
-_FAILED: Final = (aiohttp.ClientError, TimeoutError, OSError)
+_FAILED: Final = (Broken, aiohttp.ClientError, TimeoutError, OSError)
 
 
 class Stream:
@@ -74,21 +78,21 @@ class Client:
         self._server = login.server
         self._credentials = login.credentials
         self._limits = limits
-        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._timeout = timeout
         self._observe = observe
-        connector = aiohttp.TCPConnector(
-            limit=0, ssl=login.ssl if login.ssl is not None else True, keepalive_timeout=60
-        )
+        self._connections = Connections(login.server, login.ssl)
+        connector = aiohttp.TCPConnector(limit=0, ssl=login.ssl if login.ssl is not None else True)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": "quadriga"},
-            timeout=self._timeout,
+            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": AGENT},
             auto_decompress=False,
         )
-        self._headers: dict[tuple[str, str | None], dict[str, str]] = {}
+        #: what follows the path in a request, by content type and credentials
+        self._heads: dict[tuple[str, str | None], bytes] = {}
 
     async def close(self) -> None:
+        self._connections.close()
         await self._session.close()
 
     async def __aenter__(self) -> Client:
@@ -110,38 +114,56 @@ class Client:
 
         With a status of 401 it is sent once more if there are other credentials.
         """
-        status, reply = await self._once(method, path, body, content_type, timeout)
-        if status == UNAUTHORIZED and self._credentials.refused():
-            status, reply = await self._once(method, path, body, content_type, timeout)
-        return status, reply
+        reply = await self._once(method, path, body, content_type, timeout)
+        if reply.status == UNAUTHORIZED and self._credentials.refused():
+            reply = await self._once(method, path, body, content_type, timeout)
+        return reply.status, reply.body
 
     async def _once(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout: float | None
-    ) -> tuple[int, bytes]:
-        headers = await self._prepare(content_type if body is not None else "")
+    ) -> Reply:
+        request = b"%b %b%b" % (
+            method.encode(),
+            (self._connections.prefix + path).encode("ascii"),
+            self._head(content_type if body is not None else "", await self._authorization()),
+        )
+        if body is not None:
+            request = b"%bContent-Length: %d\r\n\r\n%b" % (request, len(body), body)
+        else:
+            request += b"\r\n"
         await self._limits.enter()
         status = 0
         try:
-            async with self._session.request(
-                method,
-                URL(self._server + path, encoded=True),
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=self._timeout if timeout is None else aiohttp.ClientTimeout(total=timeout),
-            ) as response:
-                # Read to the end, whatever it is: only then is the connection kept.
-                reply = await response.read()
-                status = response.status
-                if status == TOO_MANY:
-                    self._limits.pause(_retry_after(response))
+            reply = await self._connections.exchange(method, request, timeout or self._timeout)
+            status = reply.status
         except _FAILED as error:
             raise NoAnswer(_text(error)) from error
         finally:
+            if status == TOO_MANY:
+                self._limits.pause(_retry_after(reply.header(b"retry-after")))
             self._limits.leave()
             if self._observe is not None:
                 self._observe(method, path, status)
-        return status, reply
+        return reply
+
+    def _head(self, content_type: str, authorization: str | None) -> bytes:
+        head = self._heads.get((content_type, authorization))
+        if head is None:
+            lines = [
+                " HTTP/1.1",
+                f"Host: {self._connections.host_header}",
+                f"Accept: {JSON}",
+                f"User-Agent: {AGENT}",
+            ]
+            if authorization is not None:
+                lines.append(f"Authorization: {authorization}")
+            if content_type:
+                lines.append(f"Content-Type: {content_type}")
+            head = "".join(f"{line}\r\n" for line in lines).encode("ascii")
+            if len(self._heads) > 32:
+                self._heads.clear()  # of tokens before
+            self._heads[content_type, authorization] = head
+        return head
 
     @asynccontextmanager
     async def stream(self, path: str, timeout: float) -> AsyncGenerator[Stream]:
@@ -149,7 +171,8 @@ class Client:
 
         Raises `NoAnswer`.
         """
-        headers = await self._prepare("")
+        authorization = await self._authorization()
+        headers = {} if authorization is None else {"Authorization": authorization}
         await self._limits.enter()
         status = 0
         try:
@@ -168,7 +191,7 @@ class Client:
         except _FAILED as error:
             raise NoAnswer(_text(error)) from error
         if status == TOO_MANY:
-            self._limits.pause(_retry_after(response))
+            self._limits.pause(_retry_after(response.headers.get("Retry-After")))
         elif status == UNAUTHORIZED:
             self._credentials.refused()
         try:
@@ -177,30 +200,22 @@ class Client:
             # A watch is left before its end: its connection is not used again.
             response.close()
 
-    async def _prepare(self, content_type: str) -> dict[str, str]:
+    async def _authorization(self) -> str | None:
         try:
-            value = await self._credentials.header()
+            return await self._credentials.header()
         except LoginError as error:
             raise NoAnswer(str(error)) from error
-        headers = self._headers.get((content_type, value))
-        if headers is None:
-            headers = {}
-            if content_type:
-                headers["Content-Type"] = content_type
-            if value is not None:
-                headers["Authorization"] = value
-            if len(self._headers) > 32:
-                self._headers.clear()  # of tokens before
-            self._headers[content_type, value] = headers
-        return headers
 
 
-def _retry_after(response: aiohttp.ClientResponse) -> float:
+def _retry_after(text: str | None) -> float:
+    """Seconds."""
     try:
-        seconds = float(response.headers["Retry-After"])
-    except (KeyError, ValueError):
+        seconds = float(text or "")
+    except ValueError:
         return _RETRY_AFTER
-    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER) if seconds == seconds else _RETRY_AFTER
+    if not math.isfinite(seconds):
+        return _RETRY_AFTER
+    return min(max(seconds, 0.0), _LONGEST_RETRY_AFTER)
 
 
 def _text(error: BaseException) -> str:

@@ -53,6 +53,13 @@ class Credentials(Protocol):
         ...
 
 
+def checked(value: str) -> str:
+    """The value, if it can stand in a header. Raises `LoginError`."""
+    if not (value.isascii() and value.isprintable()):
+        raise LoginError("the token has characters that no header may have")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Fixed:
     """A token or a password of the kubeconfig, or nothing."""
@@ -60,7 +67,7 @@ class Fixed:
     value: str | None = None
 
     async def header(self) -> str | None:
-        return self.value
+        return None if self.value is None else checked(self.value)
 
     def refused(self) -> bool:
         return False
@@ -84,7 +91,7 @@ class TokenFile:
                 if not self._value:
                     raise LoginError(f"the token file cannot be read: {error}") from None
             self._read_at = now
-        return self._value
+        return checked(self._value)
 
     def refused(self) -> bool:
         before, self._value = self._value, ""
@@ -110,7 +117,7 @@ class ExecPlugin:
         async with self._running:
             if not self._value or self._expired():
                 self._value, self._expires = _token_of(self.command[0], await self._output())
-        return self._value
+        return checked(self._value)
 
     def refused(self) -> bool:
         had, self._value = bool(self._value), ""
