@@ -31,7 +31,9 @@ def spread_refuses(template: Template, profile: Profile, node: Node) -> str | No
         value = labels.get(spread.key)
         if value is None:
             return f"PodTopologySpread: the node has no label {spread.key}"
-        own = 1 if count.selection in profile.selections else 0
+        own = count.selection in profile.selections or (
+            profile.terminating and spread.matcher.selector.matches(profile.labels)
+        )
         minimum = domains.minimum if domains.number >= spread.min_domains else 0
         if domains.counts.get(value, 0) + own - minimum > spread.max_skew:
             return (

@@ -144,7 +144,7 @@ class Templates:
     def matchers(self, pod: Pod) -> list[tuple[PodMatcher, ...]]:
         """Of the selections that a template of this pod uses."""
         affinity, namespace = pod.spec.affinity, pod.metadata.namespace
-        found = [(spread.matcher,) for spread in spreads(pod)]
+        found: list[tuple[PodMatcher, ...]] = [(spread.matcher,) for spread in spreads(pod)]
         if affinity is not None:
             own = affinity_terms(affinity.pod_affinity, namespace)
             against = affinity_terms(affinity.pod_anti_affinity, namespace)

@@ -1,0 +1,112 @@
+"""Host ports (K123)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_cluster import SmallCluster
+
+
+def port(number: int, address: str = "", protocol: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {"containerPort": 1, "hostPort": number}
+    if address:
+        found["hostIP"] = address
+    if protocol:
+        found["protocol"] = protocol
+    return found
+
+
+def containers(*ports: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    return [{"name": "main", "ports": list(ports), **more}]
+
+
+@pytest.mark.parametrize(
+    ("there", "asked", "allowed"),
+    [
+        ([], [port(80)], True),
+        ([port(80)], [], True),
+        ([port(80)], [port(80)], False),
+        ([port(80)], [port(81)], True),
+        ([port(80)], [port(81), port(80)], False),
+        ([port(80)], [port(80, protocol="TCP")], False),
+        ([port(80)], [port(80, protocol="UDP")], True),
+        ([port(80, protocol="UDP")], [port(80, protocol="UDP")], False),
+        ([port(80, "10.0.0.1")], [port(80, "10.0.0.1")], False),
+        ([port(80, "10.0.0.1")], [port(80, "10.0.0.2")], True),
+        ([port(80, "10.0.0.1")], [port(80)], False),
+        ([port(80, "10.0.0.1")], [port(80, "0.0.0.0")], False),
+        ([port(80, "0.0.0.0")], [port(80, "10.0.0.1")], False),
+        ([port(80)], [port(80, "10.0.0.1")], False),
+        ([port(80, "10.0.0.1"), port(80, "10.0.0.2")], [port(80, "10.0.0.2")], False),
+        ([{"containerPort": 80}], [port(80)], True),
+        ([port(80)], [{"containerPort": 80}], True),
+        ([port(80)], [{"containerPort": 80, "hostPort": 0}], True),
+    ],
+)
+def test_k123_a_port_can_be_had_once(
+    there: list[dict[str, Any]], asked: list[dict[str, Any]], allowed: bool
+) -> None:
+    cluster = SmallCluster(n1={}, n2={})
+    cluster.pod("other", "n1", containers=containers(*there))
+    cluster.pod("p", containers=containers(*asked))
+    assert cluster.allows("p") == ("n1 n2" if allowed else "n2")
+
+
+def test_k123_the_reason_names_the_port() -> None:
+    cluster = SmallCluster(n1={})
+    cluster.pod("other", "n1", containers=containers(port(80)))
+    cluster.pod("p", containers=containers(port(80)))
+    assert cluster.asks("p", "n1") == "NodePorts: the host port 80/TCP is in use on the node"
+
+
+def test_k123_sidecars_have_ports_and_other_init_containers_do_not() -> None:
+    cluster = SmallCluster(n1={})
+    sidecar = containers(port(80), restartPolicy="Always")
+    cluster.pod("other", "n1", initContainers=sidecar + containers(port(81)))
+    cluster.pod("p", containers=containers(port(80)))
+    cluster.pod("q", containers=containers(port(81)))
+    assert cluster.allows("p") == ""
+    assert cluster.allows("q") == "n1"
+
+
+def test_k123_on_the_hosts_network_each_port_is_a_host_port() -> None:
+    cluster = SmallCluster(n1={})
+    cluster.pod("other", "n1", hostNetwork=True, containers=containers({"containerPort": 80}))
+    cluster.pod("p", containers=containers(port(80)))
+    assert cluster.allows("p") == ""
+
+
+def test_k123_two_containers_of_one_pod_may_name_the_same_port() -> None:
+    cluster = SmallCluster(n1={})
+    cluster.pod("p", containers=[*containers(port(80)), {"name": "b", "ports": [port(80)]}])
+    assert cluster.allows("p") == "n1"
+    cluster.pod("p", "n1", containers=[*containers(port(80)), {"name": "b", "ports": [port(80)]}])
+    cluster.pod("q", containers=containers(port(80)))
+    assert cluster.allows("q") == ""
+    cluster.cache.remove_pod("p")
+    assert cluster.allows("q") == "n1"
+
+
+def test_k123_assumed_pods_count_and_those_that_have_ended_do_not() -> None:
+    cluster = SmallCluster(n1={})
+    for name in ("a", "b"):
+        cluster.pod(name, containers=containers(port(80)))
+    assert cluster.cache.assume("a", "n1") is None
+    assert cluster.allows("b") == ""
+    cluster.pod("a", "n1", phase="Running", containers=containers(port(80)))
+    assert cluster.allows("b") == ""
+    cluster.pod("a", "n1", phase="Succeeded", containers=containers(port(80)))
+    assert cluster.allows("b") == "n1"
+
+
+def test_k123_a_port_stays_taken_until_its_last_pod_is_gone() -> None:
+    # Two that others have put there, past all filters.
+    cluster = SmallCluster(n1={})
+    for name in ("a", "b"):
+        cluster.pod(name, "n1", containers=containers(port(80)))
+    cluster.pod("p", containers=containers(port(80)))
+    cluster.cache.remove_pod("a")
+    assert cluster.allows("p") == ""
+    cluster.cache.remove_pod("b")
+    assert cluster.allows("p") == "n1"

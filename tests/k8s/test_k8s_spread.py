@@ -1,0 +1,176 @@
+"""Topology spread (K125)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_cluster import HOST, SmallCluster, expression, node_affinity, spread
+
+WEB = {"app": "web"}
+
+
+def zones() -> SmallCluster:
+    """Zones a, b and c, with two nodes, one and one, and a node without a zone."""
+    a, b, c = ({"zone": name} for name in "abc")
+    return SmallCluster(a1=a, a2=a, b1=b, c1=c, none={})
+
+
+def put(cluster: SmallCluster, **numbers: int) -> None:
+    """So many pods with the label ``app=web`` on these nodes."""
+    for node, number in numbers.items():
+        for index in range(number):
+            cluster.pod(f"{node}-{index}", node, labels=WEB)
+
+
+def ask(cluster: SmallCluster, *constraints: dict[str, Any], **more: Any) -> str:
+    more.setdefault("labels", WEB)
+    cluster.pod("p", topologySpreadConstraints=list(constraints), **more)
+    return cluster.allows("p")
+
+
+@pytest.mark.parametrize(
+    ("there", "skew", "allowed"),
+    [
+        ({}, 1, "a1 a2 b1 c1"),
+        ({"a1": 1}, 1, "b1 c1"),
+        ({"a1": 1, "b1": 1}, 1, "c1"),
+        ({"a1": 1, "b1": 1, "c1": 1}, 1, "a1 a2 b1 c1"),
+        ({"a1": 1, "a2": 1, "b1": 1, "c1": 1}, 1, "b1 c1"),
+        ({"a1": 1}, 2, "a1 a2 b1 c1"),
+        ({"a1": 1, "a2": 1}, 2, "b1 c1"),
+        ({"none": 5}, 1, "a1 a2 b1 c1"),
+    ],
+)
+def test_k125_domains_differ_by_no_more_than_max_skew(
+    there: dict[str, int], skew: int, allowed: str
+) -> None:
+    cluster = zones()
+    put(cluster, **there)
+    assert ask(cluster, spread(skew=skew)) == allowed
+
+
+def test_k125_the_reasons() -> None:
+    cluster = zones()
+    put(cluster, a1=1)
+    ask(cluster, spread())
+    assert cluster.asks("p", "none") == "PodTopologySpread: the node has no label zone"
+    assert cluster.asks("p", "a2") == (
+        "PodTopologySpread: more pods here than elsewhere allow, by zone with maxSkew 1"
+    )
+
+
+def test_k125_a_constraint_that_only_prefers_refuses_nothing() -> None:
+    cluster = zones()
+    put(cluster, a1=5)
+    soft = spread(whenUnsatisfiable="ScheduleAnyway")
+    assert ask(cluster, soft) == "a1 a2 b1 c1 none"
+
+
+def test_k125_a_pod_that_its_own_selector_does_not_match_adds_nothing() -> None:
+    cluster = zones()
+    put(cluster, a1=1)
+    assert ask(cluster, spread(), labels={"app": "db"}) == "a1 a2 b1 c1"
+    put(cluster, a2=1)
+    assert ask(cluster, spread(), labels={"app": "db"}) == "b1 c1"
+
+
+def test_k125_pods_of_other_namespaces_and_those_being_deleted_do_not_count() -> None:
+    cluster = zones()
+    cluster.pod("foreign", "a1", namespace="other", labels=WEB)
+    cluster.pod("leaving", "a1", labels=WEB, deleted=True)
+    cluster.pod("db", "a1", labels={"app": "db"})
+    assert ask(cluster, spread()) == "a1 a2 b1 c1"
+    cluster.pod("counts", "a1", labels=WEB)
+    assert ask(cluster, spread()) == "b1 c1"
+    cluster.pod("counts", "a1", labels=WEB, deleted=True)
+    assert ask(cluster, spread()) == "a1 a2 b1 c1"
+
+
+def test_k125_a_null_selector_matches_nothing_and_an_empty_one_all() -> None:
+    cluster = zones()
+    cluster.pod("db", "a1", labels={"app": "db"})
+    nothing = {key: value for key, value in spread().items() if key != "labelSelector"}
+    assert ask(cluster, nothing) == "a1 a2 b1 c1"
+    assert ask(cluster, spread(labelSelector={})) == "b1 c1"
+
+
+def test_k125_nodes_that_the_pod_cannot_use_are_no_domains() -> None:
+    cluster = zones()
+    put(cluster, a1=1, b1=1)
+    assert ask(cluster, spread()) == "c1"
+    wanted = expression("zone", "In", "a", "b")
+    affinity = node_affinity({"matchExpressions": [wanted]})
+    assert ask(cluster, spread(), affinity=affinity) == "a1 a2 b1"
+    ignoring = spread(nodeAffinityPolicy="Ignore")
+    assert ask(cluster, ignoring, affinity=affinity) == ""
+
+
+def test_k125_taints_make_no_difference_unless_they_are_honored() -> None:
+    cluster = zones()
+    taints = [{"key": "gpu", "effect": "NoSchedule"}]
+    cluster.node("c1", {"zone": "c"}, taints=taints)
+    put(cluster, a1=1, b1=1)
+    assert ask(cluster, spread()) == ""
+    honoring = spread(nodeTaintsPolicy="Honor")
+    assert ask(cluster, honoring) == "a1 a2 b1"
+    tolerations = [{"key": "gpu", "operator": "Exists"}]
+    assert ask(cluster, honoring, tolerations=tolerations) == "c1"
+
+
+def test_k125_only_nodes_with_all_keys_count() -> None:
+    both = {"zone": "a", "rack": "1"}
+    cluster = SmallCluster(n1=both, n2={"zone": "b", "rack": "2"}, n3={"zone": "c"})
+    put(cluster, n1=1, n2=1)
+    # zone c is no domain where the pod is spread over racks as well
+    assert ask(cluster, spread(), spread("rack")) == "n1 n2"
+    assert ask(cluster, spread()) == "n3"
+
+
+def test_k125_each_constraint_must_hold() -> None:
+    cluster = zones()
+    put(cluster, a1=1)
+    assert ask(cluster, spread(skew=2), spread(HOST)) == "a2 b1 c1"
+    assert ask(cluster, spread(skew=1), spread(HOST)) == "b1 c1"
+
+
+@pytest.mark.parametrize(
+    ("domains", "allowed"),
+    [(None, "a1 a2 b1 c1"), (1, "a1 a2 b1 c1"), (3, "a1 a2 b1 c1"), (4, "")],
+)
+def test_k125_with_fewer_domains_than_wanted_the_minimum_is_zero(
+    domains: int | None, allowed: str
+) -> None:
+    cluster = zones()
+    put(cluster, a1=1, b1=1, c1=1)
+    assert ask(cluster, spread(minDomains=domains)) == allowed
+
+
+def test_k125_labels_named_by_the_constraint_are_part_of_its_selector() -> None:
+    cluster = zones()
+    cluster.pod("old", "a1", labels={**WEB, "version": "1"})
+    by_version = spread(matchLabelKeys=["version", "absent"])
+    assert ask(cluster, by_version, labels={**WEB, "version": "2"}) == "a1 a2 b1 c1"
+    assert ask(cluster, by_version, labels={**WEB, "version": "1"}) == "b1 c1"
+
+
+def test_k125_domains_come_and_go_with_their_nodes() -> None:
+    cluster = zones()
+    put(cluster, a1=1, b1=1)
+    assert ask(cluster, spread()) == "c1"
+    cluster.cache.remove_node("c1")
+    assert cluster.allows("p") == "a1 a2 b1"
+    cluster.node("c1", {"zone": "b"})
+    assert cluster.allows("p") == "a1 a2 b1 c1"
+    cluster.node("b1", {"zone": "a"})
+    assert cluster.allows("p") == "c1"
+
+
+def test_k136_pods_of_a_node_that_returns_count_again() -> None:
+    cluster = zones()
+    put(cluster, a1=2)
+    assert ask(cluster, spread()) == "b1 c1"
+    cluster.cache.remove_node("a1")
+    assert cluster.allows("p") == "a2 b1 c1"
+    cluster.node("a1", {"zone": "a"})
+    assert cluster.allows("p") == "b1 c1"
