@@ -1,11 +1,12 @@
 """The shim's own lifecycles, as tables of ``quadriga.fsm``: what they cause is data (``effects``).
 
 ``APPLICATION`` and ``TASK`` are the applications and pods of our scheduler name, ``PLACEHOLDER`` the creation
-of one placeholder, ``REFLECTOR`` a list and watch, ``SHIM`` the shim itself with its recovery.
+of one placeholder, ``NODE`` a node, ``REFLECTOR`` a list and watch, ``SHIM`` the shim itself with its recovery.
 """
 
 from quadriga.fsm import Lifecycle
 from quadriga.k8s.lifecycles.application import APPLICATION
+from quadriga.k8s.lifecycles.node import NODE
 from quadriga.k8s.lifecycles.placeholder import PLACEHOLDER
 from quadriga.k8s.lifecycles.reflector import REFLECTOR
 from quadriga.k8s.lifecycles.shim import RECOVERY, SHIM
@@ -14,7 +15,16 @@ from quadriga.k8s.lifecycles.task import TASK
 #: The shim's lifecycles by name.
 LIFECYCLES: dict[str, Lifecycle] = {
     lifecycle.name: lifecycle
-    for lifecycle in (APPLICATION, TASK, PLACEHOLDER, REFLECTOR, SHIM, RECOVERY)
+    for lifecycle in (APPLICATION, TASK, NODE, PLACEHOLDER, REFLECTOR, SHIM, RECOVERY)
 }
 
-__all__ = ["APPLICATION", "LIFECYCLES", "PLACEHOLDER", "RECOVERY", "REFLECTOR", "SHIM", "TASK"]
+__all__ = [
+    "APPLICATION",
+    "LIFECYCLES",
+    "NODE",
+    "PLACEHOLDER",
+    "RECOVERY",
+    "REFLECTOR",
+    "SHIM",
+    "TASK",
+]

@@ -91,10 +91,18 @@ NEEDS_NO_PLACEHOLDER: Final[frozenset[State]] = frozenset(
 DROPS_PLACEHOLDERS: Final[frozenset[State]] = frozenset(
     {RESUMING, REJECTED, COMPLETED, FAILING, FAILED, REMOVED}
 )
+#: States of a gang whose time limit depends on its placeholder timeout.
+WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING})
+#: States of an application that is not submitted.
+UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
+#: States in which the end of the last placeholder settles the application.
+SETTLES: Final[frozenset[State]] = frozenset({RESUMING})
 #: States in which the answer of the core to the submission is still expected.
 UNANSWERED: Final[frozenset[State]] = frozenset({SUBMITTED})
 #: States of an application that has ended, and is forgotten with its last pod.
 ENDED: Final = (REJECTED, COMPLETED, FAILED)
+#: States of an application that has completed: pods without a node came too late for it (K60).
+DONE: Final[frozenset[State]] = frozenset({COMPLETED})
 #: States in which an application waits for the core to say that it has ended.
 ENDING: Final[frozenset[State]] = frozenset({FAILING})
 #: States of an application that is not there any more.

@@ -18,18 +18,22 @@ __all__ = [
     "AskForPods",
     "BindPod",
     "CancelBind",
+    "CloseNode",
     "ConfirmRelease",
     "CreateAgain",
     "CreateMissing",
+    "CreateNode",
     "CreatePod",
     "DeletePlaceholders",
     "DeletePod",
+    "DropNode",
     "FailPods",
     "GiveBack",
     "HasEnded",
     "List",
     "MarkResumed",
     "NoPlaceholders",
+    "OpenNode",
     "Pause",
     "Recover",
     "RefuseNode",
@@ -39,11 +43,13 @@ __all__ = [
     "Reconsider",
     "ReportForeign",
     "ReportPod",
+    "ReportPodsOfNode",
     "Say",
     "SayNode",
     "SendAsk",
     "Serve",
     "StopProcess",
+    "UpdateNode",
     "Warn",
     "Watch",
 ]
@@ -54,12 +60,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Say(Effect):
-    """A Kubernetes event about the pod, or about the originator of the application (K153)."""
+    """A Kubernetes event (K153): of a task about its pod, of an application about its originator.
+    ``originator``: of a task, but about the originator."""
 
     reason: str
     action: str
     note: str
     warning: bool = False
+    originator: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +239,48 @@ class NoPlaceholders(Effect):
     reason: str
 
 
+# -- of a node ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SayNode(Effect):
+    """A Kubernetes event about a node (K153)."""
+
+    reason: str
+    note: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateNode(Effect):
+    """Tell the core of the node, closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportPodsOfNode(Effect):
+    """Report what runs on the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenNode(Effect):
+    """Let the core place pods there."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseNode(Effect):
+    """Let the core place no more pods there."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNode(Effect):
+    """Tell the core the resources and attributes of the node."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropNode(Effect):
+    """Tell the core that the node is gone."""
+
+
 # -- of the shim -------------------------------------------------------------------------------
 
 
@@ -270,12 +320,3 @@ class Watch(Effect):
 @dataclass(frozen=True, slots=True)
 class Pause(Effect):
     """Wait: 0.8 s at first, longer after each further error (K22). Then fire ``retry``."""
-
-
-@dataclass(frozen=True, slots=True)
-class SayNode(Effect):
-    """A Kubernetes event about a node (K153)."""
-
-    reason: str
-    note: str
-    warning: bool = False

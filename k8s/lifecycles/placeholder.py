@@ -33,8 +33,12 @@ SEEN_: Final = "seen"
 MISSED: Final = "missed"
 ABANDON: Final = "abandon"
 
+#: States of a creation whose turn has not come.
+WAITS: Final[frozenset[State]] = frozenset({WAITING})
 #: States of a creation after which its pod may still appear.
 OPEN: Final = (WAITING, CREATING, CREATED)
+#: States of a creation that has ended.
+OVER: Final[frozenset[State]] = frozenset({SEEN, REFUSED, ABANDONED})
 
 _CREATE = (CreatePod(),)
 

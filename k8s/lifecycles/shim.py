@@ -65,6 +65,12 @@ RECOVERS: Final[frozenset[State]] = frozenset(
         "Recovering_Recovered",
     }
 )
+#: The state of a recovery whose steps are all done.
+ENDS_RECOVERY: Final[frozenset[State]] = frozenset({"Recovering_Recovered"})
+#: States in which the core has not answered the registration.
+REGISTERS: Final[frozenset[State]] = frozenset({"Recovering_Registering"})
+#: States of a shim whose process ends.
+ENDED: Final[frozenset[State]] = frozenset({STOPPED})
 #: the states of the steps of a recovery, by step
 STEPS: Final[dict[RecoveryState, State]] = {
     "Registering": "Recovering_Registering",

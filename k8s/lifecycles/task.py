@@ -82,6 +82,8 @@ ENDED_: Final = "ended"
 UNPLACED: Final = (NEW, GATED, ASKED, FAILED)
 #: States of a task that is not asked for and may be, once its application allows it.
 WAITS: Final[frozenset[State]] = frozenset({NEW})
+#: States of a task whose pod is looked at again: it may have lost its gates, or have a node.
+LOOKED_AT: Final[frozenset[State]] = frozenset({NEW, GATED})
 #: States of a task for which the core looks for a node (K155).
 SOUGHT: Final[frozenset[State]] = frozenset({ASKED})
 #: States of a task that has a node, in the core or in the cluster.
@@ -106,6 +108,8 @@ LOSES: Final[frozenset[State]] = frozenset({NEW, ASKED, RECOVERING, BINDING, BOU
 GONE: Final[frozenset[State]] = frozenset({ENDED})
 #: States of a task whose pod is being deleted.
 LEAVING: Final[frozenset[State]] = frozenset({RELEASING})
+#: States of a task that is looked at again after a while, ever later.
+TRIES_AGAIN: Final[frozenset[State]] = frozenset({FAILED})
 #: States of a task whose size the core knows (K85).
 SIZED: Final[frozenset[State]] = frozenset({ASKED, BINDING, BOUND, RECOVERING})
 
@@ -186,6 +190,16 @@ _BIND = (BindPod(),)
 _ANNOUNCE = (AnnouncePlaceholder(),)
 _DELETE = (DeletePod(),)
 _DELETE_PREEMPTED = (DeletePod(preempted=True),)
+_DELETE_TIMED_OUT = (
+    Say(
+        "GangScheduling",
+        "PlaceholderTimeOut",
+        "a placeholder is deleted: the gang did not get all its placeholders in time",
+        warning=True,
+        originator=True,
+    ),
+    DeletePod(),
+)
 _TAKE_BACK = (ReleaseAsk(), DeletePod())
 _RELEASE_ASK = (ReleaseAsk(),)
 _UNASSUME = (CancelBind(), AbandonAssumption())
@@ -275,12 +289,18 @@ def unassume(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _UNASSUME
 
 
+def delete_timed_out(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _DELETE_TIMED_OUT
+
+
 def delete(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _DELETE
 
 
 def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     """K113: a victim of preemption hears why."""
+    if fired.info["type"] == TIMEOUT and task.is_placeholder:
+        return _DELETE_TIMED_OUT
     if fired.info["type"] != PREEMPTED_BY_SCHEDULER:
         return _DELETE
     note = "the pod is preempted: another one needs its room"
@@ -354,7 +374,7 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         row(ASK,                  NEW,                            STAYS,      when=obstructed,  emit=say_obstacle),
         row(ASK,                  NEW,                            ASKED,      emit=ask),
         row(ASK,                  ASKED,                          STAYS,      emit=send_ask),
-        row(RECOVER,              (NEW, FAILED),                  RECOVERING, emit=report),
+        row(RECOVER,              (NEW, GATED, FAILED),                  RECOVERING, emit=report),
         row(RECOVER,              RECOVERING,                     STAYS,      emit=report),
 
         row(ALLOCATED,            ASKED,                          STAYS,      when=refused,     emit=assume_failed),
@@ -373,7 +393,7 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         ignored(BIND_FAILED,      (NEW, GATED, ASKED, RECOVERING, BOUND, RELEASING, FAILED),
                                   why="it is not bound by that any more"),
 
-        row(ASK_RELEASED,         ASKED,                          RELEASING,  when=is_placeholder, emit=delete),
+        row(ASK_RELEASED,         ASKED,                     RELEASING, when=is_placeholder, emit=delete_timed_out),
         row(ASK_RELEASED,         ASKED,                          NEW),
         ignored(ASK_RELEASED,     (NEW, GATED, RECOVERING, BINDING, BOUND, RELEASING, FAILED),
                                   why="it has no ask any more"),

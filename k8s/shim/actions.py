@@ -123,6 +123,13 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class LogWarning:
+    """A line for the operator."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End the process (K11, K142)."""
 
@@ -141,5 +148,6 @@ Action = (
     | DropCondition
     | FailPod
     | Record
+    | LogWarning
     | Stop
 )

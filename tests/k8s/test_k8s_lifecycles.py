@@ -82,6 +82,7 @@ INFO: Mapping[str, Any] = {
     "gates": "quota/wait",
     "obstacle": "",
     "refusal": "",
+    "serving": True,
 }
 
 
@@ -108,6 +109,7 @@ class Thing:
     may_try_again: bool = False
     has_version: bool = False
     has_synced: bool = False
+    is_cordoned: bool = False
     history: dict[str, str] = field(default_factory=dict)
 
 
@@ -129,10 +131,13 @@ AGREES: dict[str, dict[str, Any]] = {
     "is_foreign": {"is_foreign": True},
     "is_unknown_there": {},
     "has_version": {"has_version": True},
+    "may_open": {"info": {"serving": True}},
+    "is_cordoned": {"is_cordoned": True},
     "has_synced": {"has_synced": True},
 }
 REFUSES: dict[str, dict[str, Any]] = {
     "none_left": {"has_placeholders": True},
+    "may_open": {"is_cordoned": True},
     "unaware": {},
     "is_unknown_there": {"uuid": "u-0"},
     "same_allocation": {"uuid": "u-9"},
@@ -169,7 +174,9 @@ def test_everything_else_is_refused(lifecycle: Lifecycle, state: str, trigger: s
     assert thing.state == state
 
 
-@pytest.mark.parametrize("name", ["application", "task", "placeholder", "reflector", "shim"])
+@pytest.mark.parametrize(
+    "name", ["application", "task", "node", "placeholder", "reflector", "shim"]
+)
 def test_the_types_name_every_state_and_trigger_of_the_table(name: str) -> None:
     module = import_module(f"quadriga.k8s.lifecycles.{name}")
     table = LIFECYCLES[f"k8s-{name}"]
@@ -471,7 +478,8 @@ def test_k37_a_pod_that_somebody_else_bound_is_reported_there(
 
 def test_k37_a_released_ask_of_a_placeholder_deletes_it_and_of_a_real_pod_waits() -> None:
     placeholder = Thing("Asked", is_placeholder=True)
-    assert fired(TASK, placeholder, "ask_released") == (DeletePod(),)
+    said, delete = fired(TASK, placeholder, "ask_released")
+    assert (said.action, said.originator, delete) == ("PlaceholderTimeOut", True, DeletePod())
     assert placeholder.state == "Releasing"
     real = Thing("Asked")
     assert fired(TASK, real, "ask_released") == ()

@@ -1,0 +1,285 @@
+"""Applications: which pods make them, and what their effects do (K26 to K35, K52 to K60)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from quadriga.k8s.conversion import applications as metadata_of
+from quadriga.k8s.conversion import identity, keys, messages, task_groups
+from quadriga.k8s.conversion.problems import Problem
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.lifecycles.effects import (
+    AddApplication,
+    AskForPods,
+    FailPods,
+    HasEnded,
+    MarkResumed,
+    ReleasePod,
+    RemoveApplication,
+)
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.model import Application, Task, ref_of
+from quadriga.k8s.shim.tasks import consider, record_about, report
+
+__all__ = [
+    "create_application",
+    "end_task",
+    "join",
+    "leave_behind",
+    "settle",
+    "submit_if_ready",
+]
+
+#: bytes of a reason that go into the status of a pod (K34)
+_MAX_REASON = 1024
+
+
+# -- pods --------------------------------------------------------------------------------------
+
+
+def create_application(kernel: Kernel, pod: Pod) -> Application:
+    """A new application with what this pod says (K58)."""
+    namespace = kernel.namespaces.get(pod.metadata.namespace)
+    metadata = metadata_of.read(pod, namespace, kernel.settings)
+    app = Application(metadata, pod, kernel.created_applications)
+    kernel.created_applications += 1
+    kernel.applications[app.key] = app
+    app.resumed = identity.is_resumed(pod)
+    for problem in metadata.problems:
+        _tell(kernel, pod, problem)
+    if namespace is not None:
+        for problem in metadata.namespace_problems:
+            kernel.actions.append(
+                actions.Record(
+                    "Namespace",
+                    "",
+                    namespace.metadata.name,
+                    namespace.metadata.uid,
+                    "Warning",
+                    problem.reason,
+                    problem.action,
+                    problem.note,
+                )
+            )
+    return app
+
+
+def _tell(kernel: Kernel, pod: Pod, problem: Problem | None) -> None:
+    if problem is not None:
+        record_about(kernel, pod, problem.reason, problem.action, problem.note)
+
+
+def join(kernel: Kernel, pod: Pod) -> Task | None:
+    """Make a task of a pod of ours. A placeholder without an application is nobody's: ``None`` (K59, K147)."""
+    is_placeholder = identity.is_placeholder(pod)
+    app = kernel.applications.get(identity.application_id(pod, kernel.settings))
+    if app is None:
+        if is_placeholder:
+            return None
+        app = create_application(kernel, pod)
+    task = Task(pod, app, is_placeholder, identity.task_group_name(pod, kernel.settings))
+    kernel.tasks[task.key] = task
+    if app.state in application_fsm.JOINABLE:
+        _enter(app, task)
+    else:
+        app.later[task.key] = task
+    kernel.enter_node(task.key, task.node)
+    if not is_placeholder:
+        _tell_differences(kernel, app, task)
+    return task
+
+
+def _enter(app: Application, task: Task) -> None:
+    app.tasks[task.key] = task
+    task.app = app
+    if task.is_placeholder:
+        app.placeholders[task.key] = task
+    else:
+        app.real += 1
+        app.with_node += bool(task.pod.spec.node_name)
+
+
+def _tell_differences(kernel: Kernel, app: Application, task: Task) -> None:
+    """What the pod says and does not get (K56, K58, K65, K70)."""
+    pod = task.pod
+    if pod.spec.node_name:
+        return
+    _tell(kernel, pod, identity.ambiguity(pod))
+    if pod is not app.originator:
+        _tell(kernel, pod, metadata_of.deviation(pod, app.metadata))
+    if task.group:
+        group = app.groups.get(task.group)
+        if group is None:
+            _tell(kernel, pod, task_groups.unknown_group(pod, task.group, app.metadata.gang))
+        else:
+            _tell(kernel, pod, task_groups.differences(pod, group.spec))
+
+
+def submit_if_ready(kernel: Kernel, app: Application) -> None:
+    """Submit the application with its first pod that may be scheduled (K32)."""
+    if app.state not in application_fsm.UNSUBMITTED:
+        return
+    for task in app.tasks.values():
+        pod = task.pod
+        if pod.spec.node_name or not (pod.spec.scheduling_gates or task.is_placeholder):
+            kernel.fire_application(app, application_fsm.SUBMIT)
+            return
+
+
+def end_task(kernel: Kernel, task: Task) -> None:
+    """The pod of the task has ended, or is gone (K91 to K93)."""
+    was_lost = task.is_placeholder and task.state in task_fsm.LOSES
+    kernel.fire_task(task, task_fsm.ENDED_)
+    del kernel.tasks[task.key]
+    kernel.leave_node(task.key, task.node)
+    app = task.app
+    if app.later.pop(task.key, None) is not None:
+        return
+    del app.tasks[task.key]
+    if task.is_placeholder:
+        app.placeholders.pop(task.key)
+    else:
+        app.real -= 1
+        app.with_node -= bool(task.pod.spec.node_name)
+        if app.originator is not None and app.originator.metadata.uid == task.key:
+            _replace_originator(app)
+    if app.state in application_fsm.GONE:
+        return
+    if was_lost:
+        kernel.fire_application(app, application_fsm.PLACEHOLDER_LOST, group=task.group)
+    settle(kernel, app)
+
+
+def _replace_originator(app: Application) -> None:
+    """The oldest of the other real pods: placeholders need an owner that lives."""
+    app.originator = next(
+        (task.pod for task in app.tasks.values() if not task.is_placeholder), app.originator
+    )
+
+
+def settle(kernel: Kernel, app: Application) -> None:
+    """Fire what follows from the pods that the application has left."""
+    if app.state in application_fsm.SETTLES and not app.placeholders:
+        kernel.fire_application(app, application_fsm.SETTLED)
+    if not app.real and app.state not in application_fsm.GONE:
+        kernel.fire_application(app, application_fsm.IDLE)
+    if not app.tasks and app.state in application_fsm.ENDED:
+        kernel.fire_application(app, application_fsm.FORGET)
+    elif not app.tasks and app.state in application_fsm.ENDING:
+        kernel.timers.entered(application_fsm.APPLICATION, app, kernel.now)  # 60 s from here
+    if app.state in application_fsm.GONE and kernel.applications.get(app.key) is app:
+        del kernel.applications[app.key]
+        kernel.timers.stop(application_fsm.APPLICATION, app)
+        _start_anew(kernel, app)
+
+
+def _start_anew(kernel: Kernel, old: Application) -> None:
+    """The pods that waited for the end of the application make a new one (K60)."""
+    later, old.later = old.later, {}
+    first = next((task for task in later.values() if not task.is_placeholder), None)
+    if first is None:
+        for task in later.values():
+            kernel.fire_task(task, task_fsm.DISCARD)
+        return
+    app = create_application(kernel, first.pod)
+    for task in later.values():
+        _enter(app, task)
+    submit_if_ready(kernel, app)
+    for task in later.values():
+        consider(kernel, task)
+
+
+def leave_behind(kernel: Kernel, app: Application) -> None:
+    """The application has completed: pods without a node came too late for it (K60)."""
+    for task in [each for each in app.tasks.values() if each.state in task_fsm.UNPLACED]:
+        if task.is_placeholder or task.node:
+            continue
+        del app.tasks[task.key]
+        app.real -= 1
+        app.later[task.key] = task
+        kernel.fire_task(task, task_fsm.FORGOTTEN)
+
+
+# -- effects -----------------------------------------------------------------------------------
+
+
+@executes(AddApplication)
+def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
+    gang = effect.gang and app.is_gang and not (app.timeout_over and not app.hard)
+    if not effect.gang:
+        app.resumed = True
+    app.core_waits = gang
+    kernel.outbox.add_application(
+        messages.add_application(app.metadata, force=app.with_node > 0, gang=gang)
+    )
+    kernel.unanswered.setdefault(app.key, deque()).append(app)
+
+
+@executes(RemoveApplication)
+def _remove(kernel: Kernel, app: Application, effect: RemoveApplication) -> None:
+    kernel.outbox.remove_application(app.key)
+
+
+@executes(AskForPods)
+def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
+    if not kernel.serving:
+        return
+    for task in list(app.tasks.values()):
+        if task.is_placeholder:
+            continue
+        if task.state in task_fsm.UNCONFIRMED:
+            report(kernel, task)
+        elif effect.again and task.state in task_fsm.SOUGHT:
+            kernel.fire_task(task, task_fsm.ASK)
+        else:
+            consider(kernel, task)
+
+
+@executes(ReleasePod)
+def _release_pod(kernel: Kernel, app: Application, effect: ReleasePod) -> None:
+    task = kernel.tasks[effect.key]
+    kernel.fire_task(task, task_fsm.RELEASE, type=effect.type)
+    if task.state in task_fsm.LEAVING and not task.release_type:
+        task.release_type = effect.type
+
+
+@executes(MarkResumed)
+def _mark_resumed(kernel: Kernel, app: Application, effect: MarkResumed) -> None:
+    app.resumed = True
+    if app.originator is not None:
+        ref = ref_of(app.originator)
+        kernel.actions.append(actions.Annotate(ref, {keys.GANG_RESUMED: "true"}))
+
+
+@executes(HasEnded)
+def _has_ended(kernel: Kernel, app: Application, effect: HasEnded) -> None:
+    kernel.fire_application(app, application_fsm.FAILED_, reason="")
+
+
+@executes(FailPods)
+def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
+    """K34: the whole reason, and for two kinds of failure the end of the pod."""
+    reason = effect.reason.encode()[:_MAX_REASON].decode(errors="ignore")
+    phase_reason = next(
+        (
+            kind
+            for kind in (application_fsm.TIMED_OUT, application_fsm.TURNED_DOWN)
+            if kind in effect.reason
+        ),
+        "",
+    )
+    message = reason
+    if phase_reason == application_fsm.TIMED_OUT:
+        message = "the scheduling of the gang timed out, because the resources for it were lacking"
+    elif phase_reason == application_fsm.TURNED_DOWN:
+        message = reason.removeprefix(application_fsm.TURNED_DOWN).removeprefix(": ")
+    for task in app.tasks.values():
+        if task.is_placeholder or task.node or task.state not in task_fsm.UNPLACED:
+            continue
+        note = f"application {app.key} has failed: {reason}"
+        record_about(kernel, task.pod, "ApplicationFailed", "Scheduling", note)
+        if phase_reason:
+            kernel.actions.append(actions.FailPod(ref_of(task.pod), phase_reason, message))

@@ -1,0 +1,203 @@
+"""Messages of the core, in the order that each of them prescribes (K38, K39)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.applications import leave_behind, settle
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.model import Application, ref_of
+from quadriga.k8s.shim.tasks import consider, record_about, report
+from quadriga.si import (
+    Allocation,
+    AllocationRelease,
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    RejectedAllocation,
+    RejectedAllocationAsk,
+    TerminationType,
+    UpdateContainerSchedulingStateRequest,
+)
+
+__all__ = ["allocations_answered", "applications_answered", "events_sent", "state_told"]
+
+#: what each new state of the core means, in both of its dialects (K8)
+_UPDATES: Final[dict[str, application_fsm.Trigger]] = {
+    "Resuming": application_fsm.RESUME,
+    "Completed": application_fsm.COMPLETE,
+    "Killing": application_fsm.FAIL,
+    "Failing": application_fsm.FAIL,
+    "Killed": application_fsm.FAILED_,
+    "Failed": application_fsm.FAILED_,
+}
+#: types of releases that only confirm what the shim has told
+_CONFIRMATIONS: Final = frozenset(
+    {TerminationType.UNKNOWN_TERMINATION_TYPE, TerminationType.STOPPED_BY_RM}
+)
+#: reasons of the condition of a waiting pod, and whether an autoscaler should add nodes for it (K155)
+_CONDITIONS: Final = {
+    UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
+    UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
+}
+
+
+# -- allocations -------------------------------------------------------------------------------
+
+
+def allocations_answered(
+    kernel: Kernel, response: AllocationResponse, refusals: Mapping[str, str]
+) -> None:
+    for allocation in response.new:
+        _new(kernel, allocation, refusals)
+    for ask in response.rejected:
+        _rejected(kernel, ask)
+    for rejected in response.rejectedAllocations:
+        _rejected(kernel, rejected)
+    for release in response.released:
+        _released(kernel, release)
+    for ask_release in response.releasedAsks:
+        if ask_release.terminationType == TerminationType.TIMEOUT:
+            task = kernel.tasks.get(ask_release.allocationKey)
+            if task is not None:
+                kernel.fire_task(task, task_fsm.ASK_RELEASED)
+
+
+def _new(kernel: Kernel, allocation: Allocation, refusals: Mapping[str, str]) -> None:
+    key = allocation.allocationKey
+    uuid = allocation.UUID or allocation.allocationID
+    task = kernel.tasks.get(key)
+    if task is None:  # K111: its pod has ended
+        kernel.cache.forget(key)
+        if allocation.applicationID in kernel.applications:
+            kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
+        return
+    refusal = refusals.get(key, "") if refusals else ""
+    kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
+    kernel.unreported.discard(key)
+
+
+def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocation) -> None:
+    key = rejected.allocationKey
+    kernel.unreported.discard(key)
+    task = kernel.tasks.get(key)
+    if task is not None:
+        task.failures += 1
+        kernel.fire_task(task, task_fsm.REJECTED, reason=rejected.reason)
+        return
+    foreign = kernel.foreign.get(key)
+    if foreign is not None:
+        foreign.told = False
+        text = f"the core does not count pod {key} of another scheduler: {rejected.reason}"
+        kernel.actions.append(actions.LogWarning(text))
+
+
+def _released(kernel: Kernel, release: AllocationRelease) -> None:
+    key, kind = release.allocationKey, release.terminationType
+    uuid = release.UUID or release.allocationID
+    task = kernel.tasks.get(key)
+    if kind in _CONFIRMATIONS:
+        return
+    app = kernel.applications.get(release.applicationID)
+    if task is None:
+        # the pod is gone: the release is done (K39)
+        if app is not None:
+            kernel.outbox.release(messages.release(key, release.applicationID, kind, uuid))
+        return
+    if app is None or task.app is not app or (task.uuid and uuid and task.uuid != uuid):
+        return
+    kernel.fire_application(app, application_fsm.RELEASE, key=key, type=kind)
+
+
+# -- applications ------------------------------------------------------------------------------
+
+
+def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None:
+    for accepted in response.accepted:
+        app = _answered(kernel, accepted.applicationID)
+        if app is not None:
+            kernel.fire_application(app, application_fsm.ACCEPT)
+            _after_accept(kernel, app)
+            settle(kernel, app)
+    for rejected in response.rejected:
+        app = _answered(kernel, rejected.applicationID)
+        if app is not None:
+            _reject(kernel, app, rejected.reason)
+    for updated in response.updated:
+        trigger = _UPDATES.get(updated.state)
+        app = kernel.applications.get(updated.applicationID)
+        if trigger is None or app is None or updated.applicationID in kernel.unanswered:
+            continue  # while an answer is due, this is of the application before (K60)
+        app.core_waits = app.core_waits and trigger != application_fsm.RESUME
+        kernel.fire_application(app, trigger, reason=updated.message)
+        if app.state in application_fsm.DONE:
+            leave_behind(kernel, app)
+        settle(kernel, app)
+
+
+def _answered(kernel: Kernel, app_id: str) -> Application | None:
+    """The application that the answer is about, if it still waits for it."""
+    waiting = kernel.unanswered.get(app_id)
+    if not waiting:
+        return None
+    app = waiting.popleft()
+    if not waiting:
+        del kernel.unanswered[app_id]
+    is_present = kernel.applications.get(app_id) is app and app not in waiting
+    return app if is_present and app.state in application_fsm.UNANSWERED else None
+
+
+def _after_accept(kernel: Kernel, app: Application) -> None:
+    """The real pods were asked for or reported; the placeholders that are there follow."""
+    if not kernel.serving or app.state in application_fsm.GONE:
+        return
+    for task in list(app.placeholders.values()):
+        if task.state in task_fsm.UNCONFIRMED:
+            report(kernel, task)
+        else:
+            consider(kernel, task)
+
+
+def _reject(kernel: Kernel, app: Application, reason: str) -> None:
+    """Pods that run already keep running, as foreign ones (K143)."""
+    kernel.fire_application(app, application_fsm.REJECT, reason=reason)
+    for task in list(app.tasks.values()):
+        if task.state in task_fsm.UNCONFIRMED:
+            kernel.fire_task(task, task_fsm.REJECTED, reason=reason)
+    settle(kernel, app)
+
+
+# -- what is told ------------------------------------------------------------------------------
+
+
+def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -> None:
+    """The condition of a waiting pod, if its reason or its message has changed (K155)."""
+    task = kernel.tasks.get(message.allocationKey)
+    reason = _CONDITIONS.get(message.state)
+    if task is None or reason is None or task.state not in task_fsm.SOUGHT:
+        return
+    condition = (reason, message.reason)
+    if task.condition == condition:
+        return
+    if task.condition is None or task.condition[0] != reason:
+        note = message.reason or "no node was found"
+        record_about(kernel, task.pod, "PodUnschedulable", "Scheduling", note, warning=False)
+    task.condition = condition
+    kernel.actions.append(actions.SetCondition(ref_of(task.pod), reason, message.reason))
+
+
+def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
+    """Records about asks become events of their pods (K153); the others stay in the core (K154)."""
+    for event in events:
+        if event.type != EventRecord.REQUEST:
+            continue
+        task = kernel.tasks.get(event.objectID) or kernel.tasks.get(event.referenceID)
+        if task is not None:
+            record_about(
+                kernel, task.pod, "Informational", "Informational", event.message, warning=False
+            )

@@ -1,0 +1,63 @@
+"""The state of the shim for a state dump (K17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.model import Application, Task
+
+__all__ = ["of"]
+
+
+def of(kernel: Kernel) -> dict[str, Any]:
+    """JSON objects, in a total order."""
+    return {
+        "state": kernel.state,
+        "waitingInputs": len(kernel.deferred),
+        "nodes": [
+            {
+                "name": name,
+                "state": entry.state,
+                "cordoned": entry.is_cordoned,
+                "pods": len(kernel.on_node.get(name, ())),
+            }
+            for name, entry in sorted(kernel.nodes.items())
+        ],
+        "priorityClasses": sorted(kernel.classes),
+        "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
+        "foreignPods": [
+            {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.told}
+            for uid, each in sorted(kernel.foreign.items())
+        ],
+    }
+
+
+def _application(app: Application) -> dict[str, Any]:
+    return {
+        "id": app.key,
+        "state": app.state,
+        "originator": app.originator.metadata.name if app.originator is not None else "",
+        "gang": app.is_gang,
+        "groups": {
+            name: {"minMember": each.spec.min_member, "bound": each.bound}
+            for name, each in app.groups.items()
+        },
+        "creating": len(app.creations),
+        "tasks": [_task(task) for task in app.tasks.values()],
+        "later": [_task(task) for task in app.later.values()],
+    }
+
+
+def _task(task: Task) -> dict[str, Any]:
+    meta = task.pod.metadata
+    return {
+        "uid": task.key,
+        "namespace": meta.namespace,
+        "name": meta.name,
+        "state": task.state,
+        "node": task.node,
+        "placeholder": task.is_placeholder,
+        "group": task.group,
+        "foreign": task.is_foreign,
+    }

@@ -1,0 +1,162 @@
+"""Placeholders: created, counted, given up (K61 to K81)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quadriga.fsm.table import MINUTE
+from quadriga.k8s.conversion import placeholders
+from quadriga.k8s.lifecycles import PLACEHOLDER
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import placeholder as placeholder_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.lifecycles.effects import (
+    CreateAgain,
+    CreateMissing,
+    CreatePod,
+    DeletePlaceholders,
+    NoPlaceholders,
+)
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.applications import settle
+from quadriga.k8s.shim.inputs import CreateEnded
+from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.model import Application, Creation, Group, Task
+from quadriga.k8s.shim.tasks import record_about
+
+__all__ = ["create_ended", "create_missing", "is_excess", "seen", "time_is_up"]
+
+_OUTCOMES: Final[dict[str, placeholder_fsm.Trigger]] = {
+    "created": placeholder_fsm.CREATED_,
+    "name_taken": placeholder_fsm.NAME_TAKEN,
+    "refused": placeholder_fsm.REFUSED_,
+}
+
+
+@executes(CreateMissing)
+def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> None:
+    """In the order of the definition (K72)."""
+    if not kernel.serving:
+        return
+    if app.originator is not None and not app.placeholders and not app.creations:
+        total = sum(each.spec.min_member for each in app.groups.values())
+        note = f"{total} placeholders are created for {len(app.groups)} task groups"
+        record_about(
+            kernel, app.originator, "GangScheduling", "CreatingPlaceholders", note, warning=False
+        )
+    for group in app.groups.values():
+        for _ in range(app.missing(group)):
+            _create(kernel, app, group, 0)
+
+
+@executes(CreateAgain)
+def create_again(kernel: Kernel, entity: Application | Creation, effect: CreateAgain) -> None:
+    """At most so many times in a minute; after that each waits for its turn (K80)."""
+    app = entity.app if isinstance(entity, Creation) else entity
+    group = app.groups.get(effect.group)
+    if group is None or app.state not in application_fsm.ASKS_PLACEHOLDERS or not kernel.serving:
+        return
+    if app.missing(group) <= 0:
+        return
+    most = kernel.settings.gang_retries
+    if most == 0:
+        return
+    group.lost = [when for when in group.lost if when > kernel.now - MINUTE]
+    start = kernel.now
+    if len(group.lost) >= most:
+        start = group.lost[-most] + MINUTE
+    group.lost.append(start)
+    _create(kernel, app, group, start - kernel.now)
+
+
+def _create(kernel: Kernel, app: Application, group: Group, delay: int) -> None:
+    group.created += 1
+    key = f"{app.key}/{app.number}/{group.spec.name}/{group.created}"
+    creation = Creation(key, app, group.spec.name, delay)
+    app.creations[key] = creation
+    if delay > 0:
+        kernel.timers.entered(PLACEHOLDER, creation, kernel.now)
+    else:
+        kernel.fire_creation(creation, placeholder_fsm.CREATE)
+
+
+@executes(CreatePod)
+def _create_pod(kernel: Kernel, creation: Creation, effect: CreatePod) -> None:
+    app = creation.app
+    originator = app.originator
+    assert originator is not None
+    kernel.creations.pop(creation.name, None)
+    manifest = placeholders.manifest(
+        app.metadata,
+        app.groups[creation.group].spec,
+        originator,
+        kernel.suffix(),
+        kernel.settings,
+    )
+    creation.name = manifest["metadata"]["name"]
+    kernel.creations[creation.name] = creation
+    kernel.actions.append(actions.Create(app.key, creation.group, manifest))
+
+
+def create_ended(kernel: Kernel, ended: CreateEnded) -> None:
+    creation = kernel.creations.get(ended.name)
+    if creation is None or not PLACEHOLDER.allows(creation.state, _OUTCOMES[ended.outcome]):
+        return
+    kernel.fire_creation(
+        creation, _OUTCOMES[ended.outcome], reason=ended.reason, group=creation.group
+    )
+    if creation.state in placeholder_fsm.OVER:
+        _drop(kernel, creation)
+
+
+def _drop(kernel: Kernel, creation: Creation) -> None:
+    creation.app.creations.pop(creation.key, None)
+    if kernel.creations.get(creation.name) is creation:
+        del kernel.creations[creation.name]
+    kernel.timers.stop(PLACEHOLDER, creation)
+
+
+def time_is_up(kernel: Kernel, creation: Creation, trigger: placeholder_fsm.Trigger) -> None:
+    """It is the turn of a creation, or its pod was not seen."""
+    if creation.state not in placeholder_fsm.WAITS:
+        _drop(kernel, creation)
+    kernel.fire_creation(creation, trigger, group=creation.group)
+
+
+@executes(NoPlaceholders)
+def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders) -> None:
+    app = creation.app
+    _drop(kernel, creation)
+    if app.state not in application_fsm.GONE:
+        kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, reason=effect.reason)
+
+
+@executes(DeletePlaceholders)
+def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
+    for creation in list(app.creations.values()):
+        kernel.fire_creation(creation, placeholder_fsm.ABANDON)
+        _drop(kernel, creation)
+    for task in list(app.placeholders.values()):
+        kernel.fire_task(task, task_fsm.DISCARD)
+    if app.state in application_fsm.SETTLES and not app.placeholders:
+        settle(kernel, app)
+
+
+def seen(kernel: Kernel, name: str) -> None:
+    """The pod of a creation is there."""
+    creation = kernel.creations.get(name)
+    if creation is not None and PLACEHOLDER.allows(creation.state, placeholder_fsm.SEEN_):
+        kernel.fire_creation(creation, placeholder_fsm.SEEN_)
+        _drop(kernel, creation)
+
+
+def is_excess(app: Application, task: Task) -> bool:
+    """A placeholder that its gang does not need (K74)."""
+    if app.state in application_fsm.DROPS_PLACEHOLDERS or not app.is_gang:
+        return True
+    group = app.groups.get(task.group)
+    if group is None:
+        return True
+    if app.state in application_fsm.NEEDS_NO_PLACEHOLDER and not task.node:
+        return True
+    return app.state in application_fsm.ASKS_PLACEHOLDERS and app.missing(group) < 0

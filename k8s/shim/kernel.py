@@ -1,0 +1,210 @@
+"""The state of the shim, and how it changes: fire a trigger, then execute its effects.
+
+Every change of a state goes through ``fire_task``, ``fire_application``, ``fire_node``, ``fire_creation`` or
+``fire_shim``. Each effect is executed at once by the function that ``executes`` its type. The kernel has no
+clock: ``now`` is the time that the caller gave.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+from quadriga.fsm import Effect, Lifecycle, Timers
+from quadriga.fsm.table import SECOND
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, SHIM, TASK
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import placeholder as placeholder_fsm
+from quadriga.k8s.lifecycles import shim as shim_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.objects import Namespace, Pod, PriorityClass
+from quadriga.k8s.shim.actions import Action, DropCondition
+from quadriga.k8s.shim.inputs import Input
+from quadriga.k8s.shim.model import Application, Creation, Foreign, NodeEntry, Task
+from quadriga.k8s.shim.outbox import Outbox
+
+__all__ = ["Kernel", "executes"]
+
+
+E = TypeVar("E")
+F = TypeVar("F", bound=Effect)
+
+#: the function that executes each type of effect: it gets the kernel, the entity and the effect
+HANDLERS: Final[dict[type[Effect], Callable[[Kernel, Any, Any], None]]] = {}
+
+
+def executes(
+    kind: type[F],
+) -> Callable[[Callable[[Kernel, E, F], None]], Callable[[Kernel, E, F], None]]:
+    """The decorated function executes effects of this type."""
+
+    def register(handler: Callable[[Kernel, E, F], None]) -> Callable[[Kernel, E, F], None]:
+        HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+#: how long a bind may take beside its volumes (K37)
+_BIND_LIMIT: Final = 130 * SECOND
+#: beyond a pod's grace period, or a placeholder timeout
+_GRACE: Final = 60 * SECOND
+_DEFAULT_GRACE_S: Final = 30
+_MAX_AGAIN: Final = 600 * SECOND
+
+
+class Kernel:
+    """The shim itself is an entity too: ``state`` is that of the lifecycle ``SHIM``."""
+
+    key: Final = "shim"
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache: ClusterCache,
+        *,
+        suffix: Callable[[], str],
+        obstacle: Callable[[Pod], str],
+        build: Mapping[str, str],
+        namespace: str,
+    ) -> None:
+        self.settings = settings
+        self.cache = cache
+        #: makes the random end of a placeholder's name (K69)
+        self.suffix = suffix
+        #: why a pod must not be asked for yet, or an empty text (K88)
+        self.obstacle = obstacle
+        self.build = build
+        #: of the scheduler and its ConfigMaps
+        self.namespace = namespace
+        self.now = 0
+
+        self.state: shim_fsm.State = SHIM.initial
+        self.has_synced = False
+        #: changes of objects are handled as they come (K141)
+        self.serving = False
+
+        self.tasks: dict[str, Task] = {}
+        self.applications: dict[str, Application] = {}
+        self.nodes: dict[str, NodeEntry] = {}
+        self.foreign: dict[str, Foreign] = {}
+        #: pods by node: those that the API server has there, and those that are being bound to it
+        self.on_node: dict[str, dict[str, None]] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.classes: dict[str, PriorityClass] = {}
+        #: placeholders that are being created, by the name of their pod
+        self.creations: dict[str, Creation] = {}
+        #: applications that the core has not answered for, by id, in the order of the requests
+        self.unanswered: dict[str, deque[Application]] = {}
+        self.created_applications = 0
+
+        #: live pods, before the first recovery sorts them out
+        self.unsorted: dict[str, Pod] = {}
+        #: inputs that wait for the end of a recovery
+        self.deferred: deque[Input] = deque()
+        #: pods whose report the core has not answered, during a recovery
+        self.unreported: set[str] = set()
+
+        self.outbox = Outbox(settings)
+        self.actions: list[Action] = []
+        self.timers = Timers(_own_limit)
+
+    # -- firing ------------------------------------------------------------------------------------
+
+    def fire_task(self, task: Task, trigger: task_fsm.Trigger, **info: Any) -> None:
+        step = TASK.take(task, trigger, info)
+        if step.entered:
+            self._task_entered(task, step.edge.source, step.target)
+        if step.effects:
+            self.execute(task, step.effects)
+
+    def place_task(
+        self, task: Task, trigger: task_fsm.Trigger, node: str, uuid: str, **info: Any
+    ) -> None:
+        """Fire a trigger that gives the task another node and allocation, if it changes the state."""
+        step = TASK.take(task, trigger, {"node": node, "uuid": uuid, **info})
+        left, given_up = task.node, task.uuid
+        effects = step.effects
+        if step.entered:
+            task.node, task.uuid = node, uuid
+            self._task_entered(task, step.edge.source, step.target)
+            if left != node:
+                self.leave_node(task.key, left)
+                self.enter_node(task.key, node)
+        elif not given_up and step.row is not None and not effects and left == node:
+            task.uuid = uuid  # the core confirms what it was told
+        if effects:
+            self.execute(task, effects)
+
+    def _task_entered(self, task: Task, source: str, target: str) -> None:
+        timed = TASK.timed
+        if target in timed or source in timed:
+            self.timers.entered(TASK, task, self.now)
+        if task.is_placeholder:
+            by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
+            if by:
+                task.app.count_bound(task.group, by)
+        elif source in task_fsm.SOUGHT and task.condition is not None:
+            task.condition = None
+            self.actions.append(DropCondition(task.key))
+
+    def fire_application(
+        self, app: Application, trigger: application_fsm.Trigger, **info: Any
+    ) -> None:
+        self._fire(APPLICATION, app, trigger, info)
+
+    def fire_node(self, entry: NodeEntry, trigger: str, **info: Any) -> None:
+        info["serving"] = self.serving
+        self._fire(NODE, entry, trigger, info)
+
+    def fire_creation(
+        self, creation: Creation, trigger: placeholder_fsm.Trigger, **info: Any
+    ) -> None:
+        self._fire(PLACEHOLDER, creation, trigger, info)
+
+    def fire_shim(self, trigger: shim_fsm.Trigger, **info: Any) -> None:
+        self._fire(SHIM, self, trigger, info)
+
+    def _fire(self, lifecycle: Lifecycle, entity: Any, trigger: Any, info: dict[str, Any]) -> None:
+        effects = self.timers.fire(lifecycle, entity, trigger, self.now, **info)
+        if effects:
+            self.execute(entity, effects)
+
+    def execute(self, entity: Any, effects: tuple[Effect, ...]) -> None:
+        for effect in effects:
+            HANDLERS[effect.__class__](self, entity, effect)
+
+    # -- which pods are on which node --------------------------------------------------------------
+
+    def enter_node(self, uid: str, node: str) -> None:
+        if node:
+            found = self.on_node.get(node)
+            if found is None:
+                found = self.on_node[node] = {}
+            found[uid] = None
+
+    def leave_node(self, uid: str, node: str) -> None:
+        found = self.on_node.get(node)
+        if found is not None:
+            found.pop(uid, None)
+            if not found:
+                del self.on_node[node]
+
+
+def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
+    """The limits that depend on a pod or on an application (K32, K37)."""
+    if lifecycle is TASK:
+        if state in task_fsm.LEAVING:
+            grace = entity.pod.spec.termination_grace_period_seconds
+            return (_DEFAULT_GRACE_S if grace is None else grace) * SECOND + _GRACE
+        if state in task_fsm.TRIES_AGAIN:
+            return int(min(30 * SECOND << min(entity.failures - 1, 10), _MAX_AGAIN))
+        return None
+    if lifecycle is APPLICATION and state in application_fsm.WAITS_FOR_PLACEHOLDERS:
+        return int(max(entity.timeout_s, 0) * SECOND + _GRACE)
+    if lifecycle is PLACEHOLDER and state in placeholder_fsm.WAITS:
+        return int(entity.delay)
+    return None

@@ -1,0 +1,259 @@
+"""What the shim keeps: applications, tasks, nodes and foreign pods, with the facts that guards read.
+
+Nothing here decides anything. The state of each changes through its lifecycle only (``kernel``).
+"""
+
+from __future__ import annotations
+
+from quadriga.k8s.conversion.applications import ApplicationMetadata
+from quadriga.k8s.conversion.resources import Amounts
+from quadriga.k8s.conversion.task_groups import TaskGroup
+from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import node as node_fsm
+from quadriga.k8s.lifecycles import placeholder as placeholder_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.objects import Node, Pod
+from quadriga.k8s.shim.actions import PodRef
+
+__all__ = ["Application", "Creation", "Foreign", "Group", "NodeEntry", "Task", "order_of", "ref_of"]
+
+#: what the core counts, in ns: a placeholder timeout of 0 seconds means this one
+DEFAULT_PLACEHOLDER_TIMEOUT_S = 900
+
+
+def order_of(pod: Pod) -> tuple[str, str, str, str]:
+    """The total order of pods: by creation, then by name (K59, K141)."""
+    meta = pod.metadata
+    return meta.creation_timestamp, meta.namespace, meta.name, meta.uid
+
+
+def ref_of(pod: Pod) -> PodRef:
+    meta = pod.metadata
+    return PodRef(meta.namespace, meta.name, meta.uid)
+
+
+class Task:
+    """A pod of ours: one ask or one allocation of the core (K6)."""
+
+    __slots__ = (
+        "amounts",
+        "app",
+        "condition",
+        "failures",
+        "group",
+        "is_foreign",
+        "is_placeholder",
+        "key",
+        "node",
+        "obstacle",
+        "pod",
+        "release_type",
+        "state",
+        "uuid",
+    )
+
+    def __init__(self, pod: Pod, app: Application, is_placeholder: bool, group: str) -> None:
+        self.key = pod.metadata.uid
+        self.state: task_fsm.State = TASK.initial
+        self.pod = pod
+        self.app = app
+        self.is_placeholder = is_placeholder
+        #: task group, as the pod names it; "": none
+        self.group = group
+        #: chosen by the core, or of the pod
+        self.node = pod.spec.node_name
+        #: of the allocation of the core
+        self.uuid = ""
+        #: of the release that the core asked for; 0: none
+        self.release_type = 0
+        #: the core would not have the running pod (K143)
+        self.is_foreign = False
+        #: how often the core has rejected it
+        self.failures = 0
+        #: what was said of the waiting pod last: reason and message (K155)
+        self.condition: tuple[str, str] | None = None
+        #: the failed check that was told last (K88)
+        self.obstacle = ""
+        #: what the core was told that it needs; None: nothing yet
+        self.amounts: Amounts | None = None
+
+    @property
+    def may_try_again(self) -> bool:
+        return not self.node and self.app.state in application_fsm.JOINABLE
+
+    def __repr__(self) -> str:
+        return f"<task {self.pod.metadata.name} {self.state}>"
+
+
+class Group:
+    """A task group of a gang, and how full it is (K74)."""
+
+    __slots__ = ("bound", "created", "lost", "spec")
+
+    def __init__(self, spec: TaskGroup) -> None:
+        self.spec = spec
+        #: placeholders that are bound
+        self.bound = 0
+        #: how many were ever to be created, for the keys of their lifecycles
+        self.created = 0
+        #: when placeholders were created again, in ns: those of the last minute (K80)
+        self.lost: list[int] = []
+
+
+class Creation:
+    """A placeholder from the decision to create it until its pod is seen."""
+
+    __slots__ = ("app", "delay", "group", "key", "name", "state")
+
+    def __init__(self, key: str, app: Application, group: str, delay: int) -> None:
+        self.key = key
+        self.state: placeholder_fsm.State = PLACEHOLDER.initial
+        self.app = app
+        self.group = group
+        #: how long it waits for its turn, in ns
+        self.delay = delay
+        #: of the pod, from the first create on
+        self.name = ""
+
+
+class Application:
+    """The pods of one application id."""
+
+    __slots__ = (
+        "core_waits",
+        "creations",
+        "groups",
+        "key",
+        "later",
+        "metadata",
+        "number",
+        "originator",
+        "placeholders",
+        "real",
+        "resumed",
+        "state",
+        "tasks",
+        "timeout_over",
+        "unfilled",
+        "with_node",
+    )
+
+    def __init__(self, metadata: ApplicationMetadata, originator: Pod, number: int) -> None:
+        self.key = metadata.id
+        self.state: application_fsm.State = APPLICATION.initial
+        self.metadata = metadata
+        #: how many applications there were before: two of one id are different
+        self.number = number
+        #: its live pods by UID, in the order in which they came
+        self.tasks: dict[str, Task] = {}
+        #: those of them that are placeholders
+        self.placeholders: dict[str, Task] = {}
+        #: how many of them are not
+        self.real = 0
+        #: how many real ones have a node in the cluster (K45)
+        self.with_node = 0
+        #: pods that came after its end: they make a new application when it is gone (K60)
+        self.later: dict[str, Task] = {}
+        self.groups = {each.name: Group(each) for each in metadata.groups}
+        #: groups that lack bound placeholders
+        self.unfilled = sum(1 for each in metadata.groups if each.min_member > 0)
+        #: placeholders that are being created, by their keys
+        self.creations: dict[str, Creation] = {}
+        #: the pod that created the application (K71)
+        self.originator: Pod | None = originator
+        #: the gang is over, and the application goes on without it (K77)
+        self.resumed = False
+        self.timeout_over = False
+        #: the core was told of a gang and has not given it up
+        self.core_waits = False
+
+    @property
+    def is_gang(self) -> bool:
+        return bool(self.groups) and not self.resumed
+
+    @property
+    def hard(self) -> bool:
+        return self.metadata.policy.style == "Hard"
+
+    @property
+    def timeout_s(self) -> int:
+        """The placeholder timeout in seconds; below 0: none."""
+        return self.metadata.policy.timeout_seconds or DEFAULT_PLACEHOLDER_TIMEOUT_S
+
+    @property
+    def has_started(self) -> bool:
+        return any(
+            task.state in task_fsm.STARTED or task.node
+            for task in self.tasks.values()
+            if not task.is_placeholder
+        )
+
+    @property
+    def groups_full(self) -> bool:
+        return not self.unfilled
+
+    @property
+    def has_placeholders(self) -> bool:
+        return bool(self.placeholders)
+
+    @property
+    def has_pods(self) -> bool:
+        return bool(self.tasks)
+
+    def count_bound(self, group: str, by: int) -> None:
+        """One placeholder of the group more, or one less, is bound."""
+        found = self.groups.get(group)
+        if found is None:
+            return
+        needed = found.spec.min_member
+        before = found.bound >= needed
+        found.bound += by
+        after = found.bound >= needed
+        self.unfilled += before - after
+
+    def missing(self, group: Group) -> int:
+        """How many placeholders the group lacks, those being created not counted (K72)."""
+        name = group.spec.name
+        live = sum(
+            1
+            for task in self.placeholders.values()
+            if task.group == name and task.state in task_fsm.LOSES
+        )
+        coming = sum(1 for each in self.creations.values() if each.group == name)
+        return group.spec.min_member - live - coming
+
+    def __repr__(self) -> str:
+        return f"<application {self.key} {self.state}>"
+
+
+class NodeEntry:
+    """A node, as it was last seen."""
+
+    __slots__ = ("key", "node", "state", "told")
+
+    def __init__(self, node: Node) -> None:
+        self.key = node.metadata.name
+        self.state: node_fsm.State = NODE.initial
+        self.node = node
+        #: what the core was told of it: allocatable resources and attributes
+        self.told: object = None
+
+    @property
+    def is_cordoned(self) -> bool:
+        return self.node.spec.unschedulable
+
+    def __repr__(self) -> str:
+        return f"<node {self.key} {self.state}>"
+
+
+class Foreign:
+    """A pod whose room counts and that is not ours to schedule (K96)."""
+
+    __slots__ = ("amounts", "pod", "told")
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+        self.amounts: Amounts = {}
+        #: the core knows it
+        self.told = False

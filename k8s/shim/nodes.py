@@ -1,0 +1,155 @@
+"""Changes of nodes, and what the effects of a node do (K94 to K97)."""
+
+from __future__ import annotations
+
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.lifecycles import node as node_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.lifecycles.effects import (
+    CloseNode,
+    CreateNode,
+    DropNode,
+    OpenNode,
+    ReportPodsOfNode,
+    SayNode,
+    UpdateNode,
+)
+from quadriga.k8s.objects import Node
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.inputs import Change
+from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.model import NodeEntry, order_of
+from quadriga.k8s.shim.pods import report_foreign
+from quadriga.k8s.shim.tasks import report
+from quadriga.si import NodeInfo, NodeResponse
+
+__all__ = ["node_changed", "nodes_answered"]
+
+
+def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
+    """A node was added, changed or deleted."""
+    name = node.metadata.name
+    entry = kernel.nodes.get(name)
+    if change == "DELETED":
+        if entry is not None:
+            _remove(kernel, entry)
+        return
+    kernel.cache.set_node(node)
+    if entry is None:
+        entry = kernel.nodes[name] = NodeEntry(node)
+        if kernel.serving:
+            kernel.fire_node(entry, node_fsm.CREATE)
+        return
+    old, entry.node = entry.node, node
+    if entry.state in node_fsm.TURNED_AWAY:
+        kernel.fire_node(entry, node_fsm.CHANGED)
+        return
+    if (
+        old.status.allocatable != node.status.allocatable
+        or old.status.conditions != node.status.conditions
+        or old.metadata.labels != node.metadata.labels
+    ) and messages.node_updated(node, kernel.settings) != entry.told:
+        kernel.fire_node(entry, node_fsm.CHANGED)
+    if old.spec.unschedulable != node.spec.unschedulable:
+        kernel.fire_node(entry, node_fsm.CLOSE if entry.is_cordoned else node_fsm.OPEN_)
+
+
+def _remove(kernel: Kernel, entry: NodeEntry) -> None:
+    """K97: what is assumed there waits again; what is bound there is an orphan."""
+    kernel.cache.remove_node(entry.key)
+    for uid in list(kernel.on_node.get(entry.key, ())):
+        foreign = kernel.foreign.get(uid)
+        if foreign is not None:
+            foreign.told = False  # the core forgets it with the node
+            continue
+        task = kernel.tasks[uid]
+        kernel.fire_task(task, task_fsm.NODE_LOST)
+        task.uuid = ""
+    kernel.fire_node(entry, node_fsm.REMOVED_)
+    del kernel.nodes[entry.key]
+    kernel.timers.stop(node_fsm.NODE, entry)
+
+
+def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
+    """The core has accepted or rejected nodes."""
+    for accepted in response.accepted:
+        entry = kernel.nodes.get(accepted.nodeID)
+        if entry is not None:
+            kernel.fire_node(entry, node_fsm.ACCEPTED)
+    for rejected in response.rejected:
+        entry = kernel.nodes.get(rejected.nodeID)
+        if entry is not None:
+            kernel.fire_node(entry, node_fsm.REJECTED_, reason=rejected.reason)
+
+
+# -- effects -----------------------------------------------------------------------------------
+
+
+def _told(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
+    info = messages.node_updated(entry.node, kernel.settings)
+    entry.told = info
+    return info
+
+
+@executes(CreateNode)
+def _create(kernel: Kernel, entry: NodeEntry, effect: CreateNode) -> None:
+    _told(kernel, entry)
+    kernel.outbox.node(messages.node_created(entry.node, kernel.settings))
+
+
+@executes(UpdateNode)
+def _update(kernel: Kernel, entry: NodeEntry, effect: UpdateNode) -> None:
+    kernel.outbox.node(_told(kernel, entry))
+
+
+@executes(OpenNode)
+def _open(kernel: Kernel, entry: NodeEntry, effect: OpenNode) -> None:
+    kernel.outbox.node(messages.node_opened(entry.key))
+
+
+@executes(CloseNode)
+def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
+    kernel.outbox.node(messages.node_drained(entry.key))
+
+
+@executes(DropNode)
+def _drop(kernel: Kernel, entry: NodeEntry, effect: DropNode) -> None:
+    kernel.outbox.node(messages.node_removed(entry.key))
+
+
+@executes(ReportPodsOfNode)
+def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> None:
+    """In the order of creation. A recovery reports the pods of all nodes together."""
+    if not kernel.serving:
+        return
+    found = [
+        (order_of(each.pod), each)
+        for uid in kernel.on_node.get(entry.key, ())
+        if (each := kernel.foreign.get(uid)) is not None
+    ]
+    for _, foreign in sorted(found, key=lambda each: each[0]):
+        report_foreign(kernel, foreign)
+    tasks = [
+        (order_of(task.pod), task)
+        for uid in kernel.on_node.get(entry.key, ())
+        if (task := kernel.tasks.get(uid)) is not None and task.state in task_fsm.UNCONFIRMED
+    ]
+    for _, task in sorted(tasks, key=lambda each: each[0]):
+        report(kernel, task)
+
+
+@executes(SayNode)
+def _say(kernel: Kernel, entry: NodeEntry, effect: SayNode) -> None:
+    meta = entry.node.metadata
+    kernel.actions.append(
+        actions.Record(
+            "Node",
+            "",
+            meta.name,
+            meta.uid,
+            "Warning" if effect.warning else "Normal",
+            effect.reason,
+            "Node",
+            effect.note,
+        )
+    )

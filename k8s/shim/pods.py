@@ -1,0 +1,169 @@
+"""Changes of pods (K89 to K93)."""
+
+from __future__ import annotations
+
+from quadriga.k8s.conversion import identity, messages, resources
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim import actions, gangs
+from quadriga.k8s.shim.applications import end_task, join, submit_if_ready
+from quadriga.k8s.shim.inputs import Change
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.model import Foreign, Task, ref_of
+from quadriga.k8s.shim.tasks import consider, is_known, record_about
+
+__all__ = ["add", "pod_changed", "report_foreign"]
+
+
+def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
+    """A pod was added or changed, has ended or was deleted."""
+    uid = pod.metadata.uid
+    if change == "DELETED" or pod.ended:
+        _gone(kernel, uid, pod, deleted=change == "DELETED")
+        return
+    task = kernel.tasks.get(uid)
+    if task is not None:
+        _change(kernel, task, pod)
+        return
+    kernel.cache.set_pod(pod)
+    if uid in kernel.foreign:
+        _change_foreign(kernel, uid, pod)
+    elif identity.is_ours(pod, kernel.settings):
+        add(kernel, pod)
+    elif pod.spec.node_name:
+        add_foreign(kernel, pod)
+
+
+# -- ours --------------------------------------------------------------------------------------
+
+
+def add(kernel: Kernel, pod: Pod) -> None:
+    """A pod of ours that was not known."""
+    is_placeholder = identity.is_placeholder(pod)
+    if is_placeholder:
+        gangs.seen(kernel, pod.metadata.name)
+    if identity.is_being_deleted_unplaced(pod):  # K90
+        _count_lost(kernel, pod)
+        return
+    task = join(kernel, pod)
+    if task is None:
+        _disown(kernel, pod)
+        return
+    app = task.app
+    if task.is_placeholder and (pod.terminating or gangs.is_excess(app, task)):
+        kernel.fire_task(task, task_fsm.DISCARD)
+    elif app.state in application_fsm.JOINABLE:
+        if app.state in application_fsm.UNSUBMITTED and kernel.serving:
+            submit_if_ready(kernel, app)
+        consider(kernel, task)
+
+
+def _count_lost(kernel: Kernel, pod: Pod) -> None:
+    """A placeholder that is deleted before it was seen is missing."""
+    app = kernel.applications.get(identity.application_id(pod, kernel.settings))
+    if app is not None and identity.is_placeholder(pod):
+        group = identity.task_group_name(pod, kernel.settings)
+        kernel.fire_application(app, application_fsm.PLACEHOLDER_LOST, group=group)
+
+
+def _disown(kernel: Kernel, pod: Pod) -> None:
+    """A placeholder whose application is not there: its room counts until it is deleted (K147)."""
+    kernel.actions.append(actions.Delete(ref_of(pod), 0))
+    if pod.spec.node_name:
+        add_foreign(kernel, pod)
+
+
+def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
+    old, task.pod = task.pod, pod
+    kernel.cache.set_pod(pod)
+    app = task.app
+    if app.originator is old:
+        app.originator = pod
+    node = pod.spec.node_name
+    if node:
+        if not old.spec.node_name:
+            _is_placed(kernel, task, node)
+            return
+    elif pod.metadata.deletion_timestamp:
+        kernel.fire_task(task, task_fsm.WITHDRAW)
+        return
+    elif old.spec.scheduling_gates != pod.spec.scheduling_gates:
+        if kernel.serving:
+            submit_if_ready(kernel, app)
+        consider(kernel, task)
+    if task.state in task_fsm.SIZED and (
+        pod.status.container_statuses != old.status.container_statuses
+        or pod.spec.containers != old.spec.containers
+        or pod.status.init_container_statuses != old.status.init_container_statuses
+        or pod.status.resize != old.status.resize
+        or pod.spec.resources != old.spec.resources
+    ):
+        amounts = resources.of_pod(pod)
+        if amounts != task.amounts:
+            kernel.fire_task(task, task_fsm.RESIZED)
+
+
+def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
+    """The API server says that the pod has a node (K91, K105)."""
+    app = task.app
+    if not task.is_placeholder and task.key in app.tasks:
+        app.with_node += 1
+    state = task.state
+    if state in task_fsm.EXPECTS_NODE:
+        if state in task_fsm.BINDS and task.node == node:
+            kernel.fire_task(task, task_fsm.BOUND_)
+        else:
+            kernel.place_task(task, task_fsm.ELSEWHERE, node, "")
+    elif state in task_fsm.FINDS_NODE:
+        kernel.place_task(task, task_fsm.RECOVER, node, "")
+
+
+def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:
+    kernel.cache.remove_pod(uid)
+    task = kernel.tasks.get(uid)
+    if task is not None:
+        # what was counted of the pod was counted with the version before
+        if not deleted:
+            note = f"the pod has ended: {pod.status.phase}"
+            record_about(kernel, pod, "TaskCompleted", "Scheduling", note, warning=False)
+        end_task(kernel, task)
+        return
+    foreign = kernel.foreign.pop(uid, None)
+    if foreign is not None:
+        kernel.leave_node(uid, foreign.pod.spec.node_name)
+        if foreign.told:
+            kernel.outbox.release(messages.release(uid))
+
+
+# -- foreign -----------------------------------------------------------------------------------
+
+
+def add_foreign(kernel: Kernel, pod: Pod) -> None:
+    """A pod whose room counts and that is not ours to schedule (K96)."""
+    foreign = Foreign(pod)
+    foreign.amounts = resources.of_pod(pod)
+    kernel.foreign[pod.metadata.uid] = foreign
+    kernel.enter_node(pod.metadata.uid, pod.spec.node_name)
+    if kernel.serving:
+        report_foreign(kernel, foreign)
+
+
+def report_foreign(kernel: Kernel, foreign: Foreign) -> None:
+    """Once its node is known; until then it is an orphan (K91)."""
+    if is_known(kernel, foreign.pod.spec.node_name):
+        kernel.outbox.report(messages.foreign_allocation(foreign.pod))
+        foreign.told = True
+
+
+def _change_foreign(kernel: Kernel, uid: str, pod: Pod) -> None:
+    """Told again only if the resources have changed (K91)."""
+    foreign = kernel.foreign[uid]
+    old, foreign.pod = foreign.pod, pod
+    if pod.spec.containers == old.spec.containers and pod.status == old.status:
+        return
+    amounts = resources.of_pod(pod)
+    if amounts != foreign.amounts:
+        foreign.amounts = amounts
+        if kernel.serving:
+            report_foreign(kernel, foreign)

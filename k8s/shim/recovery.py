@@ -1,0 +1,241 @@
+"""Start and recovery: the core hears of all that runs before it decides anything (K139 to K152).
+
+Each step sends something and waits for the answers. Changes of objects wait until the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from quadriga.k8s.conversion import identity, keys, messages, placeholders
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import node as node_fsm
+from quadriga.k8s.lifecycles import shim as shim_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.lifecycles.effects import CreateMissing, Recover, Serve, StopProcess
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.applications import create_application, settle, submit_if_ready
+from quadriga.k8s.shim.gangs import create_missing
+from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.model import order_of
+from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
+from quadriga.k8s.shim.tasks import consider, report
+
+__all__ = ["advance", "missing"]
+
+#: names in a message about what is missing
+_SHOWN: Final = 5
+
+
+@executes(Recover)
+def _begin(kernel: Kernel, shim: Kernel, effect: Recover) -> None:
+    _STEPS[effect.step](kernel)
+
+
+@executes(StopProcess)
+def _stop(kernel: Kernel, shim: Kernel, effect: StopProcess) -> None:
+    kernel.actions.append(actions.Stop(effect.code, effect.reason))
+
+
+def advance(kernel: Kernel, *, progress: bool = True) -> None:
+    """An answer has come: the step is done, or goes on."""
+    state = kernel.state
+    waiting = _WAITING.get(state)
+    if waiting is None:
+        return
+    if waiting(kernel):
+        if progress:
+            kernel.fire_shim(shim_fsm.PROGRESS)
+        return
+    kernel.fire_shim(shim_fsm.DONE)
+    if kernel.state in shim_fsm.ENDS_RECOVERY:
+        kernel.fire_shim(shim_fsm.SERVE)
+
+
+# -- register ----------------------------------------------------------------------------------
+
+
+def _register(kernel: Kernel) -> None:
+    """Also what the core knew of earlier requests is over: it starts with nothing (K151)."""
+    kernel.serving = False
+    kernel.outbox.clear()
+    kernel.unanswered.clear()
+    kernel.unreported.clear()
+    for entry in kernel.nodes.values():
+        kernel.fire_node(entry, node_fsm.FORGOTTEN)
+    for foreign in kernel.foreign.values():
+        foreign.told = False
+    for task in list(kernel.tasks.values()):
+        kernel.fire_task(task, task_fsm.FORGOTTEN)
+        task.uuid = ""
+    kernel.outbox.request(messages.register(kernel.settings, kernel.build))
+
+
+# -- applications ------------------------------------------------------------------------------
+
+
+def _submit(kernel: Kernel) -> None:
+    _sort_out(kernel)
+    for app in sorted(kernel.applications.values(), key=lambda each: each.number):
+        kernel.fire_application(app, application_fsm.FORGOTTEN)
+        submit_if_ready(kernel, app)
+        settle(kernel, app)
+    advance(kernel, progress=False)
+
+
+def _sort_out(kernel: Kernel) -> None:
+    """Make applications, tasks and foreign pods of the live pods that were listed (K59, K71)."""
+    pods = sorted(kernel.unsorted.values(), key=order_of)
+    kernel.unsorted.clear()
+    held: list[Pod] = []
+    by_id: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if not identity.is_ours(pod, kernel.settings):
+            if pod.spec.node_name:
+                add_foreign(kernel, pod)
+        elif identity.is_placeholder(pod):
+            held.append(pod)
+        else:
+            by_id.setdefault(identity.application_id(pod, kernel.settings), []).append(pod)
+    of_id: dict[str, list[Pod]] = {}
+    for pod in held:
+        of_id.setdefault(identity.application_id(pod, kernel.settings), []).append(pod)
+    for app_id, members in by_id.items():
+        live = [each for each in members if not identity.is_being_deleted_unplaced(each)]
+        if live and app_id not in kernel.applications:
+            _create(kernel, live, of_id.get(app_id, []))
+    for pod in (*(each for each in pods if not identity.is_placeholder(each)), *held):
+        if identity.is_ours(pod, kernel.settings):
+            add(kernel, pod)
+
+
+def _create(kernel: Kernel, members: list[Pod], held: list[Pod]) -> None:
+    """The originator is the owner of the placeholders, if it lives (K71)."""
+    owners = {placeholders.originator_uid(each) for each in held}
+    originator = next((each for each in members if each.metadata.uid in owners), members[0])
+    source = originator
+    if held and not originator.metadata.annotations.get(keys.TASK_GROUPS):
+        source = _with_groups_of(originator, held[0])
+    app = create_application(kernel, source)
+    app.originator = originator
+    created = app.metadata.created
+    if app.is_gang and created is not None and app.timeout_s > 0:
+        app.timeout_over = kernel.now // 1_000_000_000 - created >= app.timeout_s
+
+
+def _with_groups_of(pod: Pod, placeholder: Pod) -> Pod:
+    """The pod that declared the gang is gone; the placeholders have a copy of what it said (K69)."""
+    copied = {
+        key: text
+        for key in (keys.TASK_GROUPS, keys.POLICY_PARAMETERS)
+        if (text := placeholder.metadata.annotations.get(key))
+    }
+    metadata = replace(pod.metadata, annotations={**pod.metadata.annotations, **copied})
+    return replace(pod, metadata=metadata)
+
+
+# -- nodes -------------------------------------------------------------------------------------
+
+
+def _create_nodes(kernel: Kernel) -> None:
+    for _, entry in sorted(kernel.nodes.items()):
+        kernel.fire_node(entry, node_fsm.CREATE)
+    advance(kernel, progress=False)
+
+
+# -- what runs there ---------------------------------------------------------------------------
+
+
+def _report(kernel: Kernel) -> None:
+    """By creation, foreign pods and ours (K141). An application that was rejected has its pods foreign."""
+    found: list[tuple[tuple[str, str, str, str], str]] = [
+        (order_of(foreign.pod), uid) for uid, foreign in kernel.foreign.items()
+    ]
+    for uid, task in kernel.tasks.items():
+        if task.node:
+            found.append((order_of(task.pod), uid))
+    for _, uid in sorted(found):
+        foreign = kernel.foreign.get(uid)
+        if foreign is not None:
+            report_foreign(kernel, foreign)
+            continue
+        task = kernel.tasks[uid]
+        if task.state in task_fsm.FINDS_NODE and not task.is_foreign:
+            kernel.place_task(task, task_fsm.RECOVER, task.node, "")
+        if task.is_foreign:
+            _report_as_foreign(kernel, uid)
+        elif task.state in task_fsm.REPORTED and report(kernel, task):
+            kernel.unreported.add(uid)
+    advance(kernel, progress=False)
+
+
+def _report_as_foreign(kernel: Kernel, uid: str) -> None:
+    task = kernel.tasks[uid]
+    entry = kernel.nodes.get(task.node)
+    if entry is not None and entry.state in node_fsm.KNOWN:
+        kernel.outbox.report(messages.foreign_allocation(task.pod))
+
+
+# -- serve -------------------------------------------------------------------------------------
+
+
+@executes(Serve)
+def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
+    kernel.serving = True
+    for _, entry in sorted(kernel.nodes.items()):
+        kernel.fire_node(entry, node_fsm.OPEN_)
+    for app in sorted(kernel.applications.values(), key=lambda each: each.number):
+        if app.state in application_fsm.ASKS_PLACEHOLDERS:
+            create_missing(kernel, app, CreateMissing())
+    for task in sorted(kernel.tasks.values(), key=lambda each: order_of(each.pod)):
+        consider(kernel, task)
+    for app in list(kernel.applications.values()):
+        settle(kernel, app)
+
+
+# -- what is missing ---------------------------------------------------------------------------
+
+
+def _unanswered_applications(kernel: Kernel) -> list[str]:
+    return sorted(kernel.unanswered)
+
+
+def _unanswered_nodes(kernel: Kernel) -> list[str]:
+    return sorted(name for name, each in kernel.nodes.items() if each.state in node_fsm.UNANSWERED)
+
+
+def missing(kernel: Kernel) -> str:
+    """What a recovery waits for, for the message of a process that ends (K142)."""
+    state = kernel.state
+    if state == shim_fsm.STEPS["Registering"]:
+        return "the core has not answered the registration for 60 s"
+    names = sorted(
+        kernel.tasks[uid].pod.metadata.name for uid in kernel.unreported if uid in kernel.tasks
+    )
+    what = "pods"
+    if state == shim_fsm.STEPS["Submitting"]:
+        what, names = "applications", _unanswered_applications(kernel)
+    elif state == shim_fsm.STEPS["Creating"]:
+        what, names = "nodes", _unanswered_nodes(kernel)
+    shown = ", ".join(names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the core has not answered for 60 s; {what} without an answer: {shown}{more}"
+
+
+#: whether a step waits for more answers
+_WAITING: Final[dict[str, Callable[[Kernel], bool]]] = {
+    shim_fsm.STEPS["Registering"]: lambda kernel: False,
+    shim_fsm.STEPS["Submitting"]: lambda kernel: bool(kernel.unanswered),
+    shim_fsm.STEPS["Creating"]: lambda kernel: bool(_unanswered_nodes(kernel)),
+    shim_fsm.STEPS["Reporting"]: lambda kernel: bool(kernel.unreported),
+}
+_STEPS: Final[dict[str, Callable[[Kernel], None]]] = {
+    shim_fsm.REGISTERING: _register,
+    shim_fsm.SUBMITTING: _submit,
+    shim_fsm.CREATING: _create_nodes,
+    shim_fsm.REPORTING: _report,
+}

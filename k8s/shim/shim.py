@@ -1,0 +1,329 @@
+"""The deciding part of the shim: inputs and the time come in, actions come out.
+
+It has no clock, no thread, no randomness and no I/O. All calls come from one thread. The time is ns since the
+Unix epoch, and never goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.conversion import settings as configuration
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
+from quadriga.k8s.lifecycles import shim as shim_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
+from quadriga.k8s.shim import core_messages, dump, gangs, recovery
+from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
+from quadriga.k8s.shim.applications import end_task, settle
+from quadriga.k8s.shim.inputs import (
+    BindEnded,
+    Change,
+    Changed,
+    ConfigurationChanged,
+    CoreAnswered,
+    CoreForgot,
+    CoreRefused,
+    CreateEnded,
+    Input,
+    LeaseHeld,
+    LeaseLost,
+    Synced,
+)
+from quadriga.k8s.shim.kernel import Kernel
+from quadriga.k8s.shim.nodes import node_changed, nodes_answered
+from quadriga.k8s.shim.pods import pod_changed
+from quadriga.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    NodeResponse,
+    RegisterResourceManagerResponse,
+    UpdateContainerSchedulingStateRequest,
+)
+
+__all__ = ["Shim"]
+
+
+def _no_obstacle(pod: Pod) -> str:
+    return ""
+
+
+class Shim:
+    """``settings`` are those of the ConfigMaps at the start (K152), and ``cache`` the cluster cache, which the
+    shim keeps up to date.
+
+    ``suffix`` makes the random end of a placeholder's name: `placeholders.SUFFIX_LENGTH` characters of
+    `placeholders.SUFFIX_ALPHABET`. ``obstacle`` says why a pod must not be asked for yet, for example a missing
+    claim (K88); an empty text means nothing. ``build`` describes the program, for display. ``namespace`` is that
+    of the scheduler.
+
+    The driver calls `handle` for each input, and `advance` when `next_deadline` is over. Both return the writes
+    to the API server and the other actions. The messages to the core are collected, so that many inputs
+    make few messages: `flush` returns them.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cache: ClusterCache,
+        *,
+        suffix: Callable[[], str],
+        obstacle: Callable[[Pod], str] = _no_obstacle,
+        build: Mapping[str, str] = MappingProxyType({}),
+        namespace: str = "default",
+    ) -> None:
+        self._kernel = Kernel(
+            settings,
+            cache,
+            suffix=suffix,
+            obstacle=obstacle,
+            build=build,
+            namespace=namespace,
+        )
+
+    # -- what the driver calls ---------------------------------------------------------------------
+
+    def handle(self, input: Input, now_ns: int) -> list[Action]:
+        """Take one input. The actions are to be carried out in their order."""
+        kernel = self._kernel
+        kernel.now = max(kernel.now, now_ns)
+        if kernel.state not in shim_fsm.ENDED:
+            self._take(input)
+            if kernel.deferred and kernel.serving:
+                self._catch_up()
+        return self._actions()
+
+    def advance(self, now_ns: int) -> list[Action]:
+        """Fire what is due."""
+        kernel = self._kernel
+        kernel.now = max(kernel.now, now_ns)
+        for due in kernel.timers.due(kernel.now):
+            lifecycle, entity = due.lifecycle, due.entity
+            if lifecycle is TASK:
+                kernel.fire_task(entity, due.trigger)
+            elif lifecycle is APPLICATION:
+                kernel.fire_application(entity, due.trigger)
+                settle(kernel, entity)
+            elif lifecycle is PLACEHOLDER:
+                gangs.time_is_up(kernel, entity, due.trigger)
+            elif lifecycle is NODE:
+                kernel.fire_node(entity, due.trigger)
+            else:
+                kernel.fire_shim(due.trigger, reason=recovery.missing(kernel))
+        return self._actions()
+
+    def next_deadline(self) -> int | None:
+        """When `advance` is to be called next (ns), if ever."""
+        return self._kernel.timers.next_deadline()
+
+    def flush(self) -> list[Send]:
+        """The messages to the core since the last call. Call it after each batch of inputs."""
+        return self._kernel.outbox.flush()
+
+    @property
+    def settings(self) -> Settings:
+        """Those in force."""
+        return self._kernel.settings
+
+    @property
+    def state(self) -> str:
+        """Of the lifecycle ``SHIM``."""
+        return self._kernel.state
+
+    @property
+    def serving(self) -> bool:
+        """Ready: the recovery is over (K16)."""
+        return self._kernel.serving
+
+    def dump(self) -> dict[str, Any]:
+        """What the shim knows, as JSON objects: no secrets and no environment (K17)."""
+        return dump.of(self._kernel)
+
+    def _actions(self) -> list[Action]:
+        kernel = self._kernel
+        found, kernel.actions = kernel.actions, []
+        return found
+
+    # -- inputs ------------------------------------------------------------------------------------
+
+    def _take(self, input: Input) -> None:
+        if self._kernel.serving or not isinstance(input, _WAITS):
+            _INPUTS[input.__class__](self._kernel, input)
+        elif self._kernel.state in shim_fsm.RECOVERS:
+            self._kernel.deferred.append(input)
+        elif isinstance(input, Changed):
+            _absorb(self._kernel, input)
+        else:
+            _INPUTS[input.__class__](self._kernel, input)
+
+    def _catch_up(self) -> None:
+        """What has waited for the end of the recovery."""
+        kernel = self._kernel
+        while kernel.deferred and kernel.serving:
+            self._take(kernel.deferred.popleft())
+
+
+#: inputs that wait while a recovery is under way (K141)
+_WAITS: Final = (Changed, BindEnded, CreateEnded, ConfigurationChanged)
+
+
+def _absorb(kernel: Kernel, changed: Changed) -> None:
+    """Fill the caches. The first recovery makes something of them."""
+    found = changed.object
+    if not isinstance(found, Pod):
+        _changed(kernel, changed)
+        return
+    if changed.change == "DELETED" or found.ended:
+        kernel.unsorted.pop(found.metadata.uid, None)
+        kernel.cache.remove_pod(found.metadata.uid)
+    else:
+        kernel.unsorted[found.metadata.uid] = found
+        kernel.cache.set_pod(found)
+
+
+def _changed(kernel: Kernel, changed: Changed) -> None:
+    _OBJECTS[changed.object.__class__](kernel, changed.change, changed.object)
+
+
+def _namespace_changed(kernel: Kernel, change: Change, namespace: Namespace) -> None:
+    if change == "DELETED":
+        kernel.namespaces.pop(namespace.metadata.name, None)
+        kernel.cache.remove_namespace(namespace.metadata.name)
+    else:
+        kernel.namespaces[namespace.metadata.name] = namespace
+        kernel.cache.set_namespace(namespace)
+
+
+def _class_changed(kernel: Kernel, change: Change, found: PriorityClass) -> None:
+    if change == "DELETED":
+        kernel.classes.pop(found.metadata.name, None)
+    else:
+        kernel.classes[found.metadata.name] = found
+
+
+_OBJECTS: Final[dict[type, Callable[[Kernel, Change, Any], None]]] = {
+    Pod: pod_changed,
+    Node: node_changed,
+    Namespace: _namespace_changed,
+    PriorityClass: _class_changed,
+}
+
+
+# -- of the process ----------------------------------------------------------------------------
+
+
+def _synced(kernel: Kernel, input: Synced) -> None:
+    kernel.has_synced = True
+    kernel.fire_shim(shim_fsm.SYNCED)
+
+
+def _lease_held(kernel: Kernel, input: LeaseHeld) -> None:
+    kernel.fire_shim(shim_fsm.LEAD)
+
+
+def _lease_lost(kernel: Kernel, input: LeaseLost) -> None:
+    kernel.fire_shim(shim_fsm.LOSE, reason=f"the lease is lost: {input.reason}")
+
+
+def _core_forgot(kernel: Kernel, input: CoreForgot) -> None:
+    kernel.fire_shim(shim_fsm.FORGOTTEN)
+
+
+def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
+    """All of it or nothing (K49)."""
+    reading = configuration.change(kernel.settings, input.values)
+    errors = (*input.errors, *reading.errors)
+    if errors:
+        for error in errors:
+            _configuration_rejected(kernel, error)
+        return
+    for warning in reading.warnings:
+        kernel.actions.append(LogWarning(warning))
+    if reading.settings is None or reading.settings == kernel.settings:
+        return
+    kernel.settings = kernel.outbox.settings = reading.settings
+    if kernel.state not in shim_fsm.SILENT:
+        kernel.outbox.request(messages.update_configuration(kernel.settings))
+
+
+def _configuration_rejected(kernel: Kernel, reason: str) -> None:
+    kernel.actions.append(
+        Record(
+            "ConfigMap",
+            kernel.namespace,
+            configuration.CONFIGS_NAME,
+            "",
+            "Warning",
+            "ConfigurationRejected",
+            "Configuration",
+            reason,
+        )
+    )
+
+
+# -- of the core -------------------------------------------------------------------------------
+
+
+def _core_answered(kernel: Kernel, input: CoreAnswered) -> None:
+    message = input.message
+    if isinstance(message, AllocationResponse):
+        core_messages.allocations_answered(kernel, message, input.refusals)
+    elif isinstance(message, ApplicationResponse):
+        core_messages.applications_answered(kernel, message)
+    elif isinstance(message, NodeResponse):
+        nodes_answered(kernel, message)
+    elif isinstance(message, UpdateContainerSchedulingStateRequest):
+        core_messages.state_told(kernel, message)
+        return
+    elif isinstance(message, Sequence):
+        core_messages.events_sent(kernel, message)
+        return
+    registered = isinstance(message, RegisterResourceManagerResponse)
+    if registered == (kernel.state in shim_fsm.REGISTERS) and kernel.state in shim_fsm.RECOVERS:
+        recovery.advance(kernel)
+
+
+def _core_refused(kernel: Kernel, input: CoreRefused) -> None:
+    if input.request == "RegisterResourceManagerRequest":
+        kernel.actions.append(Stop(1, f"the core refuses the registration: {input.reason}"))
+    elif input.request == "UpdateConfigurationRequest":
+        _configuration_rejected(kernel, input.reason)
+    else:
+        kernel.actions.append(LogWarning(f"the core refused an {input.request}: {input.reason}"))
+
+
+# -- of writes ---------------------------------------------------------------------------------
+
+
+def _bind_ended(kernel: Kernel, ended: BindEnded) -> None:
+    task = kernel.tasks.get(ended.uid)
+    if task is None:
+        return
+    if ended.outcome == "bound":
+        kernel.fire_task(task, task_fsm.BOUND_)
+    elif ended.outcome == "elsewhere":
+        kernel.place_task(task, task_fsm.ELSEWHERE, ended.node, "")
+    elif ended.outcome == "gone":
+        kernel.cache.remove_pod(task.key)
+        end_task(kernel, task)
+    else:
+        kernel.place_task(task, task_fsm.BIND_FAILED, "", "", reason=ended.reason, step=ended.step)
+
+
+_INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
+    Changed: _changed,
+    Synced: _synced,
+    ConfigurationChanged: _configuration_changed,
+    LeaseHeld: _lease_held,
+    LeaseLost: _lease_lost,
+    CoreAnswered: _core_answered,
+    CoreRefused: _core_refused,
+    CoreForgot: _core_forgot,
+    BindEnded: _bind_ended,
+    CreateEnded: gangs.create_ended,
+}

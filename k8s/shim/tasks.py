@@ -1,0 +1,262 @@
+"""What the effects of a task do, and which trigger a waiting pod gets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quadriga.k8s.conversion import messages, resources
+from quadriga.k8s.lifecycles import application as application_fsm
+from quadriga.k8s.lifecycles import node as node_fsm
+from quadriga.k8s.lifecycles import task as task_fsm
+from quadriga.k8s.lifecycles.effects import (
+    AbandonAssumption,
+    AnnouncePlaceholder,
+    AskAgain,
+    BindPod,
+    CancelBind,
+    ConfirmRelease,
+    DeletePod,
+    GiveBack,
+    Reconsider,
+    RefuseNode,
+    ReleaseAsk,
+    ReportForeign,
+    ReportPod,
+    Say,
+    SendAsk,
+    Warn,
+)
+from quadriga.k8s.objects import Pod, PriorityClass
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.kernel import Kernel, executes
+from quadriga.k8s.shim.model import Application, Task, ref_of
+from quadriga.si import AllocationAsk, TerminationType
+
+#: by number
+_TYPES: Final[dict[int, TerminationType]] = {
+    int(each): each
+    for each in (
+        TerminationType.STOPPED_BY_RM,
+        TerminationType.TIMEOUT,
+        TerminationType.PREEMPTED_BY_SCHEDULER,
+        TerminationType.PLACEHOLDER_REPLACED,
+    )
+}
+
+__all__ = ["consider", "is_known", "record_about", "report"]
+
+
+def consider(kernel: Kernel, task: Task) -> None:
+    """Fire at a task that waits what its pod and its application allow now."""
+    if task.state not in task_fsm.LOOKED_AT or not kernel.serving:
+        return
+    pod = task.pod
+    if pod.spec.node_name:
+        kernel.place_task(task, task_fsm.RECOVER, pod.spec.node_name, "")
+        return
+    if pod.metadata.deletion_timestamp:  # K90
+        return
+    if pod.spec.scheduling_gates:
+        if task.state in task_fsm.WAITS:
+            gates = ", ".join(each.name for each in pod.spec.scheduling_gates)
+            kernel.fire_task(task, task_fsm.GATE, gates=gates)
+        return
+    if task.state not in task_fsm.WAITS:
+        kernel.fire_task(task, task_fsm.UNGATE)
+        return
+    app = task.app
+    if task.is_placeholder:
+        if app.state in application_fsm.NEEDS_NO_PLACEHOLDER:
+            kernel.fire_task(task, task_fsm.DISCARD)
+        elif app.state in application_fsm.ASKS_PLACEHOLDERS:
+            kernel.fire_task(task, task_fsm.ASK)
+    elif app.state in application_fsm.ASKS_REAL:
+        _ask(kernel, task)
+
+
+def _ask(kernel: Kernel, task: Task) -> None:
+    """An obstacle is told once, until it is another one (K88)."""
+    obstacle = kernel.obstacle(task.pod)
+    if obstacle and obstacle == task.obstacle:
+        return
+    task.obstacle = obstacle
+    kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle)
+
+
+def is_known(kernel: Kernel, node: str) -> bool:
+    """Whether the core has the node, so that what runs there can be reported."""
+    entry = kernel.nodes.get(node)
+    return entry is not None and entry.state in node_fsm.KNOWN
+
+
+# -- messages ----------------------------------------------------------------------------------
+
+
+def _class_of(kernel: Kernel, pod: Pod) -> PriorityClass | None:
+    return kernel.classes.get(pod.spec.priority_class_name) if kernel.classes else None
+
+
+def _originates(task: Task) -> bool:
+    originator = task.app.originator
+    return originator is not None and originator.metadata.uid == task.key
+
+
+def _ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
+    pod = task.pod
+    task.amounts = resources.of_pod(pod)
+    return messages.ask(
+        pod,
+        task.app.key,
+        kernel.settings,
+        originator=_originates(task),
+        priority_class=_class_of(kernel, pod),
+    )
+
+
+@executes(SendAsk)
+def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
+    kernel.outbox.ask(_ask_of(kernel, task))
+
+
+def report(kernel: Kernel, task: Task) -> bool:
+    """Report the pod with its node, if the core knows the node and the application (K91)."""
+    if task.app.state not in application_fsm.IN_CORE or not is_known(kernel, task.node):
+        return False
+    pod = task.pod
+    task.amounts = resources.of_pod(pod)
+    kernel.outbox.report(
+        messages.allocation(
+            pod,
+            task.app.key,
+            kernel.settings,
+            node=task.node,
+            originator=_originates(task),
+            priority_class=_class_of(kernel, pod),
+        )
+    )
+    return True
+
+
+@executes(ReportPod)
+def _report_pod(kernel: Kernel, task: Task, effect: ReportPod) -> None:
+    if kernel.serving:
+        report(kernel, task)
+
+
+@executes(AskAgain)
+def _ask_again(kernel: Kernel, task: Task, effect: AskAgain) -> None:
+    """K108: one message, so that the application is never without ask and allocation."""
+    release = messages.release(task.key, task.app.key, uuid=effect.uuid) if effect.uuid else None
+    kernel.outbox.ask_instead(_ask_of(kernel, task), release)
+
+
+@executes(GiveBack)
+def _give_back(kernel: Kernel, task: Task, effect: GiveBack) -> None:
+    kernel.outbox.release(messages.release(task.key, task.app.key, uuid=effect.uuid))
+
+
+@executes(ReleaseAsk)
+def _release_ask(kernel: Kernel, task: Task, effect: ReleaseAsk) -> None:
+    if task.app.state in application_fsm.IN_CORE:
+        kernel.outbox.release_ask(messages.release_ask(task.key, task.app.key))
+
+
+@executes(ConfirmRelease)
+def _confirm_release(kernel: Kernel, task: Task, effect: ConfirmRelease) -> None:
+    if task.is_foreign:
+        kernel.outbox.release(messages.release(task.key))
+    elif task.app.state in application_fsm.IN_CORE:
+        kind = _TYPES[effect.type]
+        kernel.outbox.release(messages.release(task.key, task.app.key, kind, task.uuid))
+
+
+@executes(ReportForeign)
+def _report_foreign(kernel: Kernel, task: Task, effect: ReportForeign) -> None:
+    task.is_foreign = True
+    if is_known(kernel, task.node):
+        kernel.outbox.report(messages.foreign_allocation(task.pod))
+
+
+# -- writes ------------------------------------------------------------------------------------
+
+
+@executes(BindPod)
+def _bind_pod(kernel: Kernel, task: Task, effect: BindPod) -> None:
+    kernel.actions.append(actions.Bind(ref_of(task.pod), task.node))
+
+
+@executes(CancelBind)
+def _cancel_bind(kernel: Kernel, task: Task, effect: CancelBind) -> None:
+    kernel.actions.append(actions.CancelBind(task.key))
+
+
+@executes(DeletePod)
+def _delete_pod(kernel: Kernel, task: Task, effect: DeletePod) -> None:
+    grace = 0 if task.is_placeholder else None
+    kernel.actions.append(actions.Delete(ref_of(task.pod), grace, effect.preempted))
+
+
+@executes(AbandonAssumption)
+def _abandon_assumption(kernel: Kernel, task: Task, effect: AbandonAssumption) -> None:
+    kernel.cache.forget(task.key)
+
+
+@executes(RefuseNode)
+def _refuse_node(kernel: Kernel, task: Task, effect: RefuseNode) -> None:
+    kernel.cache.refuse(task.key, effect.node)
+
+
+# -- others ------------------------------------------------------------------------------------
+
+
+@executes(AnnouncePlaceholder)
+def _announce(kernel: Kernel, task: Task, effect: AnnouncePlaceholder) -> None:
+    app = task.app
+    if app.state not in application_fsm.GONE:
+        kernel.fire_application(
+            app,
+            application_fsm.PLACEHOLDER_BOUND,
+            name=task.pod.metadata.name,
+            group=task.group,
+            node=task.node,
+        )
+
+
+@executes(Reconsider)
+def _reconsider(kernel: Kernel, task: Task, effect: Reconsider) -> None:
+    consider(kernel, task)
+
+
+@executes(Say)
+def _say(kernel: Kernel, entity: Task | Application, effect: Say) -> None:
+    if isinstance(entity, Task) and not effect.originator:
+        pod: Pod | None = entity.pod
+    else:
+        app = entity.app if isinstance(entity, Task) else entity
+        pod = app.originator
+    if pod is not None:
+        record_about(kernel, pod, effect.reason, effect.action, effect.note, effect.warning)
+
+
+@executes(Warn)
+def _warn(kernel: Kernel, entity: object, effect: Warn) -> None:
+    kernel.actions.append(actions.LogWarning(effect.text))
+
+
+def record_about(
+    kernel: Kernel, pod: Pod, reason: str, action: str, note: str, warning: bool = True
+) -> None:
+    """A Kubernetes event about a pod."""
+    meta = pod.metadata
+    kernel.actions.append(
+        actions.Record(
+            "Pod",
+            meta.namespace,
+            meta.name,
+            meta.uid,
+            "Warning" if warning else "Normal",
+            reason,
+            action,
+            note,
+        )
+    )

@@ -1,0 +1,591 @@
+"""A deterministic cluster for tests of the shim: an API server and kubelets in memory, the real core, the real
+shim, and a clock that the test moves.
+
+Every write of the shim and every message to the core is one numbered step. ``kill_at`` ends the shim and the
+core at such a step, before or after it took effect; ``restart`` starts both anew from what the API server has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from quadriga.core.driver.service import SchedulerService
+from quadriga.core.runtime.kernel import Options
+from quadriga.fsm.table import SECOND
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion import keys
+from quadriga.k8s.conversion import settings as configuration
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import (
+    Container,
+    Metadata,
+    Namespace,
+    Node,
+    NodeSpec,
+    NodeStatus,
+    OwnerReference,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.actions import Action, PodRef, Record
+from quadriga.k8s.shim.inputs import (
+    BindEnded,
+    Changed,
+    CoreAnswered,
+    CoreRefused,
+    CreateEnded,
+    Input,
+    LeaseHeld,
+    Synced,
+)
+from quadriga.k8s.shim.shim import Shim
+from quadriga.si import (
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    EventRecord,
+    NodeRequest,
+    NodeResponse,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    RegisterResourceManagerRequest,
+    RequestError,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+
+START = 1_800_000_000 * SECOND
+OURS = "yunikorn"
+
+QUEUES = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: default
+          - name: small
+            resources:
+              max: {vcore: 1000m, memory: 64Gi}
+"""
+
+
+class Killed(Exception):
+    """The shim and the core have ended at this step."""
+
+
+class ObservedCache(ClusterCache):
+    """The real cache, with an objection that a test may have against assumptions."""
+
+    objection: Callable[[str, str], str | None] = staticmethod(lambda uid, node: None)
+
+    def assume(self, uid: str, node: str) -> str | None:
+        return self.objection(uid, node) or super().assume(uid, node)
+
+
+@dataclass
+class Callback:
+    """The core's callback, on the core's thread: here it is the only one."""
+
+    world: World
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        cache = self.world.cache
+        refusals = {}
+        for new in response.new:
+            refusal = cache.assume(new.allocationKey, new.nodeID)
+            if refusal:
+                refusals[new.allocationKey] = refusal
+        self.world.inputs.append(CoreAnswered(response, refusals))
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self.world.inputs.append(CoreAnswered(response))
+
+    def update_node(self, response: NodeResponse) -> None:
+        self.world.inputs.append(CoreAnswered(response))
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        return self.world.cache.predicates(args.allocationKey, args.nodeID, args.allocate)
+
+    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        index = self.world.cache.preemption_predicates(
+            args.allocationKey, args.nodeID, list(args.preemptAllocationKeys), args.startIndex
+        )
+        return PreemptionPredicatesResponse(success=index is not None, index=index or 0)
+
+    def send_event(self, events: Sequence[EventRecord]) -> None:
+        self.world.inputs.append(CoreAnswered(events))
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.world.inputs.append(CoreAnswered(request))
+
+
+@dataclass
+class World:
+    """``settings`` by key. ``run`` lets everything happen that needs no time."""
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    queues: str = QUEUES
+    kill_at: int = -1
+    #: the step that kills takes effect
+    kill_after: bool = False
+
+    def __post_init__(self) -> None:
+        self.now = START
+        self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, Node] = {}
+        self.namespaces: dict[str, Namespace] = {}
+        self.numbers = itertools.count(1)
+        self.steps = 0
+        self.log: list[str] = []
+        self.records: list[Record] = []
+        self.conditions: dict[str, tuple[str, str]] = {}
+        self.log_warnings: list[str] = []
+        self.stopped: actions.Stop | None = None
+        #: how long a pod's containers run, in s; None: until they are deleted
+        self.durations: dict[str, float] = {}
+        self.ends: dict[str, int] = {}
+        #: every node that a pod was ever bound to
+        self.bound: dict[str, list[str]] = {}
+        #: answers of the API server other than success: called with the action
+        self.fault: Callable[[Action], BindEnded | CreateEnded | None] = lambda action: None
+        #: kubelets finish what is deleted at once
+        self.kubelets = True
+        self.start()
+
+    # -- processes -----------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A shim and a core that know nothing; the reflectors list."""
+        self.inputs: deque[Input] = deque()
+        self.cache = ObservedCache(lambda: self.now)
+        self.core = SchedulerService(Options(), manual=True, clock=lambda: self.now)
+        reading = configuration.read({"queues.yaml": self.queues, **self.values})
+        assert reading.settings is not None, reading.errors
+        self.settings: Settings = reading.settings
+        self.shim = Shim(
+            self.settings,
+            self.cache,
+            suffix=lambda: f"{next(self.numbers):010d}",
+            namespace="quadriga",
+        )
+        for kind in (self.namespaces, self.nodes, self.pods):
+            for found in kind.values():  # type: ignore[attr-defined]
+                self.inputs.append(Changed("ADDED", found))
+        self.inputs.append(Synced())
+        self.inputs.append(LeaseHeld())
+
+    def restart(self) -> None:
+        """Kill -9, and another process."""
+        self.core.stop()
+        self.kill_at = -1
+        self.start()
+
+    # -- objects -------------------------------------------------------------------------------
+
+    def stamp(self) -> str:
+        return datetime.fromtimestamp(self.now // SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def add_namespace(self, name: str, **annotations: str) -> None:
+        found = Namespace(Metadata(name=name, uid=f"ns-{name}", annotations=annotations))
+        self.namespaces[name] = found
+        self.inputs.append(Changed("ADDED", found))
+
+    def add_node(self, name: str, cpu: str = "4", memory: str = "64Gi", pods: int = 110) -> None:
+        self.set_node(
+            Node(
+                Metadata(name=name, uid=f"node-{name}-{next(self.numbers)}"),
+                NodeSpec(),
+                NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": str(pods)}),
+            )
+        )
+
+    def set_node(self, node: Node) -> None:
+        change = "MODIFIED" if node.name in self.nodes else "ADDED"
+        self.nodes[node.name] = node
+        self.inputs.append(Changed(change, node))  # type: ignore[arg-type]
+
+    def cordon(self, name: str, unschedulable: bool = True) -> None:
+        self.set_node(replace(self.nodes[name], spec=NodeSpec(unschedulable=unschedulable)))
+
+    def remove_node(self, name: str) -> None:
+        self.inputs.append(Changed("DELETED", self.nodes.pop(name)))
+
+    def add_pod(
+        self,
+        name: str,
+        app: str = "",
+        cpu: str = "1",
+        *,
+        scheduler: str = OURS,
+        duration: float | None = None,
+        group: str = "",
+        groups: Sequence[Mapping[str, Any]] = (),
+        policy: str = "",
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        node: str = "",
+        priority: int | None = None,
+        queue: str = "",
+        namespace: str = "default",
+        **spec: Any,
+    ) -> Pod:
+        all_labels = dict(labels or {})
+        if app:
+            all_labels[keys.APP_ID] = app
+        if queue:
+            all_labels[keys.QUEUE] = queue
+        all_annotations = dict(annotations or {})
+        if group:
+            all_annotations[keys.TASK_GROUP_NAME] = group
+        if groups:
+            all_annotations[keys.TASK_GROUPS] = msgspec.json.encode(list(groups)).decode()
+        if policy:
+            all_annotations[keys.POLICY_PARAMETERS] = policy
+        pod = Pod(
+            Metadata(
+                name=name,
+                namespace=namespace,
+                uid=f"{name}-{next(self.numbers)}",
+                resource_version=str(next(self.numbers)),
+                creation_timestamp=self.stamp(),
+                labels=all_labels,
+                annotations=all_annotations,
+            ),
+            PodSpec(
+                scheduler_name=scheduler,
+                node_name=node,
+                priority=priority,
+                containers=(Container("main", ResourceRequirements({"cpu": cpu})),),
+                **spec,
+            ),
+            PodStatus(phase="Pending"),
+        )
+        self.pods[pod.uid] = pod
+        if duration is not None:
+            self.durations[pod.uid] = duration
+        self.inputs.append(Changed("ADDED", pod))
+        if node:
+            self._run(pod.uid)
+        return pod
+
+    def set_pod(self, pod: Pod) -> Pod:
+        metadata = replace(pod.metadata, resource_version=str(next(self.numbers)))
+        pod = replace(pod, metadata=metadata)
+        self.pods[pod.uid] = pod
+        self.inputs.append(Changed("MODIFIED", pod))
+        return pod
+
+    def delete_pod(self, uid: str) -> None:
+        """By a user, or by the shim. The collector deletes what it owns."""
+        pod = self.pods.get(uid)
+        if pod is None:
+            return
+        grace = pod.spec.termination_grace_period_seconds
+        if not pod.spec.node_name or grace == 0 or self.kubelets:
+            self._remove_pod(uid)
+        elif not pod.terminating:
+            self.set_pod(
+                replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self.stamp()))
+            )
+
+    def _remove_pod(self, uid: str) -> None:
+        pod = self.pods.pop(uid)
+        self.ends.pop(uid, None)
+        self.inputs.append(Changed("DELETED", pod))
+        for other in list(self.pods.values()):
+            if any(owner.uid == uid for owner in other.metadata.owner_references):
+                self.delete_pod(other.uid)
+
+    def end_pod(self, uid: str, phase: str = "Succeeded") -> None:
+        self.ends.pop(uid, None)
+        self.set_pod(replace(self.pods[uid], status=PodStatus(phase=phase)))
+
+    def _run(self, uid: str) -> None:
+        """The kubelet starts the pod."""
+        self.set_pod(replace(self.pods[uid], status=PodStatus(phase="Running")))
+        if uid in self.durations:
+            self.ends[uid] = self.now + int(self.durations[uid] * SECOND)
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def run(self, seconds: float = 0, until: Callable[[], bool] | None = None) -> None:
+        """Let time pass, one event after the other, until ``until`` holds."""
+        end = self.now + int(seconds * SECOND)
+        while True:
+            self.settle()
+            if until is not None and until():
+                return
+            due = [*self.ends.values()]
+            shim, core = self.shim.next_deadline(), self.core.read(lambda s: s.next_deadline())
+            due += [each for each in (shim, core) if each is not None]
+            following = min(due, default=end)
+            if following > end or self.now >= end:
+                if until is not None:
+                    raise AssertionError(f"not within {seconds} s: {self.describe()}")
+                self.now = end
+                return
+            self.now = max(self.now + 1_000_000, following)
+            for uid in [uid for uid, when in self.ends.items() if when <= self.now]:
+                self.end_pod(uid)
+
+    def settle(self) -> None:
+        """Until nobody has anything to say."""
+        for _ in range(10_000):
+            actions_ = self.shim.advance(self.now)
+            for action in actions_:
+                self.carry_out(action)
+            while self.inputs:
+                for action in self.shim.handle(self.inputs.popleft(), self.now):
+                    self.carry_out(action)
+                    if self.stopped:
+                        return
+            for send in self.shim.flush():
+                self.carry_out(send)
+            self.core.step(self.now)
+            if not self.inputs:
+                return
+        raise AssertionError("no end")
+
+    # -- what the driver does ------------------------------------------------------------------
+
+    def carry_out(self, action: Action) -> None:
+        silent = (actions.Record, actions.SetCondition, actions.DropCondition, actions.LogWarning)
+        if isinstance(action, silent):
+            self._effect(action)
+            return
+        self.steps += 1
+        self.log.append(_line(action))
+        if self.steps == self.kill_at and not self.kill_after:
+            raise Killed
+        self._effect(action)
+        if self.steps == self.kill_at:
+            raise Killed
+
+    def _effect(self, action: Action) -> None:
+        _EFFECTS[action.__class__](self, action)
+
+    def _send(self, send: actions.Send) -> None:
+        request = send.request
+        try:
+            if isinstance(request, RegisterResourceManagerRequest):
+                answer = self.core.register_resource_manager(request, Callback(self))
+                self.inputs.append(CoreAnswered(answer))
+            elif isinstance(request, UpdateConfigurationRequest):
+                self.core.update_configuration(request)
+            elif isinstance(request, ApplicationRequest):
+                self.core.update_application(request)
+            elif isinstance(request, AllocationRequest):
+                self.core.update_allocation(request)
+            elif isinstance(request, NodeRequest):
+                self.core.update_node(request)
+        except RequestError as error:
+            self.inputs.append(CoreRefused(type(request).__name__, str(error)))
+
+    def _bind(self, bind: actions.Bind) -> None:
+        faulty = self.fault(bind)
+        if faulty is not None:
+            self.inputs.append(faulty)
+            return
+        pod = self.pods.get(bind.pod.uid)
+        if pod is None or pod.terminating:
+            self.inputs.append(BindEnded(bind.pod.uid, "gone"))
+        elif pod.spec.node_name:
+            outcome = "bound" if pod.spec.node_name == bind.node else "elsewhere"
+            self.inputs.append(BindEnded(pod.uid, outcome, pod.spec.node_name))  # type: ignore[arg-type]
+        else:
+            self.place(pod.uid, bind.node)
+            self.inputs.append(BindEnded(pod.uid, "bound", bind.node))
+
+    def place(self, uid: str, node: str) -> None:
+        """The pod gets its node, from whomever."""
+        pod = self.pods[uid]
+        assert not pod.spec.node_name, "a pod never changes its node"
+        self.bound.setdefault(uid, []).append(node)
+        self.set_pod(replace(pod, spec=replace(pod.spec, node_name=node)))
+        self._run(uid)
+
+    def _cancel(self, cancel: actions.CancelBind) -> None:
+        self.inputs.append(BindEnded(cancel.uid, "failed", reason="cancelled"))
+
+    def _delete(self, delete: actions.Delete) -> None:
+        self.delete_pod(delete.pod.uid)
+
+    def _create(self, create: actions.Create) -> None:
+        faulty = self.fault(create)
+        if faulty is not None:
+            self.inputs.append(faulty)
+            return
+        manifest = create.manifest
+        meta, spec = manifest["metadata"], manifest["spec"]
+        pod = Pod(
+            Metadata(
+                name=meta["name"],
+                namespace=meta["namespace"],
+                uid=f"{meta['name']}-{next(self.numbers)}",
+                resource_version=str(next(self.numbers)),
+                creation_timestamp=self.stamp(),
+                labels=dict(meta["labels"]),
+                annotations=dict(meta["annotations"]),
+                owner_references=msgspec.convert(
+                    meta["ownerReferences"], tuple[OwnerReference, ...]
+                ),
+            ),
+            msgspec.convert(spec, PodSpec),
+            PodStatus(phase="Pending"),
+        )
+        self.pods[pod.uid] = pod
+        self.inputs.append(Changed("ADDED", pod))
+        name = meta["name"]
+        self.inputs.append(CreateEnded(create.application_id, create.group, name, "created"))
+        # the collector finds placeholders whose owner is gone
+        if not any(owner.uid in self.pods for owner in pod.metadata.owner_references):
+            self.delete_pod(pod.uid)
+
+    def _annotate(self, annotate: actions.Annotate) -> None:
+        pod = self.pods.get(annotate.pod.uid)
+        if pod is not None:
+            annotations = {**pod.metadata.annotations, **annotate.annotations}
+            self.set_pod(replace(pod, metadata=replace(pod.metadata, annotations=annotations)))
+
+    def _fail(self, fail: actions.FailPod) -> None:
+        if fail.pod.uid in self.pods:
+            self.conditions[fail.pod.uid] = (fail.reason, fail.message)
+            self.end_pod(fail.pod.uid, "Failed")
+
+    def _condition(self, condition: actions.SetCondition) -> None:
+        self.conditions[condition.pod.uid] = (condition.reason, condition.message)
+
+    def _drop(self, condition: actions.DropCondition) -> None:
+        self.conditions.pop(condition.uid, None)
+
+    def _record(self, record: Record) -> None:
+        self.records.append(record)
+
+    def _warn(self, warning: actions.LogWarning) -> None:
+        self.log_warnings.append(warning.text)
+
+    def _stop(self, stop: actions.Stop) -> None:
+        self.stopped = stop
+
+    # -- what tests ask ------------------------------------------------------------------------
+
+    def named(self, prefix: str) -> list[Pod]:
+        return [pod for pod in self.pods.values() if pod.metadata.name.startswith(prefix)]
+
+    @property
+    def placeholders(self) -> list[Pod]:
+        return [pod for pod in self.named("tg-") if not pod.ended]
+
+    def phases(self, prefix: str = "") -> Counter[str]:
+        return Counter(pod.status.phase for pod in self.named(prefix))
+
+    def reasons(self, uid: str = "") -> list[str]:
+        """Of the events, each named by its action too."""
+        return [
+            f"{each.reason}/{each.action}" for each in self.records if not uid or each.uid == uid
+        ]
+
+    def app_state(self, app_id: str) -> str:
+        found = {each["id"]: each["state"] for each in self.shim.dump()["applications"]}
+        return found.get(app_id, "")
+
+    def core_app(self, app_id: str) -> str:
+        def reader(scheduler: Any) -> str:
+            try:
+                return str(scheduler.application(app_id, "default", self.settings.cluster_id).state)
+            except KeyError:
+                return ""
+
+        return self.core.read(reader)
+
+    def books(self) -> dict[str, str]:
+        """What the core counts: pods by UID, with their nodes."""
+
+        def reader(scheduler: Any) -> dict[str, str]:
+            found: dict[str, str] = {}
+            for rm in scheduler.resource_managers():
+                for partition in rm.partitions.values():
+                    for node in partition.nodes.values():
+                        for allocation in node.allocations:
+                            key = allocation.ask.ask_key
+                            assert key not in found, f"{key} is counted twice"
+                            found[key] = node.node_id
+                        for key in node.foreign:
+                            assert key not in found, f"{key} is counted twice"
+                            found[key] = node.node_id
+            return found
+
+        return self.core.read(reader)
+
+    def live_on_nodes(self) -> dict[str, str]:
+        return {
+            uid: pod.spec.node_name
+            for uid, pod in self.pods.items()
+            if pod.spec.node_name and not pod.ended and pod.spec.node_name in self.nodes
+        }
+
+    def check(self) -> None:
+        """Once all is quiet: the books of the core are the cluster, no node is too full, no pod had two
+        nodes."""
+        assert self.books() == self.live_on_nodes()
+        used: Counter[str] = Counter()
+        for pod in self.pods.values():
+            if pod.spec.node_name and not pod.ended:
+                requests = pod.spec.containers[0].resources
+                assert requests is not None
+                used[pod.spec.node_name] += round(float(str(requests.requests["cpu"])) * 1000)
+        for name, node in self.nodes.items():
+            assert used[name] <= float(str(node.status.allocatable["cpu"])) * 1000, name
+        for uid, nodes in self.bound.items():
+            assert len(nodes) == 1, uid
+        assert not self.stopped
+
+    def describe(self) -> str:
+        pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
+        return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
+
+
+def _line(action: Action) -> str:
+    if isinstance(action, actions.Send):
+        return type(action.request).__name__
+    ref = getattr(action, "pod", None)
+    name = ref.name if isinstance(ref, PodRef) else ""
+    return f"{type(action).__name__} {name}".strip()
+
+
+_EFFECTS: dict[type, Callable[[World, Any], None]] = {
+    actions.Send: World._send,
+    actions.Bind: World._bind,
+    actions.CancelBind: World._cancel,
+    actions.Delete: World._delete,
+    actions.Create: World._create,
+    actions.Annotate: World._annotate,
+    actions.SetCondition: World._condition,
+    actions.DropCondition: World._drop,
+    actions.FailPod: World._fail,
+    actions.Record: World._record,
+    actions.LogWarning: World._warn,
+    actions.Stop: World._stop,
+}
+
+
+def gang(name: str, members: int, cpu: str = "1", **more: Any) -> dict[str, Any]:
+    """A task group."""
+    return {"name": name, "minMember": members, "minResource": {"cpu": cpu}, **more}
