@@ -90,7 +90,8 @@ def configurations(
         "rules": [
             _rule("", ["pods"]),
             _rule("apps", [each for each in TEMPLATES if each not in ("jobs", "cronjobs")]),
-            _rule("batch", ["jobs", "cronjobs"]),
+            # CronJobs are a beta until 1.21
+            _rule("batch", ["jobs", "cronjobs"], ["v1", "v1beta1"]),
         ],
     }
     validating = {
@@ -130,10 +131,10 @@ def _webhook(name: str, path: str, target: Service | Url, bundle: bytes | None) 
     }
 
 
-def _rule(group: str, resources: list[str]) -> Document:
+def _rule(group: str, resources: list[str], versions: list[str] | None = None) -> Document:
     return {
         "apiGroups": [group],
-        "apiVersions": ["v1"],
+        "apiVersions": versions or ["v1"],
         "operations": ["CREATE", "UPDATE"],
         "resources": resources,
         "scope": "Namespaced",
