@@ -44,6 +44,21 @@ class NaiveCluster:
             found.append("InterPodAffinity")
         return found
 
+    def first_of_its_kind_without_key(self, uid: str) -> set[str]:
+        """The nodes without one of its topology keys, where the pod would be the first of its kind: old
+        schedulers let it go there."""
+        pod = self.pods[uid]
+        terms = _terms(pod, "podAffinity")
+        keys = {term["topologyKey"] for term in terms}
+        everywhere = {"metadata": {"labels": dict.fromkeys(keys, "nowhere else")}}
+        if not terms or self._affinity(pod, everywhere, self._others(uid)):
+            return set()
+        return {
+            name
+            for name, node in self.nodes.items()
+            if not keys <= node["metadata"].get("labels", {}).keys()
+        }
+
     def _others(self, uid: str) -> list[tuple[Manifest, str]]:
         """The other pods that count, with the names of their nodes."""
         found = []

@@ -1,0 +1,173 @@
+"""K138: the predicates agree with the real kube-scheduler, on random clusters.
+
+``QUADRIGA_ORACLE_CASES=10000`` asks that many questions (pod, node), by default some hundred.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from control_plane import ControlPlane
+from judging_scheduler import NAME, Judge
+from naive_predicates import NaiveCluster
+from plain_client import History, Object, PlainClient
+from random_pods import RandomPods
+
+from quadriga.k8s.cluster import ClusterCache
+from quadriga.k8s.objects import Node, Pod
+
+CASES = int(os.environ.get("QUADRIGA_ORACLE_CASES") or 600)
+SEED = int(os.environ.get("QUADRIGA_ORACLE_SEED") or 1)
+NODES, PLACED, ASKED = 6, 10, 20
+NAMESPACES = ("oracle-a", "oracle-b")
+
+
+@pytest.fixture
+def judge(control_plane: ControlPlane, pods: History, tmp_path: Path) -> Iterator[Judge]:
+    made = Judge(control_plane, tmp_path, pods)
+    yield made
+    made.stop()
+
+
+class Case:
+    """A random cluster: nodes, pods that are placed, and pods that are asked about."""
+
+    def __init__(self, number: int, admin: PlainClient, judge: Judge, pods: History) -> None:
+        self.random = Random(f"{SEED}/{number}")
+        self.make = RandomPods(self.random, old=True, namespaces=NAMESPACES)
+        self.names = tuple(f"c{number}-n{index}" for index in range(NODES))
+        self.admin, self.judge, self.pods = admin, judge, pods
+        self.cache = ClusterCache(lambda: 0)
+        self.naive = NaiveCluster()
+        self.made: list[Object] = []
+
+    def set_up(self) -> None:
+        for name in self.names:
+            manifest = self.make.node(name)
+            manifest.update(apiVersion="v1", kind="Node")
+            manifest["status"] = {"allocatable": {"pods": "110"}, "capacity": {"pods": "110"}}
+            node = self.admin.create(manifest)
+            self.naive.nodes[name] = node
+            self.cache.set_node(decoded(node, Node))
+        for index in range(PLACED):
+            pod = self.make.pod(f"placed-{index}", self.names)
+            pod["spec"]["nodeName"] = self.random.choice(self.names)
+            uid = self._create(pod)["metadata"]["uid"]
+            if self.random.random() < 0.1:
+                self.admin.delete("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
+                self._take(uid, deleted=True)
+        self._wait_for_nodes()
+
+    def _wait_for_nodes(self) -> None:
+        """The judge hears of nodes and pods on different ways: until it knows each of the nodes."""
+        for attempt in range(100):
+            probe = {
+                "metadata": {"name": f"probe-{attempt}", "namespace": "default"},
+                "spec": {
+                    "containers": [{"name": "main", "image": "none"}],
+                    "tolerations": [{"operator": "Exists"}],
+                },
+            }
+            pod = self._create(probe, count=False)
+            # None of the placed pods is in its namespace, and terms do not name it.
+            passing, _ = self.judge.passing(pod["metadata"]["uid"])
+            if passing == set(self.names):
+                return
+        raise AssertionError("the judge does not see all nodes")
+
+    def ask(self) -> Iterator[tuple[str, list[str]]]:
+        """Each pod that is asked about, with what the judge and the predicates disagree on."""
+        asked = [
+            self._create(self.make.pod(f"asked-{index}", self.names)) for index in range(ASKED)
+        ]
+        for pod in asked:
+            yield pod["metadata"]["uid"], self.disagreements(pod)
+
+    def disagreements(self, pod: Object) -> list[str]:
+        uid = pod["metadata"]["uid"]
+        passing, refused = self.judge.passing(uid)
+        unsure = self.naive.first_of_its_kind_without_key(uid)
+        found = []
+        first: Counter[str] = Counter()
+        for name in self.names:
+            reasons = self.cache.refusals(uid, name)
+            filters = list(dict.fromkeys(each.partition(":")[0] for each in reasons))
+            assert filters == self.naive.refusals(uid, name)
+            first.update(filters[:1])
+            if name not in unsure and (name in passing) == bool(filters):
+                found.append(f"{name}: {'passes' if name in passing else 'refused'}, we: {reasons}")
+        if refused and refused != first and not unsure:
+            found.append(f"first refusals: {refused}, we: {first}")
+        return found
+
+    def _create(self, manifest: Object, *, count: bool = True) -> Object:
+        manifest.update(apiVersion="v1", kind="Pod")
+        manifest["metadata"].pop("uid", None)
+        manifest["spec"]["schedulerName"] = NAME
+        pod = self.admin.create(manifest)
+        self.made.append(pod)
+        if count:
+            self.naive.pods[pod["metadata"]["uid"]] = pod
+            self.cache.set_pod(decoded(pod, Pod))
+        return pod
+
+    def _take(self, uid: str, *, deleted: bool) -> None:
+        """The pod's newest version, once it is being deleted."""
+        present = self.pods.until(
+            lambda present: any(
+                each["metadata"]["uid"] == uid and "deletionTimestamp" in each["metadata"]
+                for each in present
+            )
+        )
+        pod = next(each for each in present if each["metadata"]["uid"] == uid)
+        self.naive.pods[uid] = pod
+        self.cache.set_pod(decoded(pod, Pod))
+
+    def clean_up(self) -> None:
+        for pod in reversed(self.made):
+            meta = pod["metadata"]
+            self.admin.delete("Pod", meta["namespace"], meta["name"], grace=0)
+        for name in self.names:
+            self.admin.delete("Node", None, name)
+        self.pods.until(lambda present: not present, what="no pods are left")
+
+
+def decoded(thing: Object, kind: Any) -> Any:
+    """From the API server's JSON."""
+    return msgspec.json.decode(msgspec.json.encode(thing), type=kind)
+
+
+def test_k138_predicates_agree_with_kube_scheduler(
+    admin: PlainClient, pods: History, empty: None, judge: Judge
+) -> None:
+    for name in NAMESPACES:
+        admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    wrong = []
+    passed: Counter[str] = Counter()
+    for number in range(-(-CASES // (NODES * ASKED))):
+        case = Case(number, admin, judge, pods)
+        case.set_up()
+        for uid, disagreements in case.ask():
+            if disagreements:
+                wrong.append(f"cluster {number}, {case.naive.pods[uid]['metadata']['name']}:")
+                wrong += disagreements
+            for name in case.names:
+                reasons = case.cache.refusals(uid, name)
+                passed.update({each.partition(":")[0] for each in reasons or ["yes"]})
+        case.clean_up()
+    assert wrong == []
+    # All filters have had their say, both ways.
+    assert min(passed[name] for name in FILTERS) > 0, passed
+
+
+FILTERS = (
+    *("yes", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts"),
+    *("PodTopologySpread", "InterPodAffinity"),
+)
