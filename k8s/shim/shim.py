@@ -140,6 +140,11 @@ class Shim:
         """Ready: the recovery is over (K16)."""
         return self._kernel.serving
 
+    def application_of(self, uid: str) -> str | None:
+        """The id of the pod's application, while it has one."""
+        task = self._kernel.tasks.get(uid)
+        return None if task is None else task.app.key
+
     def dump(self) -> dict[str, Any]:
         """What the shim knows, as JSON objects: no secrets and no environment (K17)."""
         return dump.of(self._kernel)

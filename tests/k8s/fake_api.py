@@ -78,7 +78,10 @@ class FakeApi:
         self.stopping = asyncio.Event()
         #: of every list and watch
         self.queries: list[str] = []
-        self._watching: web.StreamResponse | None = None
+        #: the other kinds, by plural, and what is found under a path
+        self.others: dict[str, list[Json]] = {}
+        self.found: dict[str, Json] = {}
+        self._watching: dict[str, web.StreamResponse] = {}
         self._ended = asyncio.Event()
 
     # -- script ----------------------------------------------------------------------------------
@@ -94,17 +97,17 @@ class FakeApi:
         """The bodies of the requests that were made."""
         return [body for verb, path, body in self.requests if verb == method and path.endswith(end)]
 
-    async def say(self, line: bytes) -> None:
+    async def say(self, line: bytes, plural: str = "pods") -> None:
         """Send this in the watch that is open."""
-        while self._watching is None:
+        while plural not in self._watching:
             await asyncio.sleep(0.001)
-        await self._watching.write(line)
+        await self._watching[plural].write(line)
 
     async def end(self) -> None:
-        """End the watch that is open."""
-        while self._watching is None:
+        """End the watch of pods."""
+        while "pods" not in self._watching:
             await asyncio.sleep(0.001)
-        self._watching = None
+        del self._watching["pods"]
         self._ended.set()
 
     # -- server ----------------------------------------------------------------------------------
@@ -170,6 +173,12 @@ class FakeApi:
             if request.method == "GET":
                 return self._list(request)
             return self._create(body)
+        if last in self.others:
+            return web.json_response(
+                {"metadata": {"resourceVersion": "1"}, "items": self.others[last]}
+            )
+        if request.path in self.found:
+            return web.json_response(self.found[request.path])
         if "pods" not in parts:
             return status(404, "NotFound")
         name = parts[parts.index("pods") + 1]
@@ -219,16 +228,20 @@ class FakeApi:
         return web.json_response({"metadata": metadata, "items": every[start:end]})
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
-        steps = self.watches.popleft() if self.watches else [HANG]
+        mine = request.path.endswith("/pods") and self.watches
+        steps = self.watches.popleft() if mine else [HANG]
         if steps and isinstance(steps[0], int):
             return status(steps[0], "Scripted")
         response = web.StreamResponse()
         await response.prepare(request)
         for step in steps:
             if step == HANG:
-                self._watching = response
-                self._ended.clear()
-                await self._ended.wait()
+                self._watching[request.path.rpartition("/")[2]] = response
+                if request.path.endswith("/pods"):
+                    self._ended.clear()
+                    await self._ended.wait()
+                else:
+                    await self.stopping.wait()
             elif step == DROP:
                 self._drop(request)
             else:

@@ -1,0 +1,88 @@
+"""The two ConfigMaps with the settings: as they are at the start, and every change (K47, K49, K152)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+from urllib.parse import quote
+
+import msgspec
+
+from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.reflector import Timing
+from quadriga.k8s.api.refusals import refusal_of
+from quadriga.k8s.api.requester import NoAnswer
+from quadriga.k8s.api.retries import is_again
+from quadriga.k8s.conversion import settings as conversion
+from quadriga.k8s.objects import ConfigMap
+from quadriga.k8s.shim.inputs import Change, ConfigurationChanged
+
+__all__ = ["ConfigMaps", "config_maps_path"]
+
+_log = logging.getLogger("quadriga.kubernetes.settings")
+
+_decode = msgspec.json.Decoder(ConfigMap).decode
+_NAMES: Final = (conversion.DEFAULTS_NAME, conversion.CONFIGS_NAME)
+#: seconds between two tries to read them at the start
+_PAUSE: Final = 2.0
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+
+
+def config_maps_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/configmaps"
+
+
+class ConfigMaps:
+    """``hear`` is told the texts of both whenever they have changed."""
+
+    def __init__(self, namespace: str, hear: Callable[[ConfigurationChanged], None]) -> None:
+        self._path = config_maps_path(namespace)
+        self._hear = hear
+        self._maps: dict[str, ConfigMap] = {}
+        self._told: conversion.Merged | None = None
+
+    async def read(self, client: Client, timing: Timing) -> conversion.Reading:
+        """Read them, until the server answers. Raises `PermissionError`."""
+        for name in _NAMES:
+            while (found := await self._get(client, name)) is None:
+                await timing.sleep(_PAUSE)
+            if found.metadata.name:
+                self._maps[name] = found
+        self._told = self._merged()
+        return conversion.from_maps(*map(self._maps.get, _NAMES))
+
+    async def _get(self, client: Client, name: str) -> ConfigMap | None:
+        """The ConfigMap, one without a name if there is none, ``None`` if the server does not say."""
+        try:
+            status, body = await client.request("GET", f"{self._path}/{name}")
+        except NoAnswer as error:
+            _log.warning("ConfigMap %s: %s", name, error)
+            return None
+        if status == _NOT_FOUND:
+            return ConfigMap()
+        if status == _OK:
+            return _decode(body)
+        refusal = refusal_of(status, body)
+        if is_again(status):
+            _log.warning("ConfigMap %s: %s", name, refusal)
+            return None
+        raise PermissionError(f"ConfigMap {name} cannot be read: {refusal}")
+
+    def announce(self, change: Change, config_map: ConfigMap) -> None:
+        """Of a reflector."""
+        name = config_map.metadata.name
+        if name not in _NAMES:
+            return
+        if change == "DELETED":
+            self._maps.pop(name, None)
+        else:
+            self._maps[name] = config_map
+        merged = self._merged()
+        if merged != self._told:
+            self._told = merged
+            self._hear(ConfigurationChanged(merged.values, merged.errors))
+
+    def _merged(self) -> conversion.Merged:
+        return conversion.merge(*map(self._maps.get, _NAMES))

@@ -1,0 +1,77 @@
+"""What the core calls, on its own thread (K5).
+
+A message is put into the shim's queue. Only what the core must know before it goes on is done at once:
+allocations are assumed, and predicates are answered, both from the cluster's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.shim.inputs import CoreAnswered
+from quadriga.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    UpdateContainerSchedulingStateRequest,
+)
+
+__all__ = ["CoreCallback"]
+
+
+class CoreCallback:
+    """A `ResourceManagerCallback`. ``hear`` takes a message from any thread."""
+
+    def __init__(
+        self,
+        cache: ClusterCache,
+        hear: Callable[[CoreAnswered], None],
+        dump: Callable[[], str],
+    ) -> None:
+        self._cache = cache
+        self._hear = hear
+        self._dump = dump
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        refusals: dict[str, str] = {}
+        cache = self._cache
+        for allocation in response.new:
+            uid = allocation.allocationKey
+            refusal = cache.assume(uid, allocation.nodeID)
+            if refusal is not None:
+                refusals[uid] = refusal
+        self._hear(CoreAnswered(response, refusals))
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        self._hear(CoreAnswered(response))
+
+    def update_node(self, response: NodeResponse) -> None:
+        self._hear(CoreAnswered(response))
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        return self._cache.predicates(args.allocationKey, args.nodeID, args.allocate)
+
+    def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
+        index = self._cache.preemption_predicates(
+            args.allocationKey, args.nodeID, tuple(args.preemptAllocationKeys), args.startIndex
+        )
+        if index is None:
+            return PreemptionPredicatesResponse(success=False, index=-1)
+        return PreemptionPredicatesResponse(success=True, index=index)
+
+    def send_event(self, events: Sequence[EventRecord]) -> None:
+        self._hear(CoreAnswered(events))
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self._hear(CoreAnswered(request))
+
+    def get_state_dump(self) -> str:
+        """The shim's part of a state dump (K17)."""
+        return self._dump()

@@ -1,0 +1,124 @@
+"""Sends the shim's messages to the core, in their order, from a thread of its own.
+
+A call of the core may wait, in this process until the core has applied the request, over gRPC until there
+is room. The shim's loop must not wait, so it hands its messages over.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, Final
+
+from quadriga.k8s.shim.inputs import CoreAnswered, CoreForgot, CoreRefused, Input
+from quadriga.si import (
+    AllocationRequest,
+    ApplicationRequest,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    RequestError,
+    ResourceManagerCallback,
+    SchedulerAPI,
+    UpdateConfigurationRequest,
+)
+
+__all__ = ["CoreSender"]
+
+_log = logging.getLogger("quadriga.kubernetes.core")
+
+#: seconds between two tries to reach a core that does not answer
+_PAUSE: Final = 1.0
+
+
+class CoreSender:
+    """``hear`` takes what comes of it, from the sender's thread."""
+
+    def __init__(
+        self,
+        scheduler: SchedulerAPI,
+        callback: ResourceManagerCallback,
+        hear: Callable[[Input], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._callback = callback
+        self._hear = hear
+        self._queue: SimpleQueue[Any] = SimpleQueue()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="quadriga-to-core", daemon=True)
+        self._calls: dict[type, Callable[[Any], object]] = {
+            RegisterResourceManagerRequest: self._register,
+            UpdateConfigurationRequest: scheduler.update_configuration,
+            ApplicationRequest: scheduler.update_application,
+            AllocationRequest: scheduler.update_allocation,
+            NodeRequest: scheduler.update_node,
+        }
+
+    @property
+    def waiting(self) -> int:
+        """Messages that are not handed over yet."""
+        return self._queue.qsize()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def send(self, request: Any) -> None:
+        """Send the message after all earlier ones."""
+        self._queue.put(request)
+
+    def stop(self) -> None:
+        """End the thread. What waits is not sent."""
+        self._stopping.set()
+        self._queue.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            request = self._queue.get()
+            while request is not None:
+                request = self._hand_over(request)
+
+    def _hand_over(self, request: Any) -> RegisterResourceManagerRequest | None:
+        """Returns the message that comes next, if it has been taken from the queue."""
+        name = type(request).__name__
+        while True:
+            try:
+                self._calls[type(request)](request)
+                return None
+            except ConnectionError as error:
+                _log.warning("%s could not be sent: %s", name, error)
+            except (RequestError, PermissionError) as error:
+                self._hear(CoreRefused(name, str(error)))
+                return None
+            except Exception as error:
+                if _must_register(error):
+                    return self._forget()
+                _log.exception("%s was not sent", name)
+                self._hear(CoreRefused(name, repr(error)))
+                return None
+            if self._stopping.wait(_PAUSE):
+                return None
+
+    def _register(self, request: RegisterResourceManagerRequest) -> None:
+        response = self._scheduler.register_resource_manager(request, self._callback)
+        self._hear(CoreAnswered(response))
+
+    def _forget(self) -> RegisterResourceManagerRequest | None:
+        """K151: what waits was meant for a core that knew us, up to a registration."""
+        while not self._queue.empty():
+            request = self._queue.get()
+            if isinstance(request, RegisterResourceManagerRequest):
+                return request
+        self._hear(CoreForgot())
+        return None
+
+
+def _must_register(error: Exception) -> bool:
+    """Whether a remote core does not know this resource manager any more."""
+    try:
+        from quadriga.si.client.errors import RegisterAgain
+    except ImportError:  # without gRPC there is no remote core
+        return False
+    return isinstance(error, RegisterAgain)

@@ -1,0 +1,41 @@
+"""Whether the shim is well, for probes (K16)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["Health", "health_of"]
+
+#: the loop must turn within this time (ns)
+_TURN: Final = 10_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``alive``: the loop turns. ``ready``: it holds the lease, its caches are synced and the core knows
+    the cluster. ``reasons`` say what is missing."""
+
+    alive: bool
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+def health_of(
+    *, now: int, turned_at: int, leads: bool, unsynced: tuple[str, ...], serves: bool, stopped: str
+) -> Health:
+    """From the facts. Times in ns; ``stopped`` is the reason why it has ended, "" if it has not."""
+    reasons = []
+    alive = now - turned_at <= _TURN
+    if stopped:
+        alive = False
+        reasons.append(f"it has stopped: {stopped}")
+    elif not alive:
+        reasons.append(f"its loop has not turned for {(now - turned_at) // 1_000_000_000} s")
+    if not leads:
+        reasons.append("another process leads")
+    if unsynced:
+        reasons.append(f"not listed yet: {', '.join(unsynced)}")
+    if leads and not unsynced and not serves:
+        reasons.append("the core is being told what runs")
+    return Health(alive, not reasons, tuple(reasons))

@@ -1,0 +1,477 @@
+"""The shim at work: one asyncio loop in a thread of its own, and the core behind `SchedulerAPI` (K1, K2).
+
+Reflectors, the core and ended writes put what they have to say into one queue. The loop takes it from there,
+lets the shim decide, and carries out what the shim wants. Nothing in the loop waits for the core or for the
+API server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.condition_writer import ConditionWriter
+from quadriga.k8s.api.event_writer import EventWriter
+from quadriga.k8s.api.lease import Lease, LeaseTimes
+from quadriga.k8s.api.limits import Limits
+from quadriga.k8s.api.login import Login
+from quadriga.k8s.api.reflector import Reflector, Watching
+from quadriga.k8s.api.stamps import whole_time
+from quadriga.k8s.api.writes import PodWrites
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path
+from quadriga.k8s.driver.core_callback import CoreCallback
+from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.health import Health, health_of
+from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.writers import Writers
+from quadriga.k8s.lifecycles import shim as shim_fsm
+from quadriga.k8s.objects import ConfigMap, Namespace, Node, Pod, PodCondition, PriorityClass
+from quadriga.k8s.shim.actions import PodRef
+from quadriga.k8s.shim.inputs import (
+    Change,
+    Changed,
+    CoreForgot,
+    CoreRefused,
+    Input,
+    LeaseHeld,
+    LeaseLost,
+    Synced,
+)
+from quadriga.k8s.shim.shim import Shim
+from quadriga.si import SchedulerAPI
+
+__all__ = ["KubernetesShim", "Options"]
+
+_log = logging.getLogger("quadriga.kubernetes")
+
+SECOND: Final = 1_000_000_000
+#: inputs that are decided on before the actions are carried out
+_BATCH: Final = 256
+#: the loop turns at least this often (s), for the health check
+_TURN: Final = 1.0
+#: a state dump waits for the loop this long (s)
+_DUMP_TIMEOUT: Final = 5.0
+_KINDS: Final = (
+    ("/api/v1/nodes", Node),
+    ("/api/v1/namespaces", Namespace),
+    ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
+    ("/api/v1/pods", Pod),
+)
+
+#: the explanation of a waiting ask, from its application and UID; it may take time
+Explain = Callable[[str, str], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What does not stand in the ConfigMaps."""
+
+    #: of the scheduler: its ConfigMaps and its lease are there
+    namespace: str = "default"
+    #: of this process, unique in the cluster
+    identity: str = "quadriga"
+    #: what the core is told of this program, for display
+    build: Mapping[str, str] = field(default_factory=dict)
+    #: ``None``: as the settings say
+    leader_election: bool | None = None
+    lease_times: LeaseTimes = field(default_factory=LeaseTimes)
+    watching: type[Watching] | Watching = Watching
+    #: the garbage collector rests while the cluster is listed (K190)
+    tune_gc: bool = True
+
+
+class _Timing:
+    """The time and the chance of the real world."""
+
+    now = staticmethod(time.monotonic_ns)
+    random = staticmethod(random.random)
+
+    @staticmethod
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _Stopped(Exception):
+    """The process ends, with this code and for this reason."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(code, reason)
+        self.code, self.reason = code, reason
+
+
+class KubernetesShim:
+    """Schedules the pods of a cluster by the core behind ``scheduler``.
+
+    `start`, then `wait` or `stop`. ``explain`` gives the messages of waiting pods (K156).
+    ``observe(method, path, status)`` hears of every answer of the API server.
+    """
+
+    def __init__(
+        self,
+        scheduler: SchedulerAPI,
+        login: Login,
+        options: Options | None = None,
+        *,
+        explain: Explain | None = None,
+        observe: Callable[[str, str, int], None] | None = None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._login = login
+        self.options = options or Options()
+        self._explain = explain
+        self._observe = observe
+        self._timing = _Timing()
+        self._thread = threading.Thread(target=self._run, name="quadriga-kubernetes", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._main: asyncio.Task[None] | None = None
+        self._ended = threading.Event()
+        self._begun = threading.Event()
+        self._outcome = _Stopped(0, "it was stopped")
+        self._turned_at = self._timing.now()
+        self._leads = False
+        self._cache = ClusterCache(time.monotonic_ns)
+        self._inbox: Inbox | None = None
+        self._shim: Shim | None = None
+        self._writers: Writers | None = None
+        self._reflectors: list[Reflector[Any]] = []
+        self._unsynced = 0
+        self.settings = Settings()
+
+    # -- for other threads -----------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        self._turned_at = self._timing.now()
+        self._thread.start()
+        self._begun.wait()
+
+    def stop(self) -> None:
+        """End, and wait for the end. What is written already stays; nothing else is lost with it (K12)."""
+        loop, main = self._loop, self._main
+        if loop is not None and main is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                loop.call_soon_threadsafe(main.cancel)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit code when it has ended, ``None`` if it has not within ``timeout`` seconds."""
+        return self._outcome.code if self._ended.wait(timeout) else None
+
+    @property
+    def reason(self) -> str:
+        """Why it has ended."""
+        return self._outcome.reason
+
+    def core_forgot(self) -> None:
+        """A remote core was restarted (K151). From any thread."""
+        self._hear(CoreForgot())
+
+    def core_refused(self, request: str, reason: str) -> None:
+        """A remote core has refused a whole request. From any thread."""
+        self._hear(CoreRefused(request, reason))
+
+    def health(self) -> Health:
+        """From any thread (K16)."""
+        shim = self._shim
+        unsynced = tuple(each.key for each in list(self._reflectors) if not each.synced)
+        if shim is None:
+            unsynced = ("settings",)
+        return health_of(
+            now=self._timing.now(),
+            turned_at=self._turned_at,
+            leads=self._leads,
+            unsynced=unsynced,
+            serves=shim is not None and shim.state in shim_fsm.SERVES,
+            stopped=self._outcome.reason if self._ended.is_set() else "",
+        )
+
+    def state_dump(self) -> str:
+        """All of the shim's state as JSON, without secrets (K17). From any thread but the loop's."""
+        loop = self._loop
+        if loop is None or self._ended.is_set():
+            return json.dumps({"stopped": self._outcome.reason})
+
+        async def dump() -> str:
+            return json.dumps(self._dump(), default=str)
+
+        future = asyncio.run_coroutine_threadsafe(dump(), loop)
+        return future.result(_DUMP_TIMEOUT)
+
+    # -- the loop --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._live())
+        except _Stopped as stopped:
+            self._outcome = stopped
+            log = _log.info if stopped.code == 0 else _log.error
+            log("the shim ends: %s", stopped.reason)
+        except asyncio.CancelledError:
+            pass
+        except BaseException as error:
+            _log.exception("the shim ends by an error")
+            self._outcome = _Stopped(1, f"an internal error: {error!r}")
+        finally:
+            self._begun.set()
+            self._ended.set()
+
+    async def _live(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._main = asyncio.current_task()
+        self._inbox = Inbox()
+        self._begun.set()
+        # With the defaults until the settings are read (K13).
+        settings = Settings()
+        limits = Limits(settings.qps, settings.burst, settings.inflight, clock=self._timing.now)
+        async with Client(self._login, limits, observe=self._observe) as client:
+            maps = ConfigMaps(self.options.namespace, self._put)
+            self.settings = await self._read_settings(maps, client)
+        settings = self.settings
+        limits = Limits(settings.qps, settings.burst, settings.inflight, clock=self._timing.now)
+        async with Client(self._login, limits, observe=self._observe) as client:
+            await self._work(client, maps)
+
+    async def _read_settings(self, maps: ConfigMaps, client: Client) -> Settings:
+        try:
+            reading = await maps.read(client, self._timing)
+        except PermissionError as error:
+            raise _Stopped(1, str(error)) from None
+        for warning in reading.warnings:
+            _log.warning("settings: %s", warning)
+        if reading.settings is None:
+            raise _Stopped(1, f"the settings are wrong: {'; '.join(reading.errors)}")
+        return reading.settings
+
+    async def _work(self, client: Client, maps: ConfigMaps) -> None:
+        inbox = self._inbox
+        assert inbox is not None
+        settings = self.settings
+        callback = CoreCallback(self._cache, inbox.put_from_thread, self.state_dump)
+        sender = CoreSender(self._scheduler, callback, inbox.put_from_thread)
+        clock = self._timing.now
+        scheduler_name = settings.scheduler_names[0]
+        conditions = ConditionWriter(
+            client,
+            current=self._condition_of,
+            clock=clock,
+            wall=time.time_ns,
+            explain=self._explained if self._explain is not None else None,
+        )
+        events = EventWriter(
+            client,
+            controller=scheduler_name,
+            instance=self.options.identity,
+            clock=clock,
+            wall=time.time_ns,
+        )
+        pods = PodWrites(
+            client,
+            self._put,
+            scheduler=scheduler_name,
+            bind_timeout=settings.bind_timeout,
+            clock=clock,
+            stamp=lambda: whole_time(time.time_ns()),
+            before_bind=conditions.settled,
+        )
+        self._shim = self._new_shim(settings)
+        self._writers = Writers(sender, pods, conditions, events, _stop)
+        self._reflectors = self._new_reflectors(client, maps)
+        self._unsynced = len(self._reflectors)
+        sender.start()
+        self._begin_listing()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in self._reflectors:
+                    tasks.create_task(each.run())
+                tasks.create_task(conditions.run())
+                tasks.create_task(events.run())
+                tasks.create_task(self._lead(client))
+                tasks.create_task(self._decide(inbox, self._shim, self._writers))
+        except* _Stopped as stopped:
+            raise _first(stopped) from None
+        finally:
+            self._end_listing()
+            await pods.close()
+            # Its thread may be in a call of the core, which ends.
+            await asyncio.to_thread(sender.stop)
+
+    def _new_shim(self, settings: Settings) -> Shim:
+        return Shim(
+            settings,
+            self._cache,
+            suffix=_suffix,
+            build=self.options.build,
+            namespace=self.options.namespace,
+        )
+
+    def _new_reflectors(self, client: Client, maps: ConfigMaps) -> list[Reflector[Any]]:
+        inbox = self._inbox
+        assert inbox is not None
+        put = inbox.put
+
+        def announce(change: Change, changed: Any) -> None:
+            put(Changed(change, changed))
+
+        found: list[Reflector[Any]] = [
+            Reflector(
+                client,
+                path,
+                kind,
+                announce,
+                self._timing,
+                synced=self._one_synced,
+                room=inbox.room,
+                watching=self.options.watching,
+            )
+            for path, kind in _KINDS
+        ]
+        found.append(
+            Reflector(
+                client,
+                config_maps_path(self.options.namespace),
+                ConfigMap,
+                maps.announce,
+                self._timing,
+                synced=self._one_synced,
+                watching=self.options.watching,
+            )
+        )
+        return found
+
+    def _one_synced(self) -> None:
+        self._unsynced -= 1
+        if self._unsynced == 0:
+            self._end_listing()
+            self._put(Synced())
+
+    def _begin_listing(self) -> None:
+        """K190: collecting garbage takes three quarters of the time of a first list."""
+        if self.options.tune_gc:
+            gc.disable()
+
+    def _end_listing(self) -> None:
+        if self.options.tune_gc and not gc.isenabled():
+            gc.collect()
+            gc.freeze()
+            gc.enable()
+
+    async def _decide(self, inbox: Inbox, shim: Shim, writers: Writers) -> None:
+        now, carry_out = self._timing.now, writers.carry_out
+        while True:
+            deadline = shim.next_deadline()
+            wait = _TURN
+            if deadline is not None:
+                wait = min(max((deadline - time.time_ns()) / SECOND, 0.0), _TURN)
+            await inbox.wait(wait)
+            self._turned_at = now()
+            wall = time.time_ns()
+            for each in inbox.take(_BATCH):
+                carry_out(shim.handle(each, wall))
+            carry_out(shim.advance(wall))
+            carry_out(shim.flush())
+
+    async def _lead(self, client: Client) -> None:
+        elects = self.options.leader_election
+        if elects is None:
+            elects = self.settings.leader_election
+        if not elects:
+            self._leads = True
+            self._put(LeaseHeld())
+            return
+        lease = Lease(
+            client,
+            namespace=self.options.namespace,
+            identity=self.options.identity,
+            random=self._timing.random,
+            wall=time.time_ns,
+            times=self.options.lease_times,
+        )
+        try:
+            await lease.acquire()
+            self._leads = True
+            self._put(LeaseHeld())
+            reason = await lease.keep()
+            self._leads = False
+            self._put(LeaseLost(reason))
+            raise _Stopped(1, reason)
+        except asyncio.CancelledError:
+            await lease.release()
+            raise
+
+    # -- small parts -----------------------------------------------------------------------------
+
+    def _put(self, heard: Input) -> None:
+        assert self._inbox is not None
+        self._inbox.put(heard)
+
+    def _hear(self, heard: Input) -> None:
+        if self._inbox is not None:
+            self._inbox.put_from_thread(heard)
+
+    def _condition_of(self, uid: str) -> PodCondition | None:
+        pod = self._cache.pod(uid)
+        if pod is None:
+            return None
+        return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
+
+    async def _explained(self, pod: PodRef) -> str | None:
+        assert self._explain is not None
+        assert self._shim is not None
+        application_id = self._shim.application_of(pod.uid)
+        if application_id is None:
+            return None
+        return await asyncio.to_thread(self._explain, application_id, pod.uid)
+
+    def _dump(self) -> dict[str, Any]:
+        now = self._timing.now()
+        inbox, shim, writers = self._inbox, self._shim, self._writers
+        return {
+            "waitingEvents": len(inbox) if inbox is not None else 0,
+            "leads": self._leads,
+            "reflectors": [
+                {
+                    "path": each.key,
+                    "state": each.state,
+                    "resourceVersion": each.version,
+                    "ageSeconds": (now - each.heard_at) // SECOND,
+                    "objects": each.known,
+                    "problem": each.problem,
+                }
+                for each in self._reflectors
+            ],
+            "writes": dict(writers.pods.counts) if writers is not None else {},
+            "waitingWrites": writers.pods.waiting if writers is not None else 0,
+            "cache": self._cache.dump(),
+            "shim": shim.dump() if shim is not None else {},
+        }
+
+
+def _suffix() -> str:
+    """The end of a placeholder's name (K69)."""
+    return "".join(random.choices(SUFFIX_ALPHABET, k=SUFFIX_LENGTH))
+
+
+def _stop(code: int, reason: str) -> None:
+    raise _Stopped(code, reason)
+
+
+def _first(group: BaseExceptionGroup[_Stopped]) -> _Stopped:
+    found: BaseException = group
+    while isinstance(found, BaseExceptionGroup):
+        found = found.exceptions[0]
+    assert isinstance(found, _Stopped)
+    return found

@@ -1,0 +1,69 @@
+"""Carries out the actions of the shim (``shim.actions``)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from quadriga.k8s.api.condition_writer import ConditionWriter
+from quadriga.k8s.api.event_writer import EventWriter
+from quadriga.k8s.api.writes import PodWrites
+from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.shim.actions import (
+    Action,
+    Annotate,
+    Bind,
+    CancelBind,
+    Create,
+    Delete,
+    DropCondition,
+    FailPod,
+    LogWarning,
+    Record,
+    Send,
+    SetCondition,
+    Stop,
+)
+
+_log = logging.getLogger("quadriga.kubernetes")
+
+__all__ = ["Writers"]
+
+
+class Writers:
+    """``stop(code, reason)`` ends the process."""
+
+    def __init__(
+        self,
+        sender: CoreSender,
+        pods: PodWrites,
+        conditions: ConditionWriter,
+        events: EventWriter,
+        stop: Callable[[int, str], None],
+    ) -> None:
+        self.pods = pods
+        self.conditions = conditions
+        self.events = events
+        self.sender = sender
+        submit = pods.submit
+        self._carry: dict[type, Callable[[Any], object]] = {
+            Send: lambda action: sender.send(action.request),
+            Bind: submit,
+            Delete: submit,
+            Create: submit,
+            Annotate: submit,
+            FailPod: submit,
+            CancelBind: lambda action: pods.cancel_bind(action.uid, "the bind was given up"),
+            SetCondition: conditions.set,
+            DropCondition: lambda action: conditions.drop(action.uid),
+            Record: events.record,
+            LogWarning: lambda action: _log.warning("%s", action.text),
+            Stop: lambda action: stop(action.code, action.reason),
+        }
+
+    def carry_out(self, actions: Iterable[Action]) -> None:
+        """In their order."""
+        carry = self._carry
+        for action in actions:
+            carry[type(action)](action)

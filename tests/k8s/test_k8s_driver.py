@@ -1,0 +1,584 @@
+"""What is around the shim: its queue, the core on both sides, the ConfigMaps, health, and all of it at work."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gzip
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from quadriga.core.driver.service import SchedulerService
+from quadriga.k8s.api.login import Login
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.driver.config_maps import ConfigMaps
+from quadriga.k8s.driver.core_callback import CoreCallback
+from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.health import health_of
+from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
+from quadriga.k8s.driver.remote import CoreWatcher
+from quadriga.k8s.objects import ConfigMap, Metadata
+from quadriga.k8s.shim.inputs import (
+    ConfigurationChanged,
+    CoreAnswered,
+    CoreForgot,
+    CoreRefused,
+    LeaseHeld,
+    Synced,
+)
+from quadriga.si import (
+    Allocation,
+    AllocationRequest,
+    AllocationResponse,
+    ApplicationRequest,
+    ApplicationResponse,
+    NodeRequest,
+    NodeResponse,
+    NullCallback,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    RegisterResourceManagerRequest,
+    RegisterResourceManagerResponse,
+    RequestError,
+    ResourceManagerCallback,
+    UpdateConfigurationRequest,
+    UpdateContainerSchedulingStateRequest,
+)
+from quadriga.si.client import FORGOTTEN, RegisterAgain
+from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod
+
+BOUND = 10.0
+
+
+# -- the queue -----------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_k3_the_queue_keeps_the_order_of_all_threads() -> None:
+    inbox = Inbox()
+    numbers = [CoreRefused("x", str(number)) for number in range(1000)]
+
+    def put() -> None:
+        for each in numbers:
+            inbox.put_from_thread(each)
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    found: list[Any] = []
+    while len(found) < len(numbers):
+        await inbox.wait(BOUND)
+        found += inbox.take(7)
+    thread.join()
+    assert found == numbers
+
+
+@pytest.mark.asyncio
+async def test_k3_a_wait_ends_when_something_comes_and_after_its_time() -> None:
+    inbox = Inbox()
+    await inbox.wait(0.001)
+    assert inbox.take(10) == []
+    asyncio.get_running_loop().call_soon(inbox.put, Synced())
+    await inbox.wait(BOUND)
+    assert inbox.take(10) == [Synced()]
+    inbox.put(Synced())
+    inbox.put(LeaseHeld())
+    assert inbox.take(1) == [Synced()]
+    await inbox.wait(BOUND)
+    assert inbox.take(1) == [LeaseHeld()]
+
+
+@pytest.mark.asyncio
+async def test_k15_sources_wait_while_too_much_is_in_the_queue() -> None:
+    inbox = Inbox(most=2)
+    await inbox.room()
+    for _ in range(4):
+        inbox.put(Synced())
+    waiting = asyncio.create_task(inbox.room())
+    await asyncio.sleep(0)
+    inbox.take(1)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    inbox.take(1)
+    await asyncio.wait_for(waiting, BOUND)
+
+
+def test_what_comes_after_the_end_is_not_heard() -> None:
+    async def make() -> Inbox:
+        return Inbox()
+
+    asyncio.run(make()).put_from_thread(Synced())
+
+
+# -- the core's callback -------------------------------------------------------------------------
+
+
+class FewNodes:
+    """A cache that knows what may be assumed."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def assume(self, uid: str, node: str) -> str | None:
+        self.calls.append(("assume", uid, node))
+        return "no room" if uid == "bad" else None
+
+    def predicates(self, uid: str, node: str, allocate: bool) -> str | None:
+        self.calls.append(("predicates", uid, node, allocate))
+        return "no" if node == "bad" else None
+
+    def preemption_predicates(self, uid: str, node: str, victims: Any, start: int) -> int | None:
+        self.calls.append(("preempt", uid, node, victims, start))
+        return None if node == "bad" else 1
+
+
+def callback(cache: Any) -> tuple[CoreCallback, list[CoreAnswered]]:
+    heard: list[CoreAnswered] = []
+    return CoreCallback(cache, heard.append, lambda: "{}"), heard
+
+
+def test_k5_new_allocations_are_assumed_before_the_core_goes_on() -> None:
+    cache = FewNodes()
+    made, heard = callback(cache)
+    assert isinstance(made, ResourceManagerCallback)
+    response = AllocationResponse(
+        new=[
+            Allocation(allocationKey="a", nodeID="n1"),
+            Allocation(allocationKey="bad", nodeID="n1"),
+        ]
+    )
+    made.update_allocation(response)
+    assert cache.calls == [("assume", "a", "n1"), ("assume", "bad", "n1")]
+    assert heard == [CoreAnswered(response, {"bad": "no room"})]
+
+
+def test_k5_messages_are_put_into_the_queue_in_their_order() -> None:
+    made, heard = callback(FewNodes())
+    made.update_node(NodeResponse())
+    made.update_application(ApplicationResponse())
+    made.send_event([])
+    made.update_container_scheduling_state(UpdateContainerSchedulingStateRequest())
+    kinds = [type(each.message).__name__ for each in heard]
+    assert kinds == [
+        "NodeResponse",
+        "ApplicationResponse",
+        "list",
+        "UpdateContainerSchedulingStateRequest",
+    ]
+
+
+def test_k115_predicates_are_answered_from_the_cache() -> None:
+    cache = FewNodes()
+    made, heard = callback(cache)
+    assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="n", allocate=True)) is None
+    assert made.predicates(PredicatesArgs(allocationKey="a", nodeID="bad")) == "no"
+    assert cache.calls == [("predicates", "a", "n", True), ("predicates", "a", "bad", False)]
+    assert not heard
+
+
+def test_k117_preemption_predicates_are_answered_from_the_cache() -> None:
+    cache = FewNodes()
+    made, _ = callback(cache)
+    args = PreemptionPredicatesArgs(
+        allocationKey="a", nodeID="n", preemptAllocationKeys=["v"], startIndex=2
+    )
+    assert made.preemption_predicates(args).success
+    assert made.preemption_predicates(args).index == 1
+    assert cache.calls[0] == ("preempt", "a", "n", ("v",), 2)
+    args.nodeID = "bad"
+    assert not made.preemption_predicates(args).success
+
+
+# -- to the core ---------------------------------------------------------------------------------
+
+
+class Core:
+    """A scheduler that answers each request as it is told: with nothing, or an error."""
+
+    def __init__(self, *answers: Exception | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[Any] = []
+        self.waits: threading.Event | None = None
+
+    def _take(self, request: Any, *_: object) -> object:
+        self.requests.append(request)
+        if self.waits is not None:
+            self.waits.wait(BOUND)
+        answer = self.answers.pop(0) if self.answers else None
+        if answer is not None:
+            raise answer
+        return RegisterResourceManagerResponse()
+
+    register_resource_manager = _take
+    update_allocation = _take
+    update_application = _take
+    update_node = _take
+    update_configuration = _take
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, heard: Any) -> None:
+        with self._changed:
+            self.heard.append(heard)
+            self._changed.notify_all()
+
+    def until(self, count: int) -> list[Any]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.heard) >= count, BOUND)
+            return self.heard
+
+
+def sender(core: Core, monkeypatch: pytest.MonkeyPatch) -> tuple[CoreSender, Ear]:
+    monkeypatch.setattr("quadriga.k8s.driver.core_sender._PAUSE", 0.001)
+    ear = Ear()
+    made = CoreSender(core, NullCallback(), ear)  # type: ignore[arg-type]
+    made.start()
+    return made, ear
+
+
+REGISTER = RegisterResourceManagerRequest(rmID="rm")
+REGISTERED = CoreAnswered(RegisterResourceManagerResponse())
+REQUESTS = [
+    AllocationRequest(rmID="rm"),
+    ApplicationRequest(),
+    NodeRequest(),
+    UpdateConfigurationRequest(),
+]
+
+
+def test_k2_messages_go_to_the_core_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core()
+    made, ear = sender(core, monkeypatch)
+    for each in (*REQUESTS, REGISTER):
+        made.send(each)
+    assert ear.until(1) == [REGISTERED]
+    assert core.requests == [*REQUESTS, REGISTER]
+    made.stop()
+
+
+def test_a_refused_request_is_heard_and_the_next_one_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core(RequestError("AllocationRequest", "rmID", "unknown"), ZeroDivisionError("a bug"))
+    made, ear = sender(core, monkeypatch)
+    for each in (*REQUESTS, REGISTER):
+        made.send(each)
+    refused, broken, registered = ear.until(3)
+    assert refused == CoreRefused("AllocationRequest", "AllocationRequest.rmID: unknown")
+    assert broken.request == "ApplicationRequest"
+    assert registered == REGISTERED
+    made.stop()
+
+
+def test_k151_a_core_that_is_away_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core(ConnectionError("away"), ConnectionError("away"))
+    made, ear = sender(core, monkeypatch)
+    made.send(REGISTER)
+    assert ear.until(1) == [REGISTERED]
+    assert core.requests == [REGISTER] * 3
+    made.stop()
+
+
+def test_k151_a_core_that_forgot_is_told_nothing_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core(RegisterAgain("restarted"))
+    core.waits = threading.Event()
+    made, ear = sender(core, monkeypatch)
+    for each in REQUESTS:
+        made.send(each)
+    core.waits.set()
+    assert ear.until(1) == [CoreForgot()]
+    made.send(REGISTER)
+    assert ear.until(2)[1] == REGISTERED
+    assert core.requests == [REQUESTS[0], REGISTER]
+    made.stop()
+
+
+def test_k151_a_registration_that_waits_already_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core(RegisterAgain("restarted"))
+    core.waits = threading.Event()
+    made, ear = sender(core, monkeypatch)
+    for each in (*REQUESTS, REGISTER, REQUESTS[0]):
+        made.send(each)
+    core.waits.set()
+    assert ear.until(1) == [REGISTERED]
+    made.send(REGISTER)
+    ear.until(2)
+    assert core.requests == [REQUESTS[0], REGISTER, REQUESTS[0], REGISTER]
+    made.stop()
+
+
+def test_the_sender_ends_while_the_core_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = Core(*[ConnectionError("away")] * 1_000_000)
+    made, _ = sender(core, monkeypatch)
+    made.send(REGISTER)
+    while not core.requests:
+        time.sleep(0.001)
+    made.stop()
+    assert made.waiting <= 1
+
+
+def test_k151_what_a_remote_client_notices_comes_to_the_shim() -> None:
+    heard: list[Any] = []
+
+    class Told:
+        def core_forgot(self) -> None:
+            heard.append("forgot")
+
+        def core_refused(self, request: str, reason: str) -> None:
+            heard.append((request, reason))
+
+    watcher = CoreWatcher()
+    watcher.changed(FORGOTTEN, "before it is set")
+    watcher.shim = Told()
+    watcher.changed("Away", "cut")
+    watcher.changed(FORGOTTEN, "restarted")
+    watcher.refused(None, RequestError("NodeRequest", "nodes", "what?"))
+    assert heard == ["forgot", ("NodeRequest", "NodeRequest.nodes: what?")]
+
+
+# -- ConfigMaps ----------------------------------------------------------------------------------
+
+MAPS = "/api/v1/namespaces/quadriga/configmaps"
+
+
+def config_map(name: str, **data: str) -> ConfigMap:
+    keys = {key.replace("_", "."): value for key, value in data.items()}
+    return ConfigMap(metadata=Metadata(name=name, resource_version="1"), data=keys)
+
+
+@pytest.mark.asyncio
+async def test_k47_the_settings_are_read_from_both_maps() -> None:
+    api, time_ = FakeApi(), FakeTime()
+    name = "yunikorn-configs"
+    packed = base64.b64encode(gzip.compress(b"other")).decode()
+    api.found[f"{MAPS}/{name}"] = {
+        "metadata": {"name": name},
+        "data": {"service.clusterId": "mine"},
+        "binaryData": {"service.policyGroup.gz": packed},
+    }
+    api.fault(f"GET {name}", 500, 429)
+    async with api.serve(), client_of(api, time_) as client:
+        reading = await ConfigMaps("quadriga", lambda _: None).read(client, time_)
+    assert reading.settings is not None
+    assert (reading.settings.cluster_id, reading.settings.policy_group) == ("mine", "other")
+    assert time_.slept[:2] == [2, 2]
+
+
+@pytest.mark.asyncio
+async def test_k47_without_maps_the_defaults_hold() -> None:
+    api = FakeApi()
+    async with api.serve(), client_of(api) as client:
+        reading = await ConfigMaps("quadriga", lambda _: None).read(client, FakeTime())
+        assert reading.settings is not None
+        assert reading.settings.cluster_id == "mycluster"
+        api.fault("GET yunikorn-defaults", 403)
+        with pytest.raises(PermissionError, match="yunikorn-defaults cannot be read: 403"):
+            await ConfigMaps("quadriga", lambda _: None).read(client, FakeTime())
+
+
+def test_k49_each_change_of_the_texts_is_heard_once() -> None:
+    heard: list[ConfigurationChanged] = []
+    maps = ConfigMaps("quadriga", heard.append)
+    maps.announce("ADDED", config_map("yunikorn-defaults", log_level="INFO"))
+    maps.announce("ADDED", config_map("somebody-elses", log_level="DEBUG"))
+    maps.announce("ADDED", config_map("yunikorn-configs", log_level="WARN"))
+    maps.announce("MODIFIED", config_map("yunikorn-configs", log_level="WARN"))
+    maps.announce("DELETED", config_map("yunikorn-configs"))
+    assert [dict(each.values) for each in heard] == [
+        {"log.level": "INFO"},
+        {"log.level": "WARN"},
+        {"log.level": "INFO"},
+    ]
+
+
+def test_k47_an_archive_that_is_bad_is_heard_with_its_error() -> None:
+    heard: list[ConfigurationChanged] = []
+    maps = ConfigMaps("quadriga", heard.append)
+    bad = ConfigMap(
+        metadata=Metadata(name="yunikorn-configs"), binary_data={"queues.yaml.gz": b"no"}
+    )
+    maps.announce("ADDED", bad)
+    assert "queues.yaml.gz" in heard[0].errors[0]
+
+
+# -- health --------------------------------------------------------------------------------------
+
+
+def test_k16_alive_and_ready() -> None:
+    good: dict[str, Any] = {
+        "now": 20_000_000_000,
+        "turned_at": 10_000_000_000,
+        "leads": True,
+        "unsynced": (),
+        "serves": True,
+        "stopped": "",
+    }
+    assert health_of(**good).ready
+
+    def not_ready(**change: Any) -> tuple[bool, tuple[str, ...]]:
+        health = health_of(**good | change)
+        assert not health.ready
+        return health.alive, health.reasons
+
+    assert not_ready(turned_at=0) == (False, ("its loop has not turned for 20 s",))
+    assert not_ready(leads=False) == (True, ("another process leads",))
+    assert not_ready(unsynced=("pods",)) == (True, ("not listed yet: pods",))
+    assert not_ready(serves=False) == (True, ("the core is being told what runs",))
+    assert not_ready(stopped="lost")[0] is False
+
+
+# -- at work -------------------------------------------------------------------------------------
+
+
+def node(name: str) -> Json:
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    return {
+        "metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "1"},
+        "status": {"allocatable": allocatable},
+    }
+
+
+def ours(name: str) -> Json:
+    container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
+    return pod(
+        name,
+        spec={"schedulerName": "yunikorn", "containers": [container]},
+        metadata={"labels": {"app-id": "app", "yunikorn.apache.org/app-id": "app"}},
+    )
+
+
+class AtWork:
+    def __init__(self, api: FakeApi, shim: KubernetesShim) -> None:
+        self.api, self.shim = api, shim
+
+    async def until(self, holds: Callable[[], object]) -> None:
+        async with asyncio.timeout(BOUND):
+            while not holds():
+                assert self.shim.wait(0) is None, self.shim.reason
+                await asyncio.sleep(0.002)
+
+
+@asynccontextmanager
+async def at_work(
+    *pods: Json, prepare: Callable[[FakeApi], None] = lambda api: None, **more: Any
+) -> AsyncIterator[AtWork]:
+    api = FakeApi()
+    api.add(*pods)
+    api.others = {
+        "nodes": [node("node-1")],
+        "namespaces": [{"metadata": {"name": "ns", "uid": "uid-ns", "resourceVersion": "1"}}],
+        "priorityclasses": [],
+        "configmaps": [],
+    }
+    prepare(api)
+    options = Options(namespace="quadriga", leader_election=False, tune_gc=False)
+    async with api.serve():
+        with SchedulerService() as service:
+            shim = KubernetesShim(service, Login(api.url), options, **more)
+            shim.start()
+            try:
+                yield AtWork(api, shim)
+            finally:
+                await asyncio.to_thread(shim.stop)
+
+
+@pytest.mark.asyncio
+async def test_k2_a_pod_that_waits_at_the_start_and_one_that_comes_later_are_bound() -> None:
+    seen: list[tuple[str, str, int]] = []
+
+    def observe(*observed: Any) -> None:
+        seen.append(observed)
+
+    async with at_work(ours("early"), observe=observe) as found:
+        await found.until(lambda: len(found.api.made("POST", "/early/binding")) == 1)
+        found.api.add(ours("late"))
+        await found.api.say(event("ADDED", ours("late")))
+        await found.until(lambda: len(found.api.made("POST", "/late/binding")) == 1)
+        assert found.api.made("POST", "/late/binding")[0]["target"]["name"] == "node-1"
+        await found.until(lambda: found.shim.health().ready)
+        bound = ("POST", "/api/v1/namespaces/ns/pods/late/binding", 201)
+        await found.until(lambda: bound in seen)
+
+
+@pytest.mark.asyncio
+async def test_k17_the_state_dump_is_json_of_everything() -> None:
+    async with at_work(ours("one")) as found:
+        await found.until(lambda: len(found.api.made("POST", "/one/binding")) == 1)
+        await found.until(lambda: found.shim.health().ready)
+        dump = json.loads(await asyncio.to_thread(found.shim.state_dump))
+        assert dump["shim"]["state"] == "Serving"
+        assert [each["path"] for each in dump["reflectors"]][-1] == MAPS
+        assert {each["state"] for each in dump["reflectors"]} == {"Watching"}
+        assert dump["writes"] == {"BindEnded.bound": 1}
+        assert "uid-one" in json.dumps(dump["cache"])
+        assert dump["waitingEvents"] == 0
+
+
+@pytest.mark.asyncio
+async def test_k49_wrong_settings_at_the_start_end_it_with_every_error() -> None:
+    def wrong(api: FakeApi) -> None:
+        data = {"kubernetes.qps": "many", "service.leaderElection": "perhaps"}
+        api.found[f"{MAPS}/yunikorn-configs"] = {
+            "metadata": {"name": "yunikorn-configs"},
+            "data": data,
+        }
+
+    async with at_work(prepare=wrong) as found:
+        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
+        assert "kubernetes.qps" in found.shim.reason
+        assert "service.leaderElection" in found.shim.reason
+        assert not found.shim.health().alive
+        assert "stopped" in found.shim.state_dump()
+
+
+@pytest.mark.asyncio
+async def test_k18_settings_that_may_not_be_read_end_it() -> None:
+    async with at_work(prepare=lambda api: api.fault("GET yunikorn-defaults", 403)) as found:
+        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
+        assert "yunikorn-defaults cannot be read: 403" in found.shim.reason
+
+
+@pytest.mark.asyncio
+async def test_k16_it_is_not_ready_while_something_is_not_listed() -> None:
+    async with at_work(prepare=lambda api: api.fault("GET /nodes", *[500] * 1000)) as found:
+        await found.until(lambda: found.shim.health().reasons == ("not listed yet: /api/v1/nodes",))
+        assert found.shim.health().alive
+
+
+@pytest.mark.asyncio
+async def test_k142_an_end_that_the_shim_wants_is_the_end() -> None:
+    async with at_work() as found:
+        await found.until(lambda: found.shim.health().ready)
+        found.shim.core_refused("RegisterResourceManagerRequest", "not today")
+        assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
+        assert "not today" in found.shim.reason
+
+
+@pytest.mark.asyncio
+async def test_k151_a_core_that_was_restarted_is_told_everything_again() -> None:
+    async with at_work(ours("one")) as found:
+        await found.until(lambda: len(found.api.made("POST", "/one/binding")) == 1)
+        await found.until(lambda: found.shim.health().ready)
+        found.shim.core_forgot()
+        await found.until(lambda: not found.shim.health().ready)
+        await found.until(lambda: found.shim.health().ready)
+        assert len(found.api.made("POST", "/one/binding")) <= 2
+
+
+def test_k12_a_shim_that_never_ran_can_be_stopped() -> None:
+    shim = KubernetesShim(Core(), Login("http://127.0.0.1:1"))  # type: ignore[arg-type]
+    shim.stop()
+    assert shim.wait(0) is None
+    assert not shim.health().ready
+
+
+def test_the_cache_of_a_shim_uses_a_clock_that_never_goes_back() -> None:
+    assert ClusterCache(time.monotonic_ns).dump()
