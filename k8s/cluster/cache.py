@@ -23,7 +23,9 @@ from quadriga.k8s.cluster.records import NodeRecord, PodRecord
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
 from quadriga.k8s.cluster.selections import Selections
 from quadriga.k8s.cluster.templates import Templates
+from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
+from quadriga.k8s.objects_volumes import VolumeObject
 
 __all__ = ["ClusterCache"]
 
@@ -58,6 +60,7 @@ class ClusterCache:
         self._templates = Templates(self._selections)
         self._ports = HostPorts()
         self._refused = RefusedPairs()
+        self._volumes = Volumes()
 
     # ---- the cluster
 
@@ -125,6 +128,10 @@ class ClusterCache:
                 record.profile = self._selections.profile(pod)
                 self._templates.drop(template)
                 self._selections.drop_profile(profile)
+            volumes = PodVolumes.of(pod) if pod.spec.volumes else None
+            if volumes != record.volumes:
+                self._count(record, "")
+                record.volumes = volumes
             record.pod = pod
             if pod.spec.node_name:
                 self._assume(record, "")
@@ -146,6 +153,29 @@ class ClusterCache:
         """A namespace is gone. Does nothing if it is unknown."""
         with self._lock:
             self._selections.set_namespace(name, None)
+
+    def set_volume_object(self, thing: VolumeObject) -> None:
+        """A claim, a volume, a storage class or another object of volumes is new or has changed (K9)."""
+        with self._lock:
+            self._volumes.set(thing)
+
+    def remove_volume_object(self, thing: VolumeObject) -> None:
+        """It is gone. Does nothing if it is unknown."""
+        with self._lock:
+            self._volumes.remove(thing)
+
+    def claim_problems(self, uid: str) -> list[str]:
+        """Why the pod is not to be asked for yet: claims that are missing or being deleted (K88)."""
+        with self._lock:
+            volumes = self._volumes_of(uid)
+            return [] if volumes is None else self._volumes.problems(volumes)
+
+    def unbound_claims(self, uid: str) -> list[tuple[str, str]]:
+        """Namespace and name of the pod's claims that are not bound yet: they come before the pod's bind
+        (K102)."""
+        with self._lock:
+            volumes = self._volumes_of(uid)
+            return [] if volumes is None else self._volumes.unbound(volumes)
 
     def pod(self, uid: str) -> Pod | None:
         """The newest version of a pod that has not ended."""
@@ -271,9 +301,7 @@ class ClusterCache:
                     name: {"unschedulable": record.node.spec.unschedulable}
                     for name, record in sorted(self._nodes.items())
                 },
-                "pods": {
-                    uid: _dumped(record, self._nodes) for uid, record in sorted(self._pods.items())
-                },
+                "pods": {uid: self._dumped(record) for uid, record in sorted(self._pods.items())},
             }
 
     # ---- inside
@@ -293,15 +321,30 @@ class ClusterCache:
                 yield reason
             if reason := template.unmatched(node):
                 yield reason
-        yield from self._dynamic(record, there)
+        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+            yield reason
+        if allocate and record.volumes is not None:
+            yield from self._volumes.reasons(record.volumes, node)
+        yield from self._of_domains(record, there)
         if allocate and pod.spec.resource_claims:
             yield _RESOURCE_CLAIMS
 
+    def _volumes_of(self, uid: str) -> PodVolumes | None:
+        record = self._pods.get(uid)
+        return None if record is None else record.volumes
+
     def _dynamic(self, record: PodRecord, there: NodeRecord) -> Iterator[str]:
         """The reasons that other pods give."""
-        node, template, profile = there.node, record.template, record.profile
+        node, template = there.node, record.template
         if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
             yield reason
+        if record.volumes is not None:
+            yield from self._volumes.of_other_pods(record.volumes, node)
+        yield from self._of_domains(record, there)
+
+    def _of_domains(self, record: PodRecord, there: NodeRecord) -> Iterator[str]:
+        """The reasons that pods in the node's domains give."""
+        node, template, profile = there.node, record.template, record.profile
         if template.spread and (reason := spread_refuses(template, profile, node)):
             yield reason
         if template.affinity and (reason := affinity_refuses(template, profile, node)):
@@ -326,6 +369,11 @@ class ClusterCache:
                 self._ports.add(place, template.ports, number)
             for anti in template.anti_affinity:
                 anti.holders.add(place, self._objects.get(place), number)
+        if record.volumes is not None:
+            if before:
+                self._volumes.leave(record.volumes, before)
+            if name:
+                self._volumes.place(record.volumes, name)
 
     def _prepare(self, key: bytes, pod: Pod) -> None:
         """Before a new template is made: pods with labels that no term looked at get other profiles."""
@@ -355,6 +403,18 @@ class ClusterCache:
             or old.terminating != new.terminating
             or old.metadata.namespace != new.metadata.namespace
         )
+
+    def _dumped(self, record: PodRecord) -> dict[str, Any]:
+        meta, spec, volumes = record.pod.metadata, record.pod.spec, record.volumes
+        return {
+            "namespace": meta.namespace,
+            "name": meta.name,
+            "node": spec.node_name,
+            "assumed": record.assumed,
+            "tentative": record.tentative,
+            "volumes_bound": volumes is None or not self._volumes.unbound(volumes),
+            "orphan": bool(spec.node_name) and spec.node_name not in self._nodes,
+        }
 
     def _assume(self, record: PodRecord, node: str) -> None:
         uid, before = record.pod.uid, record.assumed
@@ -401,15 +461,3 @@ class ClusterCache:
 
 def _unknown(uid: str, node: str, pod: bool) -> str:
     return f"the pod {uid} is unknown" if pod else f"the node {node} is unknown"
-
-
-def _dumped(record: PodRecord, nodes: dict[str, NodeRecord]) -> dict[str, Any]:
-    meta, spec = record.pod.metadata, record.pod.spec
-    return {
-        "namespace": meta.namespace,
-        "name": meta.name,
-        "node": spec.node_name,
-        "assumed": record.assumed,
-        "tentative": record.tentative,
-        "orphan": bool(spec.node_name) and spec.node_name not in nodes,
-    }

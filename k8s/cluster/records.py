@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from quadriga.k8s.cluster.selections import Profile
 from quadriga.k8s.cluster.templates import Template
+from quadriga.k8s.cluster.volumes import PodVolumes
 from quadriga.k8s.objects import Node, Pod
 
 __all__ = ["NodeRecord", "PodRecord"]
@@ -25,6 +26,8 @@ class PodRecord:
     pod: Pod
     template: Template
     profile: Profile
+    #: ``None`` without claims and disks
+    volumes: PodVolumes | None = None
     #: the node that the core has chosen, until the pod is bound or the choice is undone; "" without one
     assumed: str = ""
     #: the node of the latest yes, until it is confirmed, replaced, or too old (K99)

@@ -246,6 +246,7 @@ def test_k97_pods_assumed_on_a_node_that_is_gone_have_none(pair: SmallCluster) -
         "node": "",
         "assumed": "",
         "tentative": "",
+        "volumes_bound": True,
         "orphan": False,
     }
 

@@ -156,13 +156,14 @@ def test_k138_predicates_agree_with_kube_scheduler(
         case.set_up()
         for uid, disagreements in case.ask():
             if disagreements:
-                wrong.append(f"cluster {number}, {case.naive.pods[uid]['metadata']['name']}:")
+                pod = case.naive.pods[uid]
+                wrong.append(f"cluster {number}: {pod['metadata']['name']} {pod['spec']}")
                 wrong += disagreements
             for name in case.names:
                 reasons = case.cache.refusals(uid, name)
                 passed.update({each.partition(":")[0] for each in reasons or ["yes"]})
         case.clean_up()
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
     # All filters have had their say, both ways.
     assert min(passed[name] for name in FILTERS) > 0, passed
 

@@ -44,6 +44,7 @@ CORE = (
 #: the same of k8s
 K8S = (
     ("objects",),
+    ("objects_volumes",),
     ("conversion", "lifecycles"),
     ("cluster",),
     ("shim",),

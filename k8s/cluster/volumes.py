@@ -1,0 +1,339 @@
+"""Volumes: the filters of claims and disks (K129 to K132).
+
+Nothing is kept per node here: a pod with volumes is rare beside its other terms, and only pods with
+volumes on the node are looked at. What is not known, or not supported yet, is refused with a reason (K103).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from quadriga.k8s.cluster.disks import Disk, conflict, disks
+from quadriga.k8s.cluster.selectors import NodeTerm, compile_node_selector, compile_selector
+from quadriga.k8s.conversion.quantities import QuantityError, amount
+from quadriga.k8s.objects import Node, Pod
+from quadriga.k8s.objects_volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeObject,
+)
+
+__all__ = ["PodVolumes", "Volumes"]
+
+_BOUND = "pv.kubernetes.io/bind-completed"
+_SELECTED = "volume.kubernetes.io/selected-node"
+_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
+_STATIC = ("", "kubernetes.io/no-provisioner")
+_LATE = "WaitForFirstConsumer"
+_ALONE = "ReadWriteOncePod"
+
+#: labels of zones and regions, each with its twin
+_ZONES = {
+    "topology.kubernetes.io/zone": "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/region": "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+}
+
+#: namespace and name of a claim
+ClaimName = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PodVolumes:
+    """The volumes of a pod: its claims, each with whether the claim must be the pod's own, and disks."""
+
+    uid: str
+    claims: tuple[tuple[ClaimName, bool], ...]
+    disks: tuple[Disk, ...]
+
+    @classmethod
+    def of(cls, pod: Pod) -> PodVolumes | None:
+        """``None`` for a pod without such volumes."""
+        namespace, claims = pod.metadata.namespace, {}
+        for volume in pod.spec.volumes:
+            if volume.persistent_volume_claim is not None:
+                claims[namespace, volume.persistent_volume_claim.claim_name] = False
+            elif volume.ephemeral is not None:
+                claims[namespace, f"{pod.metadata.name}-{volume.name}"] = True
+        inline = disks(pod.spec)
+        return cls(pod.uid, tuple(claims.items()), inline) if claims or inline else None
+
+
+class Volumes:
+    """All objects of volumes, and the pods with volumes by their nodes."""
+
+    def __init__(self) -> None:
+        self._claims: dict[ClaimName, PersistentVolumeClaim] = {}
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._terms: dict[str, tuple[NodeTerm, ...]] = {}
+        self._classes: dict[str, StorageClass] = {}
+        self._csi_nodes: dict[str, CSINode] = {}
+        self._drivers: dict[str, CSIDriver] = {}
+        self._capacities: dict[tuple[str, str], CSIStorageCapacity] = {}
+        self._attachments: dict[str, VolumeAttachment] = {}
+        self._placed: dict[str, dict[str, PodVolumes]] = {}
+        #: the placed pods that use a claim
+        self._users: dict[ClaimName, dict[str, None]] = {}
+
+    # ---- what is there
+
+    def set(self, thing: VolumeObject) -> None:
+        """An object is new or has changed."""
+        meta = thing.metadata
+        match thing:
+            case PersistentVolumeClaim():
+                self._claims[meta.namespace, meta.name] = thing
+            case PersistentVolume():
+                self._volumes[meta.name] = thing
+                affinity = thing.spec.node_affinity
+                required = None if affinity is None else affinity.required
+                self._terms.pop(meta.name, None)
+                if required is not None:
+                    self._terms[meta.name] = compile_node_selector(required)
+            case StorageClass():
+                self._classes[meta.name] = thing
+            case CSINode():
+                self._csi_nodes[meta.name] = thing
+            case CSIDriver():
+                self._drivers[meta.name] = thing
+            case CSIStorageCapacity():
+                self._capacities[meta.namespace, meta.name] = thing
+            case VolumeAttachment():
+                self._attachments[meta.name] = thing
+
+    def remove(self, thing: VolumeObject) -> None:
+        """An object is gone. Does nothing if it is unknown."""
+        meta = thing.metadata
+        match thing:
+            case PersistentVolumeClaim():
+                self._claims.pop((meta.namespace, meta.name), None)
+            case PersistentVolume():
+                self._volumes.pop(meta.name, None)
+                self._terms.pop(meta.name, None)
+            case StorageClass():
+                self._classes.pop(meta.name, None)
+            case CSINode():
+                self._csi_nodes.pop(meta.name, None)
+            case CSIDriver():
+                self._drivers.pop(meta.name, None)
+            case CSIStorageCapacity():
+                self._capacities.pop((meta.namespace, meta.name), None)
+            case VolumeAttachment():
+                self._attachments.pop(meta.name, None)
+
+    def place(self, volumes: PodVolumes, node: str) -> None:
+        """A pod is on the node now."""
+        self._placed.setdefault(node, {})[volumes.uid] = volumes
+        for claim, _ in volumes.claims:
+            self._users.setdefault(claim, {})[volumes.uid] = None
+
+    def leave(self, volumes: PodVolumes, node: str) -> None:
+        """It is there no more."""
+        placed = self._placed[node]
+        del placed[volumes.uid]
+        if not placed:
+            del self._placed[node]
+        for claim, _ in volumes.claims:
+            del self._users[claim][volumes.uid]
+            if not self._users[claim]:
+                del self._users[claim]
+
+    # ---- what a pod needs
+
+    def problems(self, volumes: PodVolumes) -> list[str]:
+        """Why the pod cannot be placed anywhere yet: claims that are missing or being deleted (K88)."""
+        return [
+            text for claim, own in volumes.claims if (text := self._missing(claim, own, volumes))
+        ]
+
+    def unbound(self, volumes: PodVolumes) -> list[ClaimName]:
+        """The claims that are not bound to a volume yet."""
+        return [claim for claim, _ in volumes.claims if not self._is_bound(claim)]
+
+    def _missing(self, claim: ClaimName, own: bool, volumes: PodVolumes) -> str | None:
+        found = self._claims.get(claim)
+        if found is None:
+            return f"the claim {claim[1]} is not there"
+        if found.metadata.deletion_timestamp:
+            return f"the claim {claim[1]} is being deleted"
+        if own and all(each.uid != volumes.uid for each in found.metadata.owner_references):
+            return f"the claim {claim[1]} does not belong to the pod"
+        return None
+
+    def _is_bound(self, name: ClaimName) -> bool:
+        claim = self._claims.get(name)
+        return (
+            claim is not None
+            and claim.spec.volume_name != ""
+            and _BOUND in claim.metadata.annotations
+        )
+
+    # ---- filters
+
+    def reasons(self, volumes: PodVolumes, node: Node) -> Iterator[str]:
+        """Why the pod cannot use its volumes on the node, in the order of the filters."""
+        if reason := self._restricted(volumes, node):
+            yield f"VolumeRestrictions: {reason}"
+        if reason := self._too_many(volumes, node):
+            yield f"NodeVolumeLimits: {reason}"
+        for claim, own in volumes.claims:
+            if reason := self._missing(claim, own, volumes) or self._unreachable(claim, node):
+                yield f"VolumeBinding: {reason}"
+                break
+        if reason := self._elsewhere(volumes, node):
+            yield f"VolumeZone: {reason}"
+
+    def of_other_pods(self, volumes: PodVolumes, node: Node) -> Iterator[str]:
+        """Those that other pods give."""
+        if reason := self._restricted(volumes, node):
+            yield f"VolumeRestrictions: {reason}"
+        if reason := self._too_many(volumes, node):
+            yield f"NodeVolumeLimits: {reason}"
+
+    def _unreachable(self, name: ClaimName, node: Node) -> str | None:
+        claim = self._claims[name]
+        if self._is_bound(name):
+            volume = claim.spec.volume_name
+            if volume not in self._volumes:
+                return f"the volume of the claim {name[1]} is not there"
+            terms = self._terms.get(volume)
+            if terms is not None:
+                labels = node.metadata.labels
+                if not any(term.matches(node.name, labels) for term in terms):
+                    return f"the volume of the claim {name[1]} cannot be used on the node"
+            return None
+        chosen = self._class(claim)
+        if chosen is None:
+            return f"the claim {name[1]} is not bound, and its storage class is not there"
+        if chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
+            return f"the claim {name[1]} is not bound yet"
+        if claim.metadata.annotations.get(_SELECTED, node.name) != node.name:
+            return f"a volume for the claim {name[1]} is being made for another node"
+        if chosen.provisioner in _STATIC:
+            return (
+                f"the claim {name[1]} has no provisioner; volumes that were made by hand are not"
+                " matched yet"
+            )
+        if not _allows(chosen, node.metadata.labels):
+            return f"the storage class of the claim {name[1]} makes no volumes for the node"
+        return self._no_capacity(claim, chosen, node)
+
+    def _class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        # The annotation is older and wins.
+        name = claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name)
+        return self._classes.get(name or "")
+
+    def _no_capacity(
+        self, claim: PersistentVolumeClaim, chosen: StorageClass, node: Node
+    ) -> str | None:
+        driver = self._drivers.get(chosen.provisioner)
+        if driver is None or not driver.spec.storage_capacity:
+            return None
+        size = _size(claim.spec.resources.requests.get("storage", 0))
+        for capacity in self._capacities.values():
+            if capacity.storage_class_name != chosen.metadata.name:
+                continue
+            if not compile_selector(capacity.node_topology).matches(node.metadata.labels):
+                continue
+            most = capacity.maximum_volume_size
+            room = _size(capacity.capacity if most is None else most)
+            if size is not None and room is not None and room >= size:
+                return None
+        return f"there is not enough storage for the claim {claim.metadata.name} on the node"
+
+    def _elsewhere(self, volumes: PodVolumes, node: Node) -> str | None:
+        labels = node.metadata.labels
+        if not any(key in labels for key in _ZONES):
+            return None
+        for name, _ in volumes.claims:
+            claim = self._claims.get(name)
+            volume = self._volumes.get(claim.spec.volume_name) if claim is not None else None
+            if volume is None:
+                continue
+            for key, twin in _ZONES.items():
+                allowed = volume.metadata.labels.get(key)
+                if allowed is None:
+                    continue
+                value = labels.get(key, labels.get(twin, ""))
+                if value not in allowed.split("__"):
+                    return f"the volume of the claim {name[1]} is in another zone or region"
+        return None
+
+    def _restricted(self, volumes: PodVolumes, node: Node) -> str | None:
+        for name, _ in volumes.claims:
+            claim = self._claims.get(name)
+            if claim is not None and _ALONE in claim.spec.access_modes:
+                if any(uid != volumes.uid for uid in self._users.get(name, ())):
+                    return f"another pod uses the claim {name[1]}, which is for one pod only"
+        if volumes.disks:
+            for other in self._placed.get(node.name, {}).values():
+                disk = conflict(volumes.disks, other.disks)
+                if disk is not None and other.uid != volumes.uid:
+                    return f"another pod on the node uses the same {disk.kind}"
+        return None
+
+    def _too_many(self, volumes: PodVolumes, node: Node) -> str | None:
+        csi = self._csi_nodes.get(node.name)
+        limits = {
+            driver.name: driver.allocatable.count
+            for driver in (csi.spec.drivers if csi is not None else ())
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        if not limits:
+            return None
+        ours = {handle for name, _ in volumes.claims if (handle := self._handle(name))}
+        ours = {handle for handle in ours if handle[0] in limits}
+        if not ours:
+            return None
+        used = set(self._attached(node.name))
+        for other in self._placed.get(node.name, {}).values():
+            used.update(handle for name, _ in other.claims if (handle := self._handle(name)))
+        for driver in sorted({driver for driver, _ in ours - used}):
+            if sum(each == driver for each, _ in used | ours) > limits[driver]:
+                return f"the node has as many volumes of {driver} as it can have"
+        return None
+
+    def _handle(self, name: ClaimName) -> tuple[str, str] | None:
+        """The driver and the volume behind a claim; one that is still to be made has the claim's name."""
+        claim = self._claims.get(name)
+        if claim is None:
+            return None
+        if claim.spec.volume_name:
+            volume = self._volumes.get(claim.spec.volume_name)
+            csi = None if volume is None else volume.spec.csi
+            return None if csi is None else (csi.driver, csi.volume_handle)
+        chosen = self._class(claim)
+        # No handle of a volume has a line break.
+        return None if chosen is None else (chosen.provisioner, "\n".join(name))
+
+    def _attached(self, node: str) -> Iterator[tuple[str, str]]:
+        for attachment in self._attachments.values():
+            if attachment.spec.node_name == node:
+                volume = self._volumes.get(attachment.spec.source.persistent_volume_name)
+                if volume is not None and volume.spec.csi is not None:
+                    yield volume.spec.csi.driver, volume.spec.csi.volume_handle
+
+
+def _allows(chosen: StorageClass, labels: Mapping[str, str]) -> bool:
+    """Whether the class makes volumes for nodes with these labels."""
+    return not chosen.allowed_topologies or any(
+        all(labels.get(each.key) in each.values for each in term.match_label_expressions)
+        for term in chosen.allowed_topologies
+    )
+
+
+def _size(quantity: object) -> int | None:
+    """In bytes; ``None`` if nobody has said."""
+    if not isinstance(quantity, str | int | float):
+        return None
+    try:
+        return amount("storage", quantity)
+    except QuantityError:
+        return None
