@@ -23,6 +23,7 @@ from quadriga.fsm.table import SECOND
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
+from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import (
     Container,
@@ -43,6 +44,7 @@ from quadriga.k8s.shim.inputs import (
     BindEnded,
     Changed,
     CoreAnswered,
+    CoreForgot,
     CoreRefused,
     CreateEnded,
     Input,
@@ -165,6 +167,8 @@ class World:
         self.bound: dict[str, list[str]] = {}
         #: answers of the API server other than success: called with the action
         self.fault: Callable[[Action], BindEnded | CreateEnded | None] = lambda action: None
+        self.sent: list[Any] = []
+        self.deletes: list[actions.Delete] = []
         #: kubelets finish what is deleted at once
         self.kubelets = True
         self.start()
@@ -196,6 +200,12 @@ class World:
         self.core.stop()
         self.kill_at = -1
         self.start()
+
+    def forget_core(self) -> None:
+        """The core alone is restarted (K151)."""
+        self.core.stop()
+        self.core = SchedulerService(Options(), manual=True, clock=lambda: self.now)
+        self.inputs.append(CoreForgot())
 
     # -- objects -------------------------------------------------------------------------------
 
@@ -305,6 +315,15 @@ class World:
                 replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self.stamp()))
             )
 
+    def ungate(self, uid: str) -> None:
+        pod = self.pods[uid]
+        self.set_pod(replace(pod, spec=replace(pod.spec, scheduling_gates=())))
+
+    def terminate(self, uid: str) -> None:
+        """A pod that a finalizer keeps while it is being deleted."""
+        metadata = replace(self.pods[uid].metadata, deletion_timestamp=self.stamp())
+        self.set_pod(replace(self.pods[uid], metadata=metadata))
+
     def _remove_pod(self, uid: str) -> None:
         pod = self.pods.pop(uid)
         self.ends.pop(uid, None)
@@ -383,6 +402,7 @@ class World:
 
     def _send(self, send: actions.Send) -> None:
         request = send.request
+        self.sent.append(request)
         try:
             if isinstance(request, RegisterResourceManagerRequest):
                 answer = self.core.register_resource_manager(request, Callback(self))
@@ -425,6 +445,7 @@ class World:
         self.inputs.append(BindEnded(cancel.uid, "failed", reason="cancelled"))
 
     def _delete(self, delete: actions.Delete) -> None:
+        self.deletes.append(delete)
         self.delete_pod(delete.pod.uid)
 
     def _create(self, create: actions.Create) -> None:
@@ -550,9 +571,9 @@ class World:
             if pod.spec.node_name and not pod.ended:
                 requests = pod.spec.containers[0].resources
                 assert requests is not None
-                used[pod.spec.node_name] += round(float(str(requests.requests["cpu"])) * 1000)
+                used[pod.spec.node_name] += amount("cpu", requests.requests["cpu"])
         for name, node in self.nodes.items():
-            assert used[name] <= float(str(node.status.allocatable["cpu"])) * 1000, name
+            assert used[name] <= amount("cpu", node.status.allocatable["cpu"]), name
         for uid, nodes in self.bound.items():
             assert len(nodes) == 1, uid
         assert not self.stopped

@@ -1,0 +1,242 @@
+"""Applications: who makes one, how they end and start anew, quotas, conditions (K26 to K60, K153 to K156, T17)."""
+
+from __future__ import annotations
+
+from k8s_world import World, gang
+
+from quadriga.k8s.objects import NamedReference
+from quadriga.si import AddApplicationRequest, ApplicationRequest
+
+
+def added(world: World) -> list[AddApplicationRequest]:
+    return [new for each in world.sent if isinstance(each, ApplicationRequest) for new in each.new]
+
+
+def test_k58_the_first_pod_says_what_the_application_is() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_pod("a", "app", queue="root.default", annotations=user("ann"))
+    late = world.add_pod("b", "app", queue="root.small", annotations=user("bob"))
+    world.run(2)
+    (app,) = added(world)
+    assert (app.queueName, app.ugi.user) == ("root.default", "ann")
+    notes = [each.note for each in world.records if each.uid == late.uid]
+    assert any("root.small" in note and "bob" in note for note in notes)
+    assert world.phases() == {"Running": 2}
+
+
+def user(name: str) -> dict[str, str]:
+    return {"yunikorn.apache.org/user.info": f'{{"user": "{name}", "groups": ["g"]}}'}
+
+
+def test_k54_unnamed_pods_of_a_namespace_share_an_application() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_pod("a")
+    world.add_pod("b")
+    world.run(1)
+    assert [each.applicationID for each in added(world)] == ["yunikorn-default-autogen"]
+    assert world.phases() == {"Running": 2}
+
+
+STRICT = """
+partitions:
+  - name: default
+    placementrules:
+      - name: provided
+        create: false
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: open
+"""
+
+
+def test_k34_a_rejected_application_fails_its_pods_with_the_reason() -> None:
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", queue="root.nowhere")
+    world.run(2)
+    reason, message = world.conditions[pod.uid]
+    assert reason == "ApplicationRejected"
+    assert "root.nowhere" in message
+    assert world.pods[pod.uid].status.phase == "Failed"
+    assert world.app_state("app") == ""  # its last pod has ended, so the id is free
+    again = world.add_pod("b", "app", queue="root.open")
+    world.run(2)
+    assert world.pods[again.uid].status.phase == "Running"
+
+
+def test_k60_an_application_runs_again_after_it_has_completed() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_pod("a", "app", duration=1)
+    world.run(120)
+    assert world.app_state("app") == ""
+    pod = world.add_pod("b", "app", duration=1)
+    world.run(5)
+    assert world.pods[pod.uid].status.phase == "Succeeded"
+    assert len(added(world)) == 2
+
+
+def test_k60_a_pod_that_comes_while_the_application_completes_is_not_lost() -> None:
+    for moment in range(25, 40):
+        world = World()
+        world.add_node("n1")
+        world.add_pod("a", "app", duration=1)
+        world.run(moment)
+        pod = world.add_pod("b", "app", duration=5)
+        # the pod is asked for before the core's completion is heard
+        for action in world.shim.handle(world.inputs.popleft(), world.now):
+            world.carry_out(action)
+        world.now += 1_000_000_000
+        world.core.step(world.now)
+        world.run(60)
+        assert world.pods[pod.uid].status.phase == "Succeeded", moment
+        world.check()
+
+
+def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    pod = world.add_pod("a", "app")
+    for action in world.shim.handle(world.inputs.popleft(), world.now):
+        world.carry_out(action)
+    world.delete_pod(pod.uid)
+    world.run(2)
+    assert world.app_state("app") == ""
+    assert world.core_app("app") in ("", "Completed", "Killed")
+    # and the id can be used at once
+    pod = world.add_pod("b", "app")
+    world.run(2)
+    assert world.pods[pod.uid].status.phase == "Running"
+
+
+def test_k33_the_answer_for_a_removed_application_is_not_taken_for_the_next_one() -> None:
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    world.run(1)
+    first = world.add_pod("a", "app", queue="root.nowhere")
+    world.delete_pod(first.uid)
+    second = world.add_pod("b", "app", queue="root.open")
+    world.run(2)
+    assert world.pods[second.uid].status.phase == "Running"
+    world.check()
+
+
+def test_k89_a_gated_pod_waits_and_its_application_with_it() -> None:
+    world = World()
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", scheduling_gates=(NamedReference("quota/wait"),))
+    world.run(2)
+    assert added(world) == []
+    assert sum("quota/wait" in each.note for each in world.records) == 1
+    world.add_pod("b", "app")
+    world.run(1)
+    assert len(added(world)) == 1
+    assert sum("quota/wait" in each.note for each in world.records) == 1
+    assert world.pods[pod.uid].status.phase == "Pending"
+    world.ungate(pod.uid)
+    world.run(1)
+    assert world.phases() == {"Running": 2}
+
+
+def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
+    world = World()
+    world.add_node("n1", cpu="4")
+    for n in range(2):
+        world.add_pod(f"small-{n}", "small", queue="root.small")
+    big = world.add_pod("big", "big", cpu="16")
+    world.run(10)
+    skipped = next(pod for pod in world.named("small") if not pod.spec.node_name)
+    assert world.conditions[skipped.uid][0] == "SchedulingSkipped"
+    assert world.conditions[big.uid][0] == "Unschedulable"
+    assert "PodUnschedulable/Scheduling" in world.reasons(big.uid)
+    world.add_node("n2", cpu="32")
+    world.run(10)
+    assert big.uid not in world.conditions
+
+
+PARENTS = """
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+        parent:
+          name: tag
+          value: namespace.parentqueue
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: teams
+            parent: true
+"""
+
+
+def test_t17_quota_and_parent_queue_of_a_namespace() -> None:
+    world = World(queues=PARENTS)
+    world.add_namespace(
+        "blue",
+        **{
+            "yunikorn.apache.org/namespace.quota": '{"cpu": "2"}',
+            "yunikorn.apache.org/parentqueue": "root.teams",
+        },
+    )
+    world.add_node("n1", cpu="8")
+    for n in range(3):
+        world.add_pod(f"p-{n}", "app", namespace="blue")
+    world.run(5)
+    assert world.phases() == {"Running": 2, "Pending": 1}
+    waiting = next(pod for pod in world.pods.values() if not pod.spec.node_name)
+    assert world.conditions[waiting.uid][0] == "SchedulingSkipped"
+    (app,) = added(world)
+    assert app.tags["namespace.parentqueue"] == "root.teams"
+
+
+def test_t17_max_applications_of_a_namespace() -> None:
+    world = World(queues=PARENTS)
+    world.add_namespace(
+        "blue",
+        **{
+            "yunikorn.apache.org/namespace.maxApps": "1",
+            "yunikorn.apache.org/parentqueue": "root.teams",
+        },
+    )
+    world.add_node("n1", cpu="8")
+    world.add_pod("a", "first", namespace="blue", duration=20)
+    world.add_pod("b", "second", namespace="blue", duration=20)
+    world.run(5)
+    assert world.phases("a") == {"Running": 1}
+    assert world.phases("b") == {"Pending": 1}
+    world.run(200)
+    assert world.phases() == {"Succeeded": 2}
+
+
+def test_k43_a_quota_that_cannot_be_read_is_told_on_the_namespace() -> None:
+    world = World()
+    world.add_namespace("blue", **{"yunikorn.apache.org/namespace.quota": "much"})
+    world.add_node("n1")
+    world.add_pod("a", "app", namespace="blue")
+    world.run(2)
+    assert [each.name for each in world.records if each.kind == "Namespace"] == ["blue"]
+    assert world.phases() == {"Running": 1}
+
+
+def test_k71_the_originators_ask_says_so() -> None:
+    world = World()
+    world.add_node("n1")
+    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
+    world.add_pod("worker", "spark", group="w")
+    world.run(3)
+    originators = {
+        ask.allocationKey
+        for each in world.sent
+        for ask in getattr(each, "asks", ())
+        if ask.Originator
+    }
+    assert originators == {pod.uid}

@@ -1,0 +1,202 @@
+"""Settings that change, and the lease (K11, K47 to K49, K142, K144, K151, K152, T16)."""
+
+from __future__ import annotations
+
+from k8s_world import QUEUES, World, gang
+
+from quadriga.k8s.shim.inputs import (
+    ConfigurationChanged,
+    CoreAnswered,
+    CoreForgot,
+    CoreRefused,
+    LeaseHeld,
+    LeaseLost,
+    Synced,
+)
+from quadriga.si import NodeResponse, UpdateConfigurationRequest
+
+MORE = QUEUES + "          - name: third\n"
+
+
+def updates(world: World) -> list[UpdateConfigurationRequest]:
+    return [each for each in world.sent if isinstance(each, UpdateConfigurationRequest)]
+
+
+def test_t16_a_good_change_reaches_the_core() -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE}))
+    world.run(1)
+    assert [each.config for each in updates(world)] == [MORE]
+    pod = world.add_pod("a", "app", queue="root.third")
+    world.run(1)
+    assert world.pods[pod.uid].status.phase == "Running"
+    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE}))
+    world.run(1)
+    assert len(updates(world)) == 1
+
+
+def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    world.inputs.append(ConfigurationChanged({"queues.yaml": "partitions: 7"}))
+    world.run(1)
+    (record,) = [each for each in world.records if each.reason == "ConfigurationRejected"]
+    assert (record.kind, record.namespace, record.name) == (
+        "ConfigMap",
+        "quadriga",
+        "yunikorn-configs",
+    )
+    world.add_pod("a", "app", queue="root.small")
+    world.run(1)
+    assert world.phases() == {"Running": 1}
+
+
+def test_k49_one_wrong_value_rejects_the_whole_change() -> None:
+    world = World()
+    world.run(1)
+    values = {
+        "queues.yaml": MORE,
+        "service.enableConfigHotRefresh": "perhaps",
+        "kubernetes.qps": "0",
+    }
+    world.inputs.append(ConfigurationChanged(values))
+    world.inputs.append(ConfigurationChanged({}, ["queues.yaml.gz: the archive is broken"]))
+    world.run(1)
+    assert updates(world) == []
+    notes = [each.note for each in world.records if each.reason == "ConfigurationRejected"]
+    assert len(notes) == 3
+    assert any("perhaps" in note for note in notes)
+    assert any("archive" in note for note in notes)
+
+
+def test_k49_a_setting_that_needs_a_restart_is_told_and_the_rest_applies() -> None:
+    world = World()
+    world.run(1)
+    world.inputs.append(ConfigurationChanged({"queues.yaml": MORE, "service.clusterId": "another"}))
+    world.run(1)
+    assert [each.rmID for each in updates(world)] == ["mycluster"]
+    assert any("service.clusterId" in text for text in world.log_warnings)
+
+
+def test_k144_a_restart_with_other_queues_puts_running_pods_into_the_recovery_queue() -> None:
+    world = World(queues=QUEUES + "          - name: gone\n")
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", queue="root.gone", duration=60)
+    world.run(2)
+    world.queues = """
+partitions:
+  - name: default
+    placementrules: [{name: provided}]
+    queues: [{name: root, submitacl: "*", queues: [{name: other}]}]
+"""
+    world.restart()
+    world.run(2)
+    assert world.books() == {pod.uid: "n1"}
+    assert "ApplicationFailed/Scheduling" not in world.reasons(pod.uid)
+    world.run(100)
+    assert world.books() == {}
+
+
+def test_k11_without_the_lease_nothing_is_sent() -> None:
+    world = World()
+    world.inputs.clear()
+    world.add_node("n1")
+    world.add_pod("a", "app")
+    world.inputs.append(Synced())
+    world.run(5)
+    assert world.log == []
+    assert world.shim.state == "Waiting"
+    world.inputs.append(LeaseHeld())
+    world.run(1)
+    assert world.phases() == {"Running": 1}
+    world.inputs.append(LeaseLost("the server did not answer"))
+    world.run(1)
+    assert world.stopped is not None
+    assert world.stopped.code == 1
+    before = list(world.log)
+    world.stopped = None
+    world.add_pod("b", "app")
+    world.run(5)
+    assert world.log == before
+
+
+def test_k24_the_lease_before_the_lists() -> None:
+    world = World()
+    world.inputs.clear()
+    world.inputs.append(LeaseHeld())
+    world.add_node("n1")
+    world.add_pod("a", "app")
+    world.run(1)
+    assert (world.shim.state, world.log) == ("Syncing", [])
+    world.inputs.append(Synced())
+    world.run(1)
+    assert world.shim.state == "Serving"
+
+
+def test_k142_a_recovery_without_answers_ends_the_process_and_names_what_is_missing() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_node("n2")
+    world.restart()
+    real = world.inputs.append
+
+    class Deaf:
+        """Answers about nodes are lost."""
+
+        def append(self, input: object) -> None:
+            if not (isinstance(input, CoreAnswered) and isinstance(input.message, NodeResponse)):
+                real(input)  # type: ignore[arg-type]
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(inputs, name)
+
+        def __len__(self) -> int:
+            return len(inputs)
+
+    inputs = world.inputs
+    world.inputs = Deaf()  # type: ignore[assignment]
+    world.run(59)
+    assert world.stopped is None
+    world.run(2)
+    assert world.stopped is not None
+    assert world.stopped.code == 1
+    assert "nodes without an answer: n1, n2" in world.stopped.reason
+
+
+def test_a_refused_registration_ends_the_process() -> None:
+    world = World()
+    world.settings = world.settings
+    world.inputs.clear()
+    world.inputs.append(Synced())
+    world.inputs.append(LeaseHeld())
+    world.inputs.append(CoreRefused("RegisterResourceManagerRequest", "the queues are wrong"))
+    world.run(1)
+    assert world.stopped is not None
+    assert "the queues are wrong" in world.stopped.reason
+
+
+def test_k151_a_core_that_was_restarted_hears_everything_again() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_node("n2")
+    world.add_pod("other", scheduler="default-scheduler", node="n1")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)], duration=100)
+    world.add_pod("a", "app", duration=100)
+    waiting = world.add_pod("b", "app", cpu="100")
+    world.run(5)
+    running = dict(world.books())
+    assert len(running) == 4
+    world.forget_core()
+    world.run(5)
+    assert world.books() == running
+    assert world.shim.state == "Serving"
+    assert world.conditions[waiting.uid][0] == "Unschedulable"
+    world.check()
+    world.inputs.append(CoreForgot())
+    world.run(5)
+    world.check()
+    world.run(300)
+    assert list(world.books().values()) == ["n1"]  # the foreign pod

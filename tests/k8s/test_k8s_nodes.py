@@ -1,0 +1,237 @@
+"""Nodes, foreign pods and resizes as the core hears of them (K85, K91 to K97, T13)."""
+
+from __future__ import annotations
+
+from k8s_world import OURS, World
+from msgspec.structs import replace
+
+from quadriga.k8s.objects import Container, NodeStatus, PodSpec, ResourceRequirements
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.actions import Action
+from quadriga.k8s.shim.inputs import BindEnded
+from quadriga.si import NodeInfo, NodeRequest
+
+
+def node_actions(world: World) -> list[str]:
+    return [
+        NodeInfo.ActionFromRM.Name(node.action)
+        for request in world.sent
+        if isinstance(request, NodeRequest)
+        for node in request.nodes
+    ]
+
+
+def core_used(world: World, node: str) -> int:
+    def reader(scheduler: object) -> int:
+        (rm,) = scheduler.resource_managers()  # type: ignore[attr-defined]
+        found = rm.partitions["default"].nodes[node]
+        registry = rm.partitions["default"].registry
+        return int(registry.mapping(found.allocated).get("vcore", 0))
+
+    return world.core.read(reader)  # type: ignore[arg-type]
+
+
+def test_k94_a_node_is_created_closed_and_opened() -> None:
+    world = World()
+    world.run(1)
+    world.add_node("n1")
+    world.run(1)
+    assert node_actions(world) == ["CREATE_DRAIN", "DRAIN_TO_SCHEDULABLE"]
+    assert [each.reason for each in world.records] == ["NodeAccepted"]
+
+
+def test_t13_nothing_is_bound_to_a_cordoned_node() -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    world.cordon("n1")
+    pod = world.add_pod("a", "app", duration=10)
+    world.run(5)
+    assert world.pods[pod.uid].spec.node_name == ""
+    world.cordon("n1", unschedulable=False)
+    world.run(2)
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    assert node_actions(world)[2:] == ["DRAIN_NODE", "DRAIN_TO_SCHEDULABLE"]
+
+
+def test_k187_a_cordoned_node_stays_closed_over_a_restart() -> None:
+    world = World()
+    world.add_node("n1")
+    world.cordon("n1")
+    world.add_pod("a", "app")
+    world.run(2)
+    world.restart()
+    world.run(5)
+    assert world.phases() == {"Pending": 1}
+    assert "DRAIN_TO_SCHEDULABLE" not in node_actions(world)
+
+
+def test_t13_a_node_that_is_deleted_and_comes_back_under_load() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_node("n2")
+    for n in range(6):
+        world.add_pod(f"p-{n}", "app", duration=100)
+    world.run(2)
+    there = {uid for uid, node in world.books().items() if node == "n1"}
+    assert there
+    world.remove_node("n1")
+    world.run(2)
+    assert not there & set(world.books())
+    world.check()
+    world.add_node("n1")  # the pods are still there: orphans that the new node takes up
+    world.run(2)
+    assert there <= set(world.books())
+    world.check()
+    world.run(300)
+    assert world.phases() == {"Succeeded": 6}
+    assert world.books() == {}
+
+
+def test_k97_a_pod_that_is_assumed_on_a_removed_node_waits_again() -> None:
+    world = World()
+    world.add_node("n1")
+    held: list[Action] = []
+
+    def fault(action: Action) -> BindEnded | None:
+        if isinstance(action, actions.Bind) and not held:
+            held.append(action)
+            return BindEnded("nobody", "failed")  # it is still on its way
+        return None
+
+    world.fault = fault
+    pod = world.add_pod("a", "app", duration=20)
+    world.run(1)
+    world.remove_node("n1")
+    world.run(1)
+    assert world.cache.assumed(pod.uid) is None
+    assert world.books() == {}
+    world.add_node("n2")
+    world.run(2)
+    assert world.pods[pod.uid].spec.node_name == "n2"
+    world.check()
+
+
+def test_k97_a_bind_that_had_arrived_makes_an_orphan() -> None:
+    world = World()
+    world.add_node("n1")
+    held: list[actions.Bind] = []
+
+    def fault(action: Action) -> BindEnded | None:
+        if isinstance(action, actions.Bind) and not held:
+            held.append(action)
+            return BindEnded("nobody", "failed")
+        return None
+
+    world.fault = fault
+    pod = world.add_pod("a", "app")
+    world.run(1)
+    world._cancel = lambda cancel: world.inputs.append(BindEnded(pod.uid, "bound", "n1"))  # type: ignore[method-assign]
+    world.remove_node("n1")
+    world.place(pod.uid, "n1")
+    world.run(1)
+    assert world.books() == {}
+    world.add_node("n1")
+    world.run(1)
+    assert world.books() == {pod.uid: "n1"}
+    world.check()
+
+
+def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None:
+    world = World()
+    world.add_node("n1", cpu="1")
+    world.run(1)
+    world.set_node(replace(world.nodes["n1"]))
+    world.run(1)
+    assert "UPDATE" not in node_actions(world)
+    pod = world.add_pod("a", "app", cpu="2")
+    status = NodeStatus(allocatable={"cpu": "3", "memory": "64Gi", "pods": "110"})
+    world.set_node(replace(world.nodes["n1"], status=status))
+    world.run(2)
+    assert node_actions(world).count("UPDATE") == 1
+    assert world.pods[pod.uid].spec.node_name == "n1"
+
+
+def test_k96_foreign_pods_take_room_until_they_end() -> None:
+    world = World()
+    world.add_node("n1", cpu="2")
+    world.run(1)
+    foreign = world.add_pod("other", scheduler="default-scheduler", node="n1", cpu="1500m")
+    pod = world.add_pod("a", "app", duration=30)
+    world.run(2)
+    assert world.pods[pod.uid].spec.node_name == ""
+    world.check()
+    world.end_pod(foreign.uid)
+    world.run(2)
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    world.check()
+
+
+def test_k91_a_foreign_pod_on_an_unknown_node_is_told_when_the_node_comes() -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    world.add_pod("other", scheduler="default-scheduler", node="n2")
+    world.run(1)
+    assert world.books() == {}
+    world.add_node("n2")
+    world.run(1)
+    world.check()
+    assert list(world.books().values()) == ["n2"]
+
+
+def test_k91_a_foreign_pod_without_a_node_is_told_when_it_gets_one() -> None:
+    world = World()
+    world.add_node("n1")
+    pod = world.add_pod("other", scheduler="default-scheduler")
+    world.run(1)
+    assert world.books() == {}
+    world.place(pod.uid, "n1")
+    world.run(1)
+    world.check()
+
+
+def with_cpu(world: World, uid: str, cpu: str) -> None:
+    pod = world.pods[uid]
+    containers = (Container("main", ResourceRequirements({"cpu": cpu})),)
+    spec: PodSpec = replace(pod.spec, containers=containers)
+    world.set_pod(replace(pod, spec=spec))
+
+
+def test_k85_a_resized_pod_is_told_with_its_node_and_a_resized_ask_again() -> None:
+    world = World()
+    world.add_node("n1", cpu="4")
+    running = world.add_pod("running", "app", cpu="1")
+    waiting = world.add_pod("waiting", "app", cpu="8")
+    world.run(2)
+    with_cpu(world, running.uid, "2")
+    with_cpu(world, waiting.uid, "3")
+    world.run(2)
+    assert core_used(world, "n1") == 2000
+    assert world.pods[waiting.uid].spec.node_name == ""
+    with_cpu(world, waiting.uid, "2")
+    world.run(2)
+    assert world.pods[waiting.uid].spec.node_name == "n1"
+    assert core_used(world, "n1") == 4000
+    world.check()
+
+
+def test_k94_a_node_that_the_core_rejects_is_offered_again_when_it_changes() -> None:
+    world = World()
+    world.add_node("n1")
+    broken = replace(
+        world.nodes["n1"], status=NodeStatus(allocatable={"cpu": "-4", "memory": "1Gi"})
+    )
+    world.nodes.clear()
+    world.inputs.clear()
+    world.start()
+    world.set_node(broken)
+    world.run(1)
+    assert "NodeRejected" in [each.reason for each in world.records]
+    world.set_node(
+        replace(broken, status=NodeStatus(allocatable={"cpu": "4", "memory": "64Gi", "pods": "9"}))
+    )
+    pod = world.add_pod("a", "app")
+    world.run(2)
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    assert pod.spec.scheduler_name == OURS
