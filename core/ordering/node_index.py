@@ -292,9 +292,9 @@ class NodeIndex(NodeOrder):
         scores = self._synced(shape).scores
         assert scores is not None
         values = scores.values
-        order = np.argsort(values, kind="stable")
-        nodes = [self.nodes[position] for position in order if values[position] != inf]
-        return nodes + self._lent(shape)
+        order = values.argsort(kind="stable")[: np.count_nonzero(values < inf)]
+        nodes = self.nodes
+        return [nodes[position] for position in order.tolist()] + self._lent(shape)
 
     def _lent(self, shape: Shape) -> list[Node]:
         """The reserved nodes that the shape may use until they are needed, best first (Q7)."""

@@ -7,6 +7,7 @@ recorded at the queue or application that caused it, and the next walk avoids it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -161,13 +162,19 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if predicate is None or best is None:
         return best
-    refused: dict[str, int] = {}
-    nodes = partition.node_index.in_order(shape)
-    allowed = first_allowed(predicate, ask, nodes)
+    allowed = first_allowed(predicate, ask, _in_order(partition.node_index, shape))
     if allowed is not None:
         return allowed
+    # Most often the first node is accepted. Only if it is not the others are put in order.
+    said_of_best = predicate(ask.ask_key, best.node_id, True)
+    if said_of_best is None:
+        return best
+    refused: dict[str, int] = {}
+    nodes = partition.node_index.in_order(shape)
     for index, node in enumerate(nodes):
-        reason = predicate(ask.ask_key, node.node_id, True)
+        reason = said_of_best
+        if node is not best:
+            reason = predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
         if reason is ANSWER_PENDING:
@@ -176,3 +183,8 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
         refused[reason] = refused.get(reason, 0) + 1
     partition.rm.observer.predicates_refused(ask, refused)
     return None
+
+
+def _in_order(node_index: NodeOrder, shape: Shape) -> Iterator[Node]:
+    """The nodes are put in order when the first of them is wanted."""
+    yield from node_index.in_order(shape)
