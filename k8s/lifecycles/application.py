@@ -140,6 +140,10 @@ class ApplicationFacts(Protocol):
     @property
     def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
     @property
+    def core_has_pods(
+        self,
+    ) -> bool: ...  # the core has had asks or allocations of it, and completes it
+    @property
     def core_waits(self) -> bool: ...  # the core still waits for the placeholders of a gang
 
 
@@ -170,6 +174,11 @@ def unaware(app: ApplicationFacts, info: Info) -> bool:
 
 def none_left(app: ApplicationFacts, info: Info) -> bool:
     return not app.has_placeholders
+
+
+def core_has_none(app: ApplicationFacts, info: Info) -> bool:
+    """The core would wait for its first ask for ever (K178)."""
+    return not app.core_has_pods
 
 
 def has_no_pods(app: ApplicationFacts, info: Info) -> bool:
@@ -335,6 +344,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(RELEASE,              (*TOLD, *ENDED),                STAYS,      emit=release_pod),
         row(IDLE,                 NEW,                            REMOVED,    emit=delete_placeholders),
         row(IDLE,                 (SUBMITTED, RESERVING, RESUMING), REMOVED,    emit=remove),
+        row(IDLE,                 RUNNING,                        REMOVED,    when=core_has_none, emit=remove),
         row(IDLE,                 (RUNNING, FAILING),             STAYS,      emit=delete_placeholders),
         ignored(IDLE,             ENDED,                          why="it is forgotten with its last pod"),
         row(COMPLETE,             (RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),

@@ -212,6 +212,7 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     if not effect.gang:
         app.resumed = True
     app.core_waits = gang
+    app.core_has_pods = False
     kernel.outbox.add_application(
         messages.add_application(app.metadata, force=app.with_node > 0, gang=gang)
     )

@@ -77,6 +77,7 @@ def _new(kernel: Kernel, allocation: Allocation, refusals: Mapping[str, str]) ->
         if allocation.applicationID in kernel.applications:
             kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
         return
+    task.app.core_has_pods = True
     refusal = refusals.get(key, "") if refusals else ""
     kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
     kernel.unreported.discard(key)

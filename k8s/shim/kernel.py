@@ -201,7 +201,7 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
             grace = entity.pod.spec.termination_grace_period_seconds
             return (_DEFAULT_GRACE_S if grace is None else grace) * SECOND + _GRACE
         if state in task_fsm.TRIES_AGAIN:
-            return int(min(30 * SECOND << min(entity.failures - 1, 10), _MAX_AGAIN))
+            return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
         return None
     if lifecycle is APPLICATION and state in application_fsm.WAITS_FOR_PLACEHOLDERS:
         return int(max(entity.timeout_s, 0) * SECOND + _GRACE)

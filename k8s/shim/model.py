@@ -121,6 +121,7 @@ class Application:
     """The pods of one application id."""
 
     __slots__ = (
+        "core_has_pods",
         "core_waits",
         "creations",
         "groups",
@@ -165,6 +166,8 @@ class Application:
         #: the gang is over, and the application goes on without it (K77)
         self.resumed = False
         self.timeout_over = False
+        #: the core has had an ask or an allocation of it since it was added
+        self.core_has_pods = False
         #: the core was told of a gang and has not given it up
         self.core_waits = False
 

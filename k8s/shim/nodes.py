@@ -20,7 +20,7 @@ from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import NodeEntry, order_of
 from quadriga.k8s.shim.pods import report_foreign
-from quadriga.k8s.shim.tasks import report
+from quadriga.k8s.shim.tasks import report, report_as_foreign
 from quadriga.si import NodeInfo, NodeResponse
 
 __all__ = ["node_changed", "nodes_answered"]
@@ -132,10 +132,14 @@ def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> 
     tasks = [
         (order_of(task.pod), task)
         for uid in kernel.on_node.get(entry.key, ())
-        if (task := kernel.tasks.get(uid)) is not None and task.state in task_fsm.UNCONFIRMED
+        if (task := kernel.tasks.get(uid)) is not None
+        and (task.is_foreign or task.state in task_fsm.UNCONFIRMED)
     ]
     for _, task in sorted(tasks, key=lambda each: each[0]):
-        report(kernel, task)
+        if task.is_foreign:
+            report_as_foreign(kernel, task)
+        else:
+            report(kernel, task)
 
 
 @executes(SayNode)

@@ -57,7 +57,7 @@ class Outbox:
     def ask(self, ask: AllocationAsk) -> None:
         self._begin(_ALLOCATIONS)
         if ask.allocationKey in self._released:
-            self._close()
+            self._split()
         self._asks.append(ask)
         self._asked.add(ask.allocationKey)
 
@@ -65,7 +65,7 @@ class Outbox:
         """Both in one message (K108)."""
         self._begin(_ALLOCATIONS)
         if ask.allocationKey in self._released:
-            self._close()
+            self._split()
         self._asks.append(ask)
         self._asked.add(ask.allocationKey)
         if release is not None:
@@ -76,7 +76,7 @@ class Outbox:
         self._begin(_ALLOCATIONS)
         key = allocation.allocationKey
         if key in self._released or key in self._asked:
-            self._close()
+            self._split()
         self._reports.append(allocation)
 
     def release(self, release: AllocationRelease) -> None:
@@ -92,7 +92,7 @@ class Outbox:
     def add_application(self, application: AddApplicationRequest) -> None:
         self._begin(_APPLICATIONS)
         if application.applicationID in self._removed_ids:
-            self._close()
+            self._split()
         self._new.append(application)
 
     def remove_application(self, application_id: str) -> None:
@@ -124,8 +124,13 @@ class Outbox:
             self._kind = kind
         self._parts += 1
 
+    def _split(self) -> None:
+        """The part at hand begins a new message."""
+        self._close()
+        self._parts = 1
+
     def _close(self) -> None:
-        kind, self._parts = self._kind, 1
+        kind, self._parts = self._kind, 0
         if self._asks or self._reports or self._releases or self._ask_releases:
             self._done.append(
                 Send(

@@ -23,7 +23,7 @@ from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
-from quadriga.k8s.shim.tasks import consider, report
+from quadriga.k8s.shim.tasks import consider, report, report_as_foreign
 
 __all__ = ["advance", "missing"]
 
@@ -72,6 +72,7 @@ def _register(kernel: Kernel) -> None:
     for task in list(kernel.tasks.values()):
         kernel.fire_task(task, task_fsm.FORGOTTEN)
         task.uuid = ""
+        task.is_foreign = False
     kernel.outbox.request(messages.register(kernel.settings, kernel.build))
 
 
@@ -167,17 +168,13 @@ def _report(kernel: Kernel) -> None:
         if task.state in task_fsm.FINDS_NODE and not task.is_foreign:
             kernel.place_task(task, task_fsm.RECOVER, task.node, "")
         if task.is_foreign:
-            _report_as_foreign(kernel, uid)
+            report_as_foreign(kernel, task)
+        elif task.app.state in application_fsm.ENDED and task.state in task_fsm.UNCONFIRMED:
+            reason = "the core does not have its application"
+            kernel.fire_task(task, task_fsm.REJECTED, reason=reason)
         elif task.state in task_fsm.REPORTED and report(kernel, task):
             kernel.unreported.add(uid)
     advance(kernel, progress=False)
-
-
-def _report_as_foreign(kernel: Kernel, uid: str) -> None:
-    task = kernel.tasks[uid]
-    entry = kernel.nodes.get(task.node)
-    if entry is not None and entry.state in node_fsm.KNOWN:
-        kernel.outbox.report(messages.foreign_allocation(task.pod))
 
 
 # -- serve -------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ _TYPES: Final[dict[int, TerminationType]] = {
     )
 }
 
-__all__ = ["consider", "is_known", "record_about", "report"]
+__all__ = ["consider", "is_known", "record_about", "report", "report_as_foreign"]
 
 
 def consider(kernel: Kernel, task: Task) -> None:
@@ -115,6 +115,7 @@ def _ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
 
 @executes(SendAsk)
 def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
+    task.app.core_has_pods = True
     kernel.outbox.ask(_ask_of(kernel, task))
 
 
@@ -173,6 +174,11 @@ def _confirm_release(kernel: Kernel, task: Task, effect: ConfirmRelease) -> None
 @executes(ReportForeign)
 def _report_foreign(kernel: Kernel, task: Task, effect: ReportForeign) -> None:
     task.is_foreign = True
+    report_as_foreign(kernel, task)
+
+
+def report_as_foreign(kernel: Kernel, task: Task) -> None:
+    """Of a pod of ours that the core would not have."""
     if is_known(kernel, task.node):
         kernel.outbox.report(messages.foreign_allocation(task.pod))
 

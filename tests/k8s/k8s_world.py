@@ -64,6 +64,7 @@ from quadriga.si import (
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,
     RegisterResourceManagerRequest,
+    RejectedApplication,
     RequestError,
     UpdateConfigurationRequest,
     UpdateContainerSchedulingStateRequest,
@@ -168,6 +169,8 @@ class World:
         #: answers of the API server other than success: called with the action
         self.fault: Callable[[Action], BindEnded | CreateEnded | None] = lambda action: None
         self.sent: list[Any] = []
+        #: the core rejects every application
+        self.refuse_applications = False
         self.deletes: list[actions.Delete] = []
         #: kubelets finish what is deleted at once
         self.kubelets = True
@@ -409,6 +412,12 @@ class World:
                 self.inputs.append(CoreAnswered(answer))
             elif isinstance(request, UpdateConfigurationRequest):
                 self.core.update_configuration(request)
+            elif isinstance(request, ApplicationRequest) and self.refuse_applications:
+                rejected = [
+                    RejectedApplication(applicationID=each.applicationID, reason="not here")
+                    for each in request.new
+                ]
+                self.inputs.append(CoreAnswered(ApplicationResponse(rejected=rejected)))
             elif isinstance(request, ApplicationRequest):
                 self.core.update_application(request)
             elif isinstance(request, AllocationRequest):

@@ -100,6 +100,7 @@ class Thing:
     has_placeholders: bool = False
     has_pods: bool = True
     core_waits: bool = False
+    core_has_pods: bool = True
     is_placeholder: bool = False
     group: str = ""
     node: str = ""
@@ -122,6 +123,7 @@ AGREES: dict[str, dict[str, Any]] = {
     "unaware": {"core_waits": True},
     "none_left": {},
     "has_no_pods": {"has_pods": False},
+    "core_has_none": {"core_has_pods": False},
     "obstructed": {"info": {"obstacle": "claim data is missing"}},
     "refused": {"info": {"refusal": "port 80 is taken"}},
     "same_allocation": {"uuid": "u-0"},
@@ -139,6 +141,7 @@ REFUSES: dict[str, dict[str, Any]] = {
     "none_left": {"has_placeholders": True},
     "may_open": {"is_cordoned": True},
     "unaware": {},
+    "core_has_none": {"core_has_pods": True},
     "is_unknown_there": {"uuid": "u-0"},
     "same_allocation": {"uuid": "u-9"},
 }
@@ -303,6 +306,12 @@ def test_k33_an_application_whose_pods_vanish_early_is_removed() -> None:
     submitted = Thing("Submitted")
     assert fired(APPLICATION, submitted, "idle") == (RemoveApplication(), DeletePlaceholders())
     assert (new.state, submitted.state) == ("Removed", "Removed")
+
+
+def test_k178_an_application_that_the_core_has_no_pods_of_is_removed() -> None:
+    app = Thing("Running", core_has_pods=False)
+    assert fired(APPLICATION, app, "idle") == (RemoveApplication(), DeletePlaceholders())
+    assert app.state == "Removed"
 
 
 @pytest.mark.parametrize("state", ["Running", "Failing"])

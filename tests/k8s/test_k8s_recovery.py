@@ -8,6 +8,8 @@ import pytest
 from k8s_world import Killed, World, gang
 from test_k8s_world import SOFT, WHOLE
 
+from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
+
 
 def job() -> World:
     """T1, smaller: a Job of 12 pods on 2 nodes."""
@@ -92,3 +94,232 @@ def test_t9_a_kill_at_every_step_loses_and_doubles_nothing(name: str, after: boo
         assert world.placeholders == [], where
         assert world.books() == {}, where
         assert world.shim.dump()["applications"] == [], where
+
+
+# -- rules of a start --------------------------------------------------------------------------
+
+
+def kinds(world: World) -> list[str]:
+    """The messages of a start, in their order."""
+    found = []
+    for request in world.sent:
+        name = type(request).__name__
+        if isinstance(request, NodeRequest):
+            name += f" {NodeInfo.ActionFromRM.Name(request.nodes[0].action)}"
+        elif isinstance(request, AllocationRequest):
+            name += " reports" if request.allocations else " asks"
+        found.append(name)
+    return found
+
+
+def test_k141_the_order_of_a_start() -> None:
+    world = World()
+    world.add_node("n1", cpu="2")
+    world.add_pod("other", scheduler="another", node="n1")
+    world.add_pod("a", "app")
+    waiting = world.add_pod("b", "app")
+    world.run(2)
+    world.sent.clear()
+    world.restart()
+    late = world.add_pod("late", "app")  # arrives while the recovery is under way
+    world.run(2)
+    assert kinds(world) == [
+        "RegisterResourceManagerRequest",
+        "ApplicationRequest",
+        "NodeRequest CREATE_DRAIN",
+        "AllocationRequest reports",
+        "NodeRequest DRAIN_TO_SCHEDULABLE",
+        "AllocationRequest asks",
+    ]
+    asks = [ask.allocationKey for each in world.sent for ask in getattr(each, "asks", ())]
+    assert asks == [waiting.uid, late.uid]
+    (application,) = [new for each in world.sent for new in getattr(each, "new", ())]
+    assert application.tags["application.create.force"] == "true"
+    world.check()
+
+
+def test_k141_existing_pods_are_reported_by_creation_a_thousand_in_a_message() -> None:
+    world = World()
+    world.add_node("n1", cpu="8000", pods=3000)
+    world.run(1)
+    for n in range(1200):
+        world.add_pod(f"p-{n:04}", "app")
+    world.run(1)
+    world.sent.clear()
+    world.restart()
+    world.run(1)
+    sizes = [
+        len(each.allocations)
+        for each in world.sent
+        if isinstance(each, AllocationRequest) and each.allocations
+    ]
+    assert sizes == [1000, 200]
+    keys = [
+        each.allocationKey for request in world.sent for each in getattr(request, "allocations", ())
+    ]
+    in_order = sorted(world.pods.values(), key=lambda pod: pod.metadata.name)
+    assert keys == [pod.uid for pod in in_order]
+    world.check()
+
+
+def test_k143_a_running_pod_of_a_rejected_application_counts_as_foreign() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", queue="root.default", duration=50)
+    world.run(1)
+    world.refuse_applications = True
+    world.restart()
+    world.run(2)
+    assert world.books() == {pod.uid: "n1"}
+    assert "TaskRejected/Recovery" in world.reasons(pod.uid)
+    world.run(60)
+    assert world.books() == {}
+    assert world.phases() == {"Succeeded": 1}
+
+
+def test_k145_missing_placeholders_are_created_after_a_restart() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.run(2)
+    kept = {pod.uid for pod in world.placeholders[:2]}
+    lost = world.placeholders[2].uid
+    world.pods.pop(lost)
+    world.restart()
+    world.run(2)
+    assert len(world.placeholders) == 3
+    assert kept < {pod.uid for pod in world.placeholders}
+    world.add_node("n2", cpu="2")
+    world.run(3)
+    assert world.phases("driver") == {"Running": 1}
+    world.check()
+
+
+def test_k146_a_gang_with_a_placed_member_makes_no_placeholders() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.run(3)
+    assert world.phases("driver") == {"Running": 1}
+    assert len(world.placeholders) == 2
+    world.log.clear()
+    world.restart()
+    worker = world.add_pod("worker", "spark", group="w")
+    world.run(3)
+    assert not [line for line in world.log if line.startswith("Create")]
+    assert world.pods[worker.uid].status.phase == "Running"
+    assert len(world.placeholders) == 1
+    world.check()
+
+
+def test_k147_placeholders_without_a_real_pod_are_deleted() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    driver = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.run(2)
+    assert len(world.placeholders) == 3
+    world.pods.pop(driver.uid)  # and the collector has not come by
+    world.restart()
+    world.run(2)
+    assert world.placeholders == []
+    assert world.books() == {}
+    assert world.app_state("spark") == ""
+
+
+def test_k148_a_terminating_placeholder_counts_as_gone() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.run(2)
+    leaving = next(pod.uid for pod in world.placeholders if pod.spec.node_name)
+    world.terminate(leaving)
+    world.restart()
+    world.add_node("n2", cpu="4")
+    world.run(3)
+    assert leaving not in world.pods
+    assert world.phases("driver") == {"Running": 1}
+    world.check()
+
+
+def test_k77_a_gang_that_has_resumed_stays_an_ordinary_application() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    world.add_pod("driver", "spark", "4", group="w", groups=[gang("w", 3)], policy=SOFT)
+    world.run(10)
+    assert world.app_state("spark") == "Running"
+    world.log.clear()
+    world.sent.clear()
+    world.restart()
+    world.run(5)
+    (application,) = [new for each in world.sent for new in getattr(each, "new", ())]
+    assert not application.placeholderAsk.resources
+    assert not application.executionTimeoutMilliSeconds
+    assert world.placeholders == []
+    world.add_node("n2", cpu="4")
+    world.run(2)
+    assert world.phases("driver") == {"Running": 1}
+
+
+@pytest.mark.parametrize("style", ["Soft", "Hard"])
+def test_k77_a_timeout_that_is_over_at_a_start(style: str) -> None:
+    world = World(queues=WHOLE)
+    policy = f"placeholderTimeoutInSeconds=30 gangSchedulingStyle={style}"
+    pod = world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=policy)
+    world.core.stop()
+    world.now += 31_000_000_000
+    world.start()
+    world.add_node("n1")
+    world.run(5)
+    assert not [line for line in world.log if line.startswith("Create")]
+    if style == "Soft":
+        assert world.pods[pod.uid].status.phase == "Running"
+        assert "GangScheduling/PlaceholderTimeout" in world.reasons(pod.uid)
+    else:
+        assert world.conditions[pod.uid][0] == "ResourceReservationTimeout"
+    world.run(120)
+    assert world.app_state("spark") == ("Running" if style == "Soft" else "")
+
+
+def test_k59_the_same_pod_creates_the_application_after_a_restart() -> None:
+    world = World()
+    world.add_node("n1", cpu="1")
+    first = world.add_pod("z-first", "app", queue="root.small")
+    world.run(2)
+    world.add_pod("a-second", "app", queue="root.default")
+    world.run(2)
+    world.restart()
+    world.run(2)
+    added = [new.queueName for each in world.sent for new in getattr(each, "new", ())]
+    assert added == ["root.small", "root.small"]
+    assert world.shim.dump()["applications"][0]["originator"] == first.metadata.name
+
+
+def test_k71_the_owner_of_the_placeholders_stays_the_originator() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    groups = [gang("w", 3)]
+    world.run(1)
+    older = world.add_pod("older", "spark", group="w", groups=groups)
+    world.run(2)
+    # in the same second, and before it by name
+    world.add_pod("a-younger", "spark", group="w", groups=groups)
+    world.restart()
+    world.run(2)
+    assert world.shim.dump()["applications"][0]["originator"] == older.metadata.name
+    owners = {owner.uid for pod in world.placeholders for owner in pod.metadata.owner_references}
+    assert owners == {older.uid}
+
+
+def test_k149_a_bind_that_was_on_its_way_is_neither_lost_nor_repeated() -> None:
+    for after in (False, True):
+        world = World()
+        world.add_node("n1")
+        pod = world.add_pod("a", "app")
+        world.kill_at, world.kill_after = 6, after
+        with pytest.raises(Killed):
+            world.run(2)
+        assert world.log[-1] == "Bind a"
+        world.restart()
+        world.run(2)
+        assert world.bound[pod.uid] == ["n1"]
+        world.check()

@@ -1,0 +1,236 @@
+"""Random histories of a cluster, with faults, kills and strangers: in the end everything has run, once, and
+the core counts what is there."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from k8s_world import QUEUES, World, gang
+from msgspec.structs import replace
+
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.actions import Action
+from quadriga.k8s.shim.inputs import BindEnded, CreateEnded
+
+OPERATIONS = (
+    "pod", "pod", "gang", "gang", "run", "run", "run", "delete", "delete placeholder", "end",
+    "cordon", "uncordon", "remove node", "add node", "restart", "forget", "foreign", "steal", "resize",
+    "kill",
+)  # fmt: skip
+POLICIES = (
+    "",
+    "placeholderTimeoutInSeconds=20 gangSchedulingStyle=Soft",
+    "placeholderTimeoutInSeconds=20 gangSchedulingStyle=Hard",
+)
+
+
+class History:
+    """One random history. Pods that nobody deletes must end."""
+
+    def __init__(self, seed: int, admission: str) -> None:
+        self.choose = random.Random(seed)
+        queues = QUEUES.replace(
+            'submitacl: "*"', f'submitacl: "*"\n        properties: {{gang.admission: {admission}}}'
+        )
+        self.world = World(queues=queues)
+        self.world.fault = self.fault
+        self.faults = True
+        self.count = 0
+        for n in range(3):
+            self.world.add_node(f"n{n}")
+        self.world.run(1)
+
+    def fault(self, action: Action) -> BindEnded | CreateEnded | None:
+        world, choose = self.world, self.choose
+        if not self.faults or choose.random() > 0.15:
+            return None
+        if isinstance(action, actions.Create):
+            name = action.manifest["metadata"]["name"]
+            outcome: Any = choose.choice(["name_taken", "name_taken", "name_taken", "refused"])
+            return CreateEnded(action.application_id, action.group, name, outcome, "quota")
+        assert isinstance(action, actions.Bind)
+        uid = action.pod.uid
+        pod = world.pods.get(uid)
+        kind = choose.choice(["failed", "lost", "elsewhere"])
+        if pod is None or pod.spec.node_name or kind == "failed":
+            if pod is not None and pod.spec.node_name:
+                return None
+            return BindEnded(uid, "failed", reason="500")
+        if kind == "lost" and action.node in world.nodes:
+            world.place(uid, action.node)
+            return BindEnded(uid, "failed", reason="the reply was lost")
+        other = self.room_for(uid)
+        if other is None:
+            return BindEnded(uid, "failed", reason="500")
+        world.place(uid, other)
+        return BindEnded(uid, "elsewhere", other)
+
+    def room_for(self, uid: str) -> str | None:
+        """A node that somebody else may choose: one that is nearly empty, as the core may choose it too."""
+        world = self.world
+        empty = [
+            name
+            for name in world.nodes
+            if not any(pod.spec.node_name == name and not pod.ended for pod in world.pods.values())
+            and name not in world.books().values()
+        ]
+        return self.choose.choice(sorted(empty)) if empty else None
+
+    def step(self, operation: str) -> None:
+        world, choose = self.world, self.choose
+        self.count += 1
+        live = sorted(uid for uid, pod in world.pods.items() if not pod.ended)
+        if operation == "pod":
+            world.add_pod(
+                f"p-{self.count}",
+                f"app-{choose.randrange(3)}",
+                choose.choice(["1", "500m", "2"]),
+                duration=choose.choice([1, 5, 30]),
+            )
+        elif operation == "gang":
+            self.add_gang(choose.randrange(1, 4), choose.choice(POLICIES))
+        elif operation == "run":
+            world.run(choose.choice([0, 0.1, 1, 5, 20]))
+        elif operation == "delete" and live:
+            world.delete_pod(choose.choice(live))
+        elif operation == "delete placeholder" and world.placeholders:
+            world.delete_pod(choose.choice(world.placeholders).uid)
+        elif operation == "end":
+            running = [uid for uid in live if world.pods[uid].status.phase == "Running"]
+            if running:
+                world.end_pod(choose.choice(running), choose.choice(["Succeeded", "Failed"]))
+        elif operation in ("cordon", "uncordon") and world.nodes:
+            world.cordon(choose.choice(sorted(world.nodes)), operation == "cordon")
+        elif operation == "remove node" and len(world.nodes) > 1:
+            world.remove_node(choose.choice(sorted(world.nodes)))
+        elif operation == "add node":
+            for name in ("n0", "n1", "n2"):
+                if name not in world.nodes:
+                    world.add_node(name)
+        elif operation == "restart":
+            world.restart()
+        elif operation == "forget":
+            world.forget_core()
+        elif operation == "foreign" and world.nodes:
+            name = choose.choice(sorted(world.nodes))
+            if name not in world.books().values():
+                world.add_pod(f"f-{self.count}", scheduler="other", node=name, cpu="1", duration=20)
+        elif operation == "steal":
+            waiting = [
+                uid
+                for uid in live
+                if not world.pods[uid].spec.node_name and world.cache.assumed(uid) is None
+            ]
+            node = self.room_for("")
+            if waiting and node is not None:
+                world.place(choose.choice(waiting), node)
+        elif operation == "resize" and live:
+            self.resize(choose.choice(live))
+        elif operation == "kill":
+            self.kill(choose.randrange(1, 12))
+
+    def add_gang(self, members: int, policy: str) -> None:
+        app = f"gang-{self.count}"
+        for n in range(members):
+            self.world.add_pod(
+                f"{app}-{n}",
+                app,
+                group="w",
+                groups=[gang("w", members)] if n == 0 else (),
+                policy=policy if n == 0 else "",
+                duration=self.choose.choice([1, 10, 40]),
+            )
+
+    def resize(self, uid: str) -> None:
+        pod = self.world.pods[uid]
+        if pod.metadata.name.startswith("tg-") or pod.spec.scheduler_name == "other":
+            return
+        (container,) = pod.spec.containers
+        assert container.resources is not None
+        smaller = replace(
+            container, resources=replace(container.resources, requests={"cpu": "250m"})
+        )
+        self.world.set_pod(replace(pod, spec=replace(pod.spec, containers=(smaller,))))
+
+    def kill(self, after: int) -> None:
+        from k8s_world import Killed
+
+        world = self.world
+        world.kill_at = world.steps + after
+        world.kill_after = self.choose.random() < 0.5
+        try:
+            world.run(5)
+            world.kill_at = -1
+        except Killed:
+            world.restart()
+
+    def heal(self) -> None:
+        """No more faults, and room for all."""
+        world = self.world
+        self.faults = False
+        for name in sorted(world.nodes):
+            world.cordon(name, unschedulable=False)
+        for name in ("n0", "n1", "n2"):
+            if name not in world.nodes:
+                world.add_node(name)
+        world.add_node("big", cpu="100")
+        world.run(1)
+        world.check()
+        world.run(3000)
+
+    def judge(self) -> None:
+        world = self.world
+        world.check()
+        left = [pod.metadata.name for pod in world.pods.values() if not pod.ended]
+        assert left == [], world.describe()
+        assert world.books() == {}
+        assert world.shim.dump()["applications"] == []
+        assert world.shim.dump()["foreignPods"] == []
+        assert not world.shim._kernel.tasks
+        assert not world.shim._kernel.on_node
+        assert not world.shim._kernel.creations
+        assert world.shim.next_deadline() is None
+
+
+def play(seed: int, operations: list[str], admission: str) -> None:
+    history = History(seed, admission)
+    for operation in operations:
+        history.step(operation)
+    history.heal()
+    history.judge()
+
+
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    seed=st.integers(0, 10_000),
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=5, max_size=25),
+    admission=st.sampled_from(["atomic", "whole"]),
+)
+def test_whatever_happens_everything_runs_once_and_is_counted(
+    seed: int, operations: list[str], admission: str
+) -> None:
+    play(seed, operations, admission)
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=400, deadline=None, derandomize=True, database=None,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+@given(
+    seed=st.integers(0, 1_000_000),
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=10, max_size=60),
+    admission=st.sampled_from(["atomic", "whole"]),
+)
+def test_long_histories(seed: int, operations: list[str], admission: str) -> None:
+    play(seed, operations, admission)
