@@ -23,6 +23,9 @@ class NaiveCluster:
     pods: dict[str, Manifest] = field(default_factory=dict)
     namespaces: dict[str, dict[str, str]] = field(default_factory=dict)
     assumed: dict[str, str] = field(default_factory=dict)
+    #: as kube-scheduler 1.20: spread counts the pods of all nodes that have a domain's value, also of those
+    #: that the pod cannot use or that lack another key
+    old: bool = False
 
     def refusals(self, uid: str, node: str) -> list[str]:
         """The names of the filters that refuse, in their order, each once."""
@@ -43,21 +46,6 @@ class NaiveCluster:
         ):
             found.append("InterPodAffinity")
         return found
-
-    def first_of_its_kind_without_key(self, uid: str) -> set[str]:
-        """The nodes without one of its topology keys, where the pod would be the first of its kind: old
-        schedulers let it go there."""
-        pod = self.pods[uid]
-        terms = _terms(pod, "podAffinity")
-        keys = {term["topologyKey"] for term in terms}
-        everywhere = {"metadata": {"labels": dict.fromkeys(keys, "nowhere else")}}
-        if not terms or self._affinity(pod, everywhere, self._others(uid)):
-            return set()
-        return {
-            name
-            for name, node in self.nodes.items()
-            if not keys <= node["metadata"].get("labels", {}).keys()
-        }
 
     def _others(self, uid: str) -> list[tuple[Manifest, str]]:
         """The other pods that count, with the names of their nodes."""
@@ -98,7 +86,7 @@ class NaiveCluster:
                         return False
                 return selects(each.get("labelSelector"), labels)
 
-            counts: Counter[str] = Counter()
+            domains: dict[str, list[str]] = {}
             for node in self.nodes.values():
                 labels = node["metadata"].get("labels", {})
                 if any(other["topologyKey"] not in labels for other in constraints):
@@ -107,14 +95,21 @@ class NaiveCluster:
                     continue
                 if each.get("nodeTaintsPolicy") == "Honor" and _tainted(pod, node):
                     continue
-                counts[labels[key]] += sum(
+                domains.setdefault(labels[key], []).append(node["metadata"]["name"])
+            if self.old:
+                for domain in domains:
+                    domains[domain] = [n for n in self.nodes if self._label(n, key) == domain]
+            counts = {
+                domain: sum(
                     1
                     for other, place in others
-                    if place == node["metadata"]["name"]
+                    if place in nodes
                     and other["metadata"]["namespace"] == namespace
                     and "deletionTimestamp" not in other["metadata"]
                     and selected(other["metadata"].get("labels", {}))
                 )
+                for domain, nodes in domains.items()
+            }
             value = there["metadata"].get("labels", {}).get(key)
             if value is None:
                 return True
@@ -122,8 +117,7 @@ class NaiveCluster:
             if len(counts) < each.get("minDomains", 1):
                 fewest = 0
             own = selected(pod["metadata"].get("labels", {}))
-            # A selector of nothing selects nothing; a pod that is being deleted is not asked about.
-            if counts[value] + own - fewest > each["maxSkew"]:
+            if counts.get(value, 0) + own - fewest > each["maxSkew"]:
                 return True
         return False
 
@@ -132,8 +126,6 @@ class NaiveCluster:
         labels = there["metadata"].get("labels", {})
         if not terms:
             return False
-        if any(term["topologyKey"] not in labels for term in terms):
-            return True
         counts: Counter[tuple[str, str]] = Counter()
         for other, place in others:
             if all(self._about(term, pod, other) for term in terms):
@@ -141,10 +133,13 @@ class NaiveCluster:
                     value = self._label(place, term["topologyKey"])
                     if value is not None:
                         counts[term["topologyKey"], value] += 1
-        if all(counts[term["topologyKey"], labels[term["topologyKey"]]] for term in terms):
-            return False
-        first = not +counts and all(self._about(term, pod, pod) for term in terms)
-        return not first
+        if any(term["topologyKey"] not in labels for term in terms):
+            return True
+        first = not counts and all(self._about(term, pod, pod) for term in terms)
+        there_too = all(
+            (term["topologyKey"], labels[term["topologyKey"]]) in counts for term in terms
+        )
+        return not (there_too or first)
 
     def _anti(self, pod: Manifest, there: Manifest, others: list[tuple[Manifest, str]]) -> bool:
         labels = there["metadata"].get("labels", {})

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -47,6 +48,8 @@ class Case:
         self.cache = ClusterCache(lambda: 0)
         self.naive = NaiveCluster()
         self.made: list[Object] = []
+        #: what the cache has said, by whether it was what the judge had to say
+        self.answers: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
 
     def set_up(self) -> None:
         for name in self.names:
@@ -91,20 +94,26 @@ class Case:
             yield pod["metadata"]["uid"], self.disagreements(pod)
 
     def disagreements(self, pod: Object) -> list[str]:
+        """The judge is of 1.20 and says what the naive filters say of it. The cache says what they say
+        of today, which is mostly the same."""
         uid = pod["metadata"]["uid"]
         passing, refused = self.judge.passing(uid)
-        unsure = self.naive.first_of_its_kind_without_key(uid)
         found = []
         first: Counter[str] = Counter()
         for name in self.names:
+            expected = replace(self.naive, old=True).refusals(uid, name)
+            first.update(expected[:1])
+            if (name in passing) == bool(expected):
+                found.append(
+                    f"{name}: {'passes' if name in passing else 'refused'}, not {expected}"
+                )
             reasons = self.cache.refusals(uid, name)
-            filters = list(dict.fromkeys(each.partition(":")[0] for each in reasons))
-            assert filters == self.naive.refusals(uid, name)
-            first.update(filters[:1])
-            if name not in unsure and (name in passing) == bool(filters):
-                found.append(f"{name}: {'passes' if name in passing else 'refused'}, we: {reasons}")
-        if refused and refused != first and not unsure:
-            found.append(f"first refusals: {refused}, we: {first}")
+            ours = list(dict.fromkeys(each.partition(":")[0] for each in reasons))
+            if ours != self.naive.refusals(uid, name):
+                found.append(f"{name}: the cache says {reasons}")
+            self.answers[ours == expected].update(ours or ["yes"])
+        if refused and refused != first:
+            found.append(f"first refusals: {refused}, not {first}")
         return found
 
     def _create(self, manifest: Object, *, count: bool = True) -> Object:
@@ -150,7 +159,8 @@ def test_k138_predicates_agree_with_kube_scheduler(
     for name in NAMESPACES:
         admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     wrong = []
-    passed: Counter[str] = Counter()
+    same: Counter[str] = Counter()
+    other: Counter[str] = Counter()
     for number in range(-(-CASES // (NODES * ASKED))):
         case = Case(number, admin, judge, pods)
         case.set_up()
@@ -159,13 +169,14 @@ def test_k138_predicates_agree_with_kube_scheduler(
                 pod = case.naive.pods[uid]
                 wrong.append(f"cluster {number}: {pod['metadata']['name']} {pod['spec']}")
                 wrong += disagreements
-            for name in case.names:
-                reasons = case.cache.refusals(uid, name)
-                passed.update({each.partition(":")[0] for each in reasons or ["yes"]})
         case.clean_up()
+        same += case.answers[True]
+        other += case.answers[False]
+    print(f"agreed: {dict(same)}; where 1.20 is different: {dict(other)}")
     assert not wrong, "\n".join(wrong)
-    # All filters have had their say, both ways.
-    assert min(passed[name] for name in FILTERS) > 0, passed
+    # All filters have had their say, both ways, and 1.20 is rarely different.
+    assert min(same[name] for name in FILTERS) > 0, same
+    assert other.total() < same.total() / 50
 
 
 FILTERS = (
