@@ -7,7 +7,7 @@ each call, and each call is short: K3.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
@@ -201,11 +201,11 @@ class ClusterCache:
                 return None if bound == node else _NODE_NAME
             self._count(record, "")
             record.tentative = ""
-            reason = next(self._dynamic(record, there), None)
-            if reason is None:
+            reasons = self._changed(record, there)
+            if not reasons:
                 self._assume(record, node)
             self._count(record, record.place)
-            return reason
+            return reasons[0] if reasons else None
 
     def forget(self, uid: str) -> None:
         """Undo the assumption wholly: the pod counts nowhere, and any node may be next (K108, K109). A
@@ -243,13 +243,13 @@ class ClusterCache:
                 return _unknown(uid, node, record is None)
             if record.counted:
                 self._count(record, "")
-            reason = next(self._reasons(record, there, allocate), None)
-            if reason is None and allocate and not record.pod.spec.node_name and not record.assumed:
+            reasons = self._reasons(record, there, allocate)
+            if not reasons and allocate and not record.pod.spec.node_name and not record.assumed:
                 record.tentative = node
                 record.deadline = self._clock() + _TENTATIVE
                 self._tentative.append((record.deadline, record))
             self._count(record, record.place)
-            return reason
+            return reasons[0] if reasons else None
 
     def refusals(self, uid: str, node: str) -> list[str]:
         """All reasons against the node, in the order of the filters; empty for a yes. Nothing is
@@ -261,7 +261,7 @@ class ClusterCache:
                 return [_unknown(uid, node, record is None)]
             self._count(record, "")
             try:
-                return list(self._reasons(record, there, True))
+                return list(self._reasons(record, there, True, every=True))
             finally:
                 self._count(record, record.place)
 
@@ -286,7 +286,7 @@ class ClusterCache:
                     if gone is not None and gone.counted == node:
                         self._count(gone, "")
                         away.append(gone)
-                    if index >= start and next(self._reasons(record, there, True), None) is None:
+                    if index >= start and not self._reasons(record, there, True):
                         return index
                 return None
             finally:
@@ -306,53 +306,74 @@ class ClusterCache:
 
     # ---- inside
 
-    def _reasons(self, record: PodRecord, there: NodeRecord, allocate: bool) -> Iterator[str]:
-        """The reasons against the node in the order of the filters, each made when it is asked for."""
+    def _reasons(
+        self, record: PodRecord, there: NodeRecord, allocate: bool, every: bool = False
+    ) -> Sequence[str]:
+        """The first reason against the node, or with ``every`` all of them in the order of the filters."""
         pod, node, template = record.pod, there.node, record.template
-        if self._refused.refuses(pod.uid, node.name, self._clock):
-            yield _RETRY
+        found: list[str] = []
+        if pod.uid in self._refused.pairs and self._refused.refuses(
+            pod.uid, node.name, self._clock()
+        ):
+            found.append(_RETRY)
+            if not every:
+                return found
         named = pod.spec.node_name
-        if (named and named != node.name) or template.refuses(there.index, node) is not None:
-            if reason := template.cordoned(node):
-                yield reason
-            if named and named != node.name:
-                yield _NODE_NAME
-            if reason := template.taint(node):
-                yield reason
-            if reason := template.unmatched(node):
-                yield reason
+        elsewhere = named != "" and named != node.name
+        if elsewhere or template.refuses(there.index, node) is not None:
+            found += template.reasons(node, _NODE_NAME if elsewhere else None)
+            if not every:
+                return found
         if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
-            yield reason
+            found.append(reason)
+            if not every:
+                return found
         if allocate and record.volumes is not None:
-            yield from self._volumes.reasons(record.volumes, node)
-        yield from self._of_domains(record, there)
+            found += self._volumes.reasons(record.volumes, node)
+            if found and not every:
+                return found
+        if template.looks_at_pods or record.profile.selections:
+            found += self._of_domains(record, there, every)
+            if found and not every:
+                return found
         if allocate and pod.spec.resource_claims:
-            yield _RESOURCE_CLAIMS
+            found.append(_RESOURCE_CLAIMS)
+        return found
+
+    def _changed(self, record: PodRecord, there: NodeRecord) -> Sequence[str]:
+        """The first reason that other pods give (K100)."""
+        node, template = there.node, record.template
+        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
+            return (reason,)
+        if record.volumes is not None:
+            if reason := self._volumes.of_other_pods(record.volumes, node):
+                return (reason,)
+        return self._of_domains(record, there, False)
+
+    @staticmethod
+    def _of_domains(record: PodRecord, there: NodeRecord, every: bool) -> Sequence[str]:
+        """The reasons that pods in the node's domains give, or only the first."""
+        node, template, profile = there.node, record.template, record.profile
+        found: list[str] = []
+        if template.spread and (reason := spread_refuses(template, profile, node)):
+            found.append(reason)
+            if not every:
+                return found
+        if template.affinity and (reason := affinity_refuses(template, profile, node)):
+            found.append(reason)
+            if not every:
+                return found
+        if template.anti_affinity and (reason := anti_affinity_refuses(template, node)):
+            found.append(reason)
+            if not every:
+                return found
+        if profile.selections and (reason := others_refuse(profile, node)):
+            found.append(reason)
+        return found
 
     def _volumes_of(self, uid: str) -> PodVolumes | None:
         record = self._pods.get(uid)
         return None if record is None else record.volumes
-
-    def _dynamic(self, record: PodRecord, there: NodeRecord) -> Iterator[str]:
-        """The reasons that other pods give."""
-        node, template = there.node, record.template
-        if template.ports and (reason := ports_refuse(template, node.name, self._ports)):
-            yield reason
-        if record.volumes is not None:
-            yield from self._volumes.of_other_pods(record.volumes, node)
-        yield from self._of_domains(record, there)
-
-    def _of_domains(self, record: PodRecord, there: NodeRecord) -> Iterator[str]:
-        """The reasons that pods in the node's domains give."""
-        node, template, profile = there.node, record.template, record.profile
-        if template.spread and (reason := spread_refuses(template, profile, node)):
-            yield reason
-        if template.affinity and (reason := affinity_refuses(template, profile, node)):
-            yield reason
-        if template.anti_affinity and (reason := anti_affinity_refuses(template, node)):
-            yield reason
-        if profile.selections and (reason := others_refuse(profile, node)):
-            yield reason
 
     def _count(self, record: PodRecord, name: str) -> None:
         """The pod counts on the node of this name from now on; "" for nowhere."""

@@ -36,10 +36,7 @@ def spread_refuses(template: Template, profile: Profile, node: Node) -> str | No
         )
         minimum = domains.minimum if domains.number >= spread.min_domains else 0
         if domains.counts.get(value, 0) + own - minimum > spread.max_skew:
-            return (
-                "PodTopologySpread: more pods here than elsewhere allow,"
-                f" by {spread.key} with maxSkew {spread.max_skew}"
-            )
+            return count.refusal
     return None
 
 

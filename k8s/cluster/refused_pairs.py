@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 __all__ = ["RefusedPairs"]
 
 _FIRST = 30_000_000_000
@@ -15,25 +13,25 @@ class RefusedPairs:
     next one of the same pair is longer."""
 
     def __init__(self) -> None:
-        self._pairs: dict[str, dict[str, tuple[int, int]]] = {}
+        self.pairs: dict[str, dict[str, tuple[int, int]]] = {}
 
     def add(self, uid: str, node: str, now: int) -> None:
-        nodes = self._pairs.setdefault(uid, {})
+        nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
         length = min(before * 2, _LONGEST) or _FIRST
         nodes[node] = now + length, length
 
-    def refuses(self, uid: str, node: str, clock: Callable[[], int]) -> bool:
-        nodes = self._pairs.get(uid)
-        return nodes is not None and node in nodes and clock() < nodes[node][0]
+    def refuses(self, uid: str, node: str, now: int) -> bool:
+        nodes = self.pairs.get(uid)
+        return nodes is not None and node in nodes and now < nodes[node][0]
 
     def node_changed(self, node: str) -> None:
         """The node may be another one now, or is gone."""
-        for uid in [uid for uid, nodes in self._pairs.items() if node in nodes]:
-            del self._pairs[uid][node]
-            if not self._pairs[uid]:
-                del self._pairs[uid]
+        for uid in [uid for uid, nodes in self.pairs.items() if node in nodes]:
+            del self.pairs[uid][node]
+            if not self.pairs[uid]:
+                del self.pairs[uid]
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""
-        self._pairs.pop(uid, None)
+        self.pairs.pop(uid, None)

@@ -55,6 +55,8 @@ class SpreadCount:
     domains: SpreadDomains
     #: of the domains within the selection
     name: tuple[object, ...]
+    #: what a node is told whose domain has too many pods
+    refusal: str
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +70,8 @@ class Template:
     affinity: OwnAffinity | None = None
     anti_affinity: tuple[AntiAffinity, ...] = ()
     spread: tuple[SpreadCount, ...] = ()
+    #: whether one of these three is there
+    looks_at_pods: bool = False
     #: pods that have it
     pods: int = 0
     #: by the node's index: what the static filters say (K135)
@@ -86,6 +90,14 @@ class Template:
         if answer == _CORDONED:
             return NODE_UNSCHEDULABLE
         return self.taint(node) if answer == _TAINTED else NODE_AFFINITY
+
+    def reasons(self, node: Node, other: str | None) -> list[str]:
+        """All that the static filters say, with what the node's name gives in its place."""
+        return [
+            reason
+            for reason in (self.cordoned(node), other, self.taint(node), self.unmatched(node))
+            if reason is not None
+        ]
 
     def forget(self, index: int) -> None:
         """The node of this index has changed."""
@@ -203,6 +215,9 @@ class Templates:
             self._spread(template, spread, keys, number)
             for number, spread in enumerate(constraints)
         )
+        template.looks_at_pods = bool(
+            template.affinity or template.anti_affinity or template.spread
+        )
         return template
 
     def _domains(self, selection: Selection, key: str) -> Domains:
@@ -223,7 +238,11 @@ class Templates:
                 template.tolerations if spread.honor_taints else None,
             ),
         )
-        return SpreadCount(spread, selection, domains, name)
+        refusal = (
+            "PodTopologySpread: more pods here than elsewhere allow,"
+            f" by {spread.key} with maxSkew {spread.max_skew}"
+        )
+        return SpreadCount(spread, selection, domains, name, refusal)
 
     def _release(self, template: Template) -> None:
         selections = self._selections

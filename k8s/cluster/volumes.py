@@ -190,12 +190,13 @@ class Volumes:
         if reason := self._elsewhere(volumes, node):
             yield f"VolumeZone: {reason}"
 
-    def of_other_pods(self, volumes: PodVolumes, node: Node) -> Iterator[str]:
-        """Those that other pods give."""
+    def of_other_pods(self, volumes: PodVolumes, node: Node) -> str | None:
+        """The first that other pods give."""
         if reason := self._restricted(volumes, node):
-            yield f"VolumeRestrictions: {reason}"
+            return f"VolumeRestrictions: {reason}"
         if reason := self._too_many(volumes, node):
-            yield f"NodeVolumeLimits: {reason}"
+            return f"NodeVolumeLimits: {reason}"
+        return None
 
     def _unreachable(self, name: ClaimName, node: Node) -> str | None:
         claim = self._claims[name]
