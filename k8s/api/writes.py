@@ -66,6 +66,8 @@ class _Line:
 class PodWrites:
     """``ended`` hears how each bind and create ended. ``before_bind(pod)`` is awaited before a bind.
 
+    ``bind_volumes(pod, node)`` binds the pod's claims before that, if it has any, and tells why it cannot.
+
     ``bind_timeout`` in ns. ``clock`` returns ns; ``stamp`` the wall clock's time in RFC 3339.
     """
 
@@ -80,6 +82,7 @@ class PodWrites:
         stamp: Callable[[], str],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         before_bind: Callable[[PodRef], Awaitable[None] | None] | None = None,
+        bind_volumes: Callable[[PodRef, str], Awaitable[str | None] | None] | None = None,
     ) -> None:
         self._client = client
         self._ended = ended
@@ -89,6 +92,7 @@ class PodWrites:
         self._stamp = stamp
         self._sleep = sleep
         self._before_bind = before_bind
+        self._bind_volumes = bind_volumes
         self._lines: dict[str, _Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         #: by outcome
@@ -185,6 +189,10 @@ class PodWrites:
 
     async def _bind(self, bind: Bind, line: _Line) -> BindEnded:
         pod, node = bind.pod, bind.node
+        if self._bind_volumes is not None:
+            binding = self._bind_volumes(pod, node)
+            if binding is not None and (reason := await self._until_called(line, binding)):
+                return BindEnded(pod.uid, "failed", step="volumes", reason=reason)
         if self._before_bind is not None:
             waits = self._before_bind(pod)
             if waits is not None:
@@ -235,20 +243,32 @@ class PodWrites:
 
     async def _interrupted(self, line: _Line, seconds: float) -> bool:
         """Wait; returns True, at once, when a bind must not be tried again."""
-        if any(isinstance(each, Delete) for each in line.waiting):
+        if line.why or any(isinstance(each, Delete) for each in line.waiting):
             return True
+
+        async def asleep() -> str | None:
+            await self._sleep(seconds)
+            return None
+
+        return await self._until_called(line, asleep()) is not None
+
+    async def _until_called(self, line: _Line, work: Awaitable[str | None]) -> str | None:
+        """What the work returns, or why it was given up because a bind must not go on."""
+        doing = asyncio.ensure_future(work)
         line.hurry = asyncio.Event()
-        if line.why:
-            return True
-        asleep = asyncio.ensure_future(self._sleep(seconds))
+        if line.why or any(isinstance(each, Delete) for each in line.waiting):
+            line.hurry.set()
         called = asyncio.ensure_future(line.hurry.wait())
         try:
-            await asyncio.wait((asleep, called), return_when=asyncio.FIRST_COMPLETED)
-            return called.done()
+            await asyncio.wait((doing, called), return_when=asyncio.FIRST_COMPLETED)
+            if called.done():
+                return line.why or "the pod is to be deleted"
+            return doing.result()
         finally:
             line.hurry = None
-            asleep.cancel()
-            called.cancel()
+            for each in (doing, called):
+                each.cancel()
+            await asyncio.gather(doing, called, return_exceptions=True)
 
     # -- create ----------------------------------------------------------------------------------
 

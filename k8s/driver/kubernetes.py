@@ -36,6 +36,7 @@ from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.health import Health, health_of
 from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.volumes import Volumes
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.objects import ConfigMap, Namespace, Node, Pod, PodCondition, PriorityClass
@@ -62,6 +63,8 @@ SECOND: Final = 1_000_000_000
 _BATCH: Final = 256
 #: the loop turns at least this often (s), for the health check
 _TURN: Final = 1.0
+#: the start waits this long (s) for claims, of which pods may have none (K142)
+_VOLUMES_PATIENCE: Final = 30.0
 #: a state dump waits for the loop this long (s)
 _DUMP_TIMEOUT: Final = 5.0
 _KINDS: Final = (
@@ -146,6 +149,7 @@ class KubernetesShim:
         self._inbox: Inbox | None = None
         self._shim: Shim | None = None
         self._writers: Writers | None = None
+        self._volumes: Volumes | None = None
         self._reflectors: list[Reflector[Any]] = []
         self._unsynced = 0
         self.settings = Settings()
@@ -233,6 +237,7 @@ class KubernetesShim:
         self._loop = asyncio.get_running_loop()
         self._main = asyncio.current_task()
         self._inbox = Inbox()
+        self._all_synced = asyncio.Event()
         self._begun.set()
         # With the defaults until the settings are read (K13).
         settings = Settings()
@@ -278,6 +283,9 @@ class KubernetesShim:
             clock=clock,
             wall=time.time_ns,
         )
+        volumes = self._volumes = Volumes(
+            client, self._cache, settings, self._timing, self._look_again, self.options.watching
+        )
         pods = PodWrites(
             client,
             self._put,
@@ -286,10 +294,11 @@ class KubernetesShim:
             clock=clock,
             stamp=lambda: whole_time(time.time_ns()),
             before_bind=conditions.settled,
+            bind_volumes=lambda pod, node: volumes.bind(self._cache.pod(pod.uid), node),
         )
-        self._shim = self._new_shim(settings)
+        self._shim = self._new_shim(settings, volumes)
         self._writers = Writers(sender, pods, conditions, events, _stop)
-        self._reflectors = self._new_reflectors(client, maps)
+        self._reflectors = self._new_reflectors(client, maps, volumes)
         self._unsynced = len(self._reflectors)
         sender.start()
         self._begin_listing()
@@ -297,6 +306,8 @@ class KubernetesShim:
             async with asyncio.TaskGroup() as tasks:
                 for each in self._reflectors:
                     tasks.create_task(each.run())
+                tasks.create_task(self._tell_synced(volumes))
+                tasks.create_task(volumes.run())
                 tasks.create_task(conditions.run())
                 tasks.create_task(events.run())
                 tasks.create_task(self._lead(client))
@@ -309,16 +320,19 @@ class KubernetesShim:
             # Its thread may be in a call of the core, which ends.
             await asyncio.to_thread(sender.stop)
 
-    def _new_shim(self, settings: Settings) -> Shim:
+    def _new_shim(self, settings: Settings, volumes: Volumes) -> Shim:
         return Shim(
             settings,
             self._cache,
             suffix=_suffix,
+            obstacle=volumes.obstacle,
             build=self.options.build,
             namespace=self.options.namespace,
         )
 
-    def _new_reflectors(self, client: Client, maps: ConfigMaps) -> list[Reflector[Any]]:
+    def _new_reflectors(
+        self, client: Client, maps: ConfigMaps, volumes: Volumes
+    ) -> list[Reflector[Any]]:
         inbox = self._inbox
         assert inbox is not None
         put = inbox.put
@@ -326,12 +340,16 @@ class KubernetesShim:
         def announce(change: Change, changed: Any) -> None:
             put(Changed(change, changed))
 
+        def announce_pod(change: Change, changed: Any) -> None:
+            volumes.pod_changed(change, changed)
+            put(Changed(change, changed))
+
         found: list[Reflector[Any]] = [
             Reflector(
                 client,
                 path,
                 kind,
-                announce,
+                announce_pod if kind is Pod else announce,
                 self._timing,
                 synced=self._one_synced,
                 room=inbox.room,
@@ -356,7 +374,21 @@ class KubernetesShim:
         self._unsynced -= 1
         if self._unsynced == 0:
             self._end_listing()
-            self._put(Synced())
+            self._all_synced.set()
+
+    async def _tell_synced(self, volumes: Volumes) -> None:
+        """The shim starts with all that its pods need."""
+        await self._all_synced.wait()
+        if volumes.awaited:
+            try:
+                async with asyncio.timeout(_VOLUMES_PATIENCE):
+                    await volumes.synced()
+            except TimeoutError:
+                _log.warning("volumes cannot be listed: pods with claims stay pending until then")
+        self._put(Synced())
+
+    def _look_again(self, pod: Pod) -> None:
+        self._put(Changed("MODIFIED", pod))
 
     def _begin_listing(self) -> None:
         """K190: collecting garbage takes three quarters of the time of a first list."""

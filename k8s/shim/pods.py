@@ -88,7 +88,8 @@ def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     elif pod.metadata.deletion_timestamp:
         kernel.fire_task(task, task_fsm.WITHDRAW)
         return
-    elif old.spec.scheduling_gates != pod.spec.scheduling_gates:
+    elif task.obstacle or old.spec.scheduling_gates != pod.spec.scheduling_gates:
+        # The driver announces a pod again when one of its claims has changed (K88).
         if kernel.serving:
             submit_if_ready(kernel, app)
         consider(kernel, task)

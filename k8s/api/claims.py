@@ -1,0 +1,102 @@
+"""Claims, with the classes and volumes that they name, as the binding of claims sees them.
+
+The predicates have their own view of storage, in the cluster cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Literal
+
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+__all__ = [
+    "BIND_COMPLETED",
+    "NO_PROVISIONER",
+    "SELECTED_NODE",
+    "WAITS",
+    "Claims",
+    "claims_of",
+    "has_claims",
+    "is_bound",
+]
+
+#: annotation of a claim: the controller has bound it on both sides
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+#: annotation of a claim: the node for which the provisioner makes the volume
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+#: annotations with the class of old claims and volumes, before the field
+_OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+#: binding mode of a class whose claims are bound when a pod has a node
+WAITS: Final = "WaitForFirstConsumer"
+#: the provisioner of classes whose volumes somebody makes by hand
+NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Key = tuple[str, str]
+
+
+def has_claims(pod: Pod) -> bool:
+    return any(
+        each.persistent_volume_claim is not None or each.ephemeral is not None
+        for each in pod.spec.volumes
+    )
+
+
+def claims_of(pod: Pod) -> Iterator[str]:
+    """Names of the pod's claims; that of an ephemeral volume is named after pod and volume (K88)."""
+    for each in pod.spec.volumes:
+        if each.persistent_volume_claim is not None:
+            yield each.persistent_volume_claim.claim_name
+        elif each.ephemeral is not None:
+            yield f"{pod.metadata.name}-{each.name}"
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether claim and volume are bound to one another, on both sides."""
+    return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
+
+
+class Claims:
+    """``changed`` is called after each change of a claim or a volume: of a claim with its namespace and name,
+    of a volume with an empty namespace."""
+
+    def __init__(self, changed: Callable[[Key], None] = lambda key: None) -> None:
+        self._changed = changed
+        self._claims: dict[Key, PersistentVolumeClaim] = {}
+        self._volumes: set[str] = set()
+        self._classes: dict[str, StorageClass] = {}
+        #: whether all was listed; before, what is not here may exist
+        self.synced = False
+
+    def announce(self, change: Change, found: Any) -> None:
+        """A reflector announces an object. Other kinds are ignored."""
+        name = found.metadata.name
+        gone = change == "DELETED"
+        if isinstance(found, PersistentVolumeClaim):
+            key = (found.metadata.namespace, name)
+            if gone:
+                self._claims.pop(key, None)
+            else:
+                self._claims[key] = found
+            self._changed(key)
+        elif isinstance(found, PersistentVolume):
+            (self._volumes.discard if gone else self._volumes.add)(name)
+            self._changed(("", name))
+        elif isinstance(found, StorageClass):
+            if gone:
+                self._classes.pop(name, None)
+            else:
+                self._classes[name] = found
+
+    def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return self._claims.get((namespace, name))
+
+    def has_volume(self, name: str) -> bool:
+        return name in self._volumes
+
+    def storage_class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        """The class of the claim; ``None`` if it names none, or one that does not exist."""
+        name = claim.metadata.annotations.get(_OLD_CLASS, claim.spec.storage_class_name)
+        return self._classes.get(name or "")

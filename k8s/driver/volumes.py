@@ -1,0 +1,204 @@
+"""Storage for the shim: watched from the first pod with a claim on that has no node yet (K9).
+
+A cluster without claims pays nothing. When a claim changes, the pods that wait for it are looked at again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+
+from quadriga.k8s.api.claims import Claims, claims_of, has_claims
+from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.reflector import Reflector, Timing, Watching
+from quadriga.k8s.api.requester import NoAnswer
+from quadriga.k8s.api.volume_binding import VolumeBinding
+from quadriga.k8s.cluster.cache import ClusterCache
+from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.objects_volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from quadriga.k8s.shim.inputs import Change
+
+__all__ = ["Volumes"]
+
+_log = logging.getLogger("quadriga.kubernetes")
+
+_STORAGE: Final = "/apis/storage.k8s.io/v1"
+_KINDS: Final[tuple[tuple[str, Any], ...]] = (
+    ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim),
+    ("/api/v1/persistentvolumes", PersistentVolume),
+    (f"{_STORAGE}/storageclasses", StorageClass),
+    (f"{_STORAGE}/csinodes", CSINode),
+    (f"{_STORAGE}/csidrivers", CSIDriver),
+    (f"{_STORAGE}/volumeattachments", VolumeAttachment),
+)
+#: filters that know where a bound volume can be used
+_PLACES: Final = ("VolumeBinding", "VolumeZone")
+#: since 1.24
+_CAPACITIES: Final = "csistoragecapacities"
+#: seconds between tries to learn what the server has
+_PAUSE: Final = 2.0
+
+Key = tuple[str, str]
+
+
+class _Resource(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+class Volumes:
+    """On the shim's loop. ``again(pod)`` is called when the pod is to be looked at again."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: ClusterCache,
+        settings: Settings,
+        timing: Timing,
+        again: Callable[[Pod], None],
+        watching: type[Watching] | Watching = Watching,
+    ) -> None:
+        self._client = client
+        self._cache = cache
+        self._timing = timing
+        self._again = again
+        self._watching = watching
+        self._claims = Claims(self._claim_changed)
+        self._binding = VolumeBinding(
+            client,
+            self._claims,
+            misplaced=self._misplaced,
+            timeout=settings.volume_bind_timeout,
+            write_timeout=settings.bind_timeout,
+        )
+        #: pods with claims that have no node, and which of them use a claim; as ordered sets
+        self._pods: dict[str, Pod] = {}
+        self._users: dict[Key, dict[str, None]] = {}
+        self._needed = asyncio.Event()
+        self._synced = asyncio.Event()
+        self._unsynced = 0
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a pod needs what is not known yet."""
+        return self._needed.is_set() and not self._synced.is_set()
+
+    async def synced(self) -> None:
+        """Return when all is known."""
+        await self._synced.wait()
+
+    def pod_changed(self, change: Change, pod: Pod) -> None:
+        """A reflector announces a pod, before the shim hears of it."""
+        known = pod.uid in self._pods
+        if not known and not pod.spec.volumes:
+            return
+        waits = change != "DELETED" and not pod.ended and not pod.spec.node_name
+        if not (waits and has_claims(pod)):
+            if known:
+                self._forget(self._pods.pop(pod.uid))
+            return
+        self._pods[pod.uid] = pod
+        for name in claims_of(pod):
+            self._users.setdefault((pod.metadata.namespace, name), {})[pod.uid] = None
+        self._needed.set()
+
+    def _forget(self, pod: Pod) -> None:
+        for name in claims_of(pod):
+            key = (pod.metadata.namespace, name)
+            users = self._users.get(key)
+            if users is not None:
+                users.pop(pod.uid, None)
+                if not users:
+                    del self._users[key]
+
+    def _claim_changed(self, key: Key) -> None:
+        self._binding.changed(key)
+        if self._claims.synced:
+            for uid in list(self._users.get(key, ())):
+                self._again(self._pods[uid])
+
+    def announce(self, change: Change, found: Any) -> None:
+        """A reflector announces an object of storage."""
+        if change == "DELETED":
+            self._cache.remove_volume_object(found)
+        else:
+            self._cache.set_volume_object(found)
+        self._claims.announce(change, found)
+
+    def obstacle(self, pod: Pod) -> str:
+        """Why the pod must not be asked for yet (K88). Empty: it may."""
+        if not has_claims(pod):
+            return ""
+        if not self._claims.synced:
+            return "the claims of the cluster are not known yet"
+        return "; ".join(self._cache.claim_problems(pod.uid))
+
+    def _misplaced(self, uid: str, node: str) -> str | None:
+        refusals = self._cache.refusals(uid, node)
+        return next((each for each in refusals if each.startswith(_PLACES)), None)
+
+    def bind(self, pod: Pod | None, node: str) -> Awaitable[str | None] | None:
+        """Bind the pod's claims, if it has any (K102)."""
+        if pod is None or not has_claims(pod):
+            return None
+        return self._binding.bind_volumes(pod, node)
+
+    # -- watching ----------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Watch once it is needed, until cancelled."""
+        await self._needed.wait()
+        kinds = list(_KINDS)
+        if await self._has_capacities():
+            kinds.append((f"{_STORAGE}/{_CAPACITIES}", CSIStorageCapacity))
+        self._unsynced = len(kinds)
+        _log.info("a pod has a claim: volumes are watched from now on")
+        async with asyncio.TaskGroup() as tasks:
+            for path, kind in kinds:
+                reflector: Reflector[Any] = Reflector(
+                    self._client,
+                    path,
+                    kind,
+                    self.announce,
+                    self._timing,
+                    synced=self._one_synced,
+                    watching=self._watching,
+                )
+                tasks.create_task(reflector.run())
+
+    def _one_synced(self) -> None:
+        self._unsynced -= 1
+        if self._unsynced == 0:
+            self._claims.synced = True
+            self._synced.set()
+            for pod in list(self._pods.values()):
+                self._again(pod)
+
+    async def _has_capacities(self) -> bool:
+        while True:
+            try:
+                status, body = await self._client.request("GET", _STORAGE)
+                if status == 200:
+                    found = msgspec.json.decode(body, type=_Resources)
+                    return any(each.name == _CAPACITIES for each in found.resources)
+                problem = f"status {status}"
+            except (NoAnswer, msgspec.MsgspecError) as error:
+                problem = str(error)
+            _log.warning("%s: %s", _STORAGE, problem)
+            await self._timing.sleep(_PAUSE)

@@ -1,0 +1,451 @@
+"""Claims are bound before their pod (K102, K103, K150): the binding side, with a scripted provisioner."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from quadriga.k8s.api.claims import Claims, claims_of, has_claims
+from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer
+from quadriga.k8s.api.volume_binding import VolumeBinding
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.objects_volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+SELECTED = "volume.kubernetes.io/selected-node"
+COMPLETED = "pv.kubernetes.io/bind-completed"
+
+
+def pod(*claims: str, ephemeral: str = "") -> Pod:
+    volumes: list[dict[str, Any]] = [
+        {"name": f"v{index}", "persistentVolumeClaim": {"claimName": each}}
+        for index, each in enumerate(claims)
+    ]
+    if ephemeral:
+        volumes.append({"name": ephemeral, "ephemeral": {"volumeClaimTemplate": {}}})
+    metadata = {"name": "one", "namespace": "ns", "uid": "pod-1"}
+    return msgspec.convert({"metadata": metadata, "spec": {"volumes": volumes}}, Pod)
+
+
+class Storage:
+    """Claims as the API server has them. What is written reaches the watch when the test says so, or at
+    once."""
+
+    def __init__(self) -> None:
+        self.claims: dict[str, dict[str, Any]] = {}
+        self.version = 0
+        self.patches: list[tuple[str, str]] = []
+        self.objects = Claims(lambda key: self.changed(key))
+        self.objects.synced = True
+        self.changed: Callable[[tuple[str, str]], None] = lambda key: None
+        self.answers: list[int | str] = []
+        self.held = False
+        self.misplaced: dict[tuple[str, str], str] = {}
+        #: done after each selection
+        self.provision: Callable[[str], None] = lambda name: None
+        self.add_class("wait", "WaitForFirstConsumer", "example.com/disk")
+        self.add_class("now", "Immediate", "example.com/disk")
+        self.add_class("local", "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
+
+    def add_class(self, name: str, mode: str, provisioner: str) -> None:
+        found = {
+            "metadata": {"name": name},
+            "volumeBindingMode": mode,
+            "provisioner": provisioner,
+        }
+        self.objects.announce("ADDED", msgspec.convert(found, StorageClass))
+
+    def add(self, name: str, storage_class: str = "wait", **annotations: str) -> None:
+        metadata = {"name": name, "namespace": "ns", "uid": f"uid-{name}"}
+        self.claims[name] = {
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {"storageClassName": storage_class},
+        }
+        self.show(name)
+
+    def show(self, name: str) -> None:
+        """A new version, which the watch shows."""
+        self.version += 1
+        self.claims[name]["metadata"]["resourceVersion"] = str(self.version)
+        if not self.held:
+            self.announce(name)
+
+    def announce(self, name: str) -> None:
+        found = msgspec.convert(self.claims[name], PersistentVolumeClaim)
+        self.objects.announce("MODIFIED", found)
+
+    def bind(self, name: str) -> None:
+        self.claims[name]["spec"]["volumeName"] = f"volume-{name}"
+        self.show(name)
+        self.add_volume(f"volume-{name}")
+        self.claims[name]["metadata"]["annotations"][COMPLETED] = "yes"
+        self.show(name)
+
+    def add_volume(self, name: str) -> None:
+        found = msgspec.convert({"metadata": {"name": name}}, PersistentVolume)
+        self.objects.announce("ADDED", found)
+
+    def give_up(self, name: str) -> None:
+        del self.claims[name]["metadata"]["annotations"][SELECTED]
+        self.show(name)
+
+    def remove(self, name: str) -> None:
+        found = msgspec.convert(self.claims.pop(name), PersistentVolumeClaim)
+        self.objects.announce("DELETED", found)
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        assert (method, content_type) == ("PATCH", MERGE_PATCH)
+        name = path.rpartition("/")[2]
+        assert path == f"/api/v1/namespaces/ns/persistentvolumeclaims/{name}"
+        answer = self.answers.pop(0) if self.answers else 200
+        if isinstance(answer, str):
+            raise NoAnswer(answer)
+        if answer != 200:
+            return answer, b'{"message":"no","reason":"No"}'
+        change = json.loads(body or b"")["metadata"]
+        if change["uid"] != self.claims[name]["metadata"]["uid"]:
+            return 409, b"{}"
+        self.claims[name]["metadata"]["annotations"].update(change["annotations"])
+        self.patches.append((name, change["annotations"][SELECTED]))
+        self.show(name)
+        written = json.dumps(self.claims[name]).encode()
+        self.provision(name)
+        return 200, written
+
+
+class Binder:
+    """``result`` of the binding; sleeps end when the test says so."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.sleeps: list[tuple[float, asyncio.Event]] = []
+        self.volumes = VolumeBinding(
+            storage,
+            storage.objects,
+            misplaced=lambda uid, node: storage.misplaced.get((uid, node)),
+            timeout=600_000_000_000,
+            write_timeout=121_000_000_000,
+            sleep=self._sleep,
+        )
+        storage.changed = self.volumes.changed
+
+    async def _sleep(self, seconds: float) -> None:
+        event = asyncio.Event()
+        self.sleeps.append((seconds, event))
+        await event.wait()
+
+    def wake(self, seconds: float) -> None:
+        for each, event in self.sleeps:
+            if each == seconds:
+                event.set()
+
+
+@asynccontextmanager
+async def binding(
+    storage: Storage, pod: Pod, node: str = "node-1"
+) -> AsyncGenerator[tuple[Binder, asyncio.Task[str | None]]]:
+    binder = Binder(storage)
+    task = asyncio.create_task(binder.volumes.bind_volumes(pod, node))
+    await turns()
+    try:
+        yield binder, task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def bind(storage: Storage, pod: Pod, node: str = "node-1") -> str | None:
+    async with binding(storage, pod, node) as (_, task):
+        return await asyncio.wait_for(task, 10)
+
+
+# -- what binds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_k102_a_pod_without_claims_is_bound_at_once() -> None:
+    storage = Storage()
+    storage.objects.synced = False
+    assert await bind(storage, pod()) is None
+
+
+@pytest.mark.asyncio
+async def test_k102_bound_claims_need_nothing() -> None:
+    storage = Storage()
+    for name, storage_class in (("a", "wait"), ("b", "now"), ("c", "local"), ("d", "unknown")):
+        storage.add(name, storage_class)
+        storage.bind(name)
+    assert await bind(storage, pod("a", "b", "c", "d")) is None
+    assert storage.patches == []
+
+
+@pytest.mark.asyncio
+async def test_k102_the_provisioner_is_told_the_node_and_all_claims_are_waited_for() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.add("b")
+    async with binding(storage, pod("a", "b")) as (_, task):
+        assert storage.patches == [("a", "node-1"), ("b", "node-1")]
+        storage.bind("b")
+        await turns()
+        assert not task.done()
+        storage.bind("a")
+        assert await task is None
+
+
+@pytest.mark.asyncio
+async def test_k102_a_claim_that_is_half_bound_is_waited_for() -> None:
+    storage = Storage()
+    storage.add("a", "now")
+    storage.claims["a"]["spec"]["volumeName"] = "v"
+    storage.show("a")
+    async with binding(storage, pod("a")) as (_, task):
+        assert not task.done()
+        storage.bind("a")
+        assert await task is None
+    assert storage.patches == []
+
+
+@pytest.mark.asyncio
+async def test_k102_the_claim_of_an_ephemeral_volume() -> None:
+    storage = Storage()
+    storage.add("one-data")
+    storage.provision = storage.bind
+    assert await bind(storage, pod(ephemeral="data")) is None
+    assert storage.patches == [("one-data", "node-1")]
+
+
+@pytest.mark.asyncio
+async def test_k150_an_annotation_with_the_same_node_is_kept() -> None:
+    storage = Storage()
+    storage.add("a", **{SELECTED: "node-1"})
+    async with binding(storage, pod("a")) as (_, task):
+        storage.bind("a")
+        assert await task is None
+    assert storage.patches == []
+
+
+@pytest.mark.asyncio
+async def test_k150_an_annotation_with_another_node_is_rewritten() -> None:
+    storage = Storage()
+    storage.add("a", **{SELECTED: "node-0"})
+    storage.provision = storage.bind
+    assert await bind(storage, pod("a")) is None
+    assert storage.patches == [("a", "node-1")]
+
+
+@pytest.mark.asyncio
+async def test_k102_an_old_version_from_the_watch_does_not_count() -> None:
+    """The watch is behind: it still shows the claim without the annotation."""
+    storage = Storage()
+    storage.add("a")
+    storage.held = True
+    async with binding(storage, pod("a")) as (binder, task):
+        binder.volumes.changed(("ns", "a"))
+        await turns()
+        assert not task.done()
+        storage.held = False
+        storage.announce("a")
+        await turns()
+        assert not task.done()
+        storage.bind("a")
+        assert await task is None
+
+
+@pytest.mark.asyncio
+async def test_k102_the_volume_itself_is_waited_for() -> None:
+    """Claims and volumes are watched apart: one may be seen before the other."""
+    storage = Storage()
+    storage.add("a")
+    async with binding(storage, pod("a")) as (_, task):
+        storage.claims["a"]["spec"]["volumeName"] = "v"
+        storage.claims["a"]["metadata"]["annotations"][COMPLETED] = "yes"
+        storage.show("a")
+        await turns()
+        assert not task.done()
+        storage.add_volume("v")
+        assert await task is None
+
+
+@pytest.mark.asyncio
+async def test_k102_a_volume_that_was_made_for_another_node_does_not_do() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.provision = storage.bind
+    storage.misplaced["pod-1", "node-1"] = "VolumeBinding: elsewhere"
+    assert await bind(storage, pod("a")) == "VolumeBinding: elsewhere"
+
+
+# -- what does not ---------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+async def test_k102_the_provisioner_takes_the_annotation_away_and_the_next_node_works() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.provision = storage.give_up
+    reason = await bind(storage, pod("a"))
+    assert reason == (
+        "persistentvolumeclaim a: the provisioner cannot make a volume for node node-1"
+    )
+    storage.provision = storage.bind
+    assert await bind(storage, pod("a"), "node-2") is None
+    assert storage.patches == [("a", "node-1"), ("a", "node-2")]
+
+
+@pytest.mark.asyncio
+async def test_k102_a_list_may_skip_the_version_that_was_written() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.held = True
+    async with binding(storage, pod("a")) as (_, task):
+        storage.give_up("a")
+        storage.announce("a")
+        assert "cannot make a volume" in (await task or "")
+
+
+@pytest.mark.asyncio
+async def test_k102_another_pod_takes_the_claim_to_its_node() -> None:
+    storage = Storage()
+    storage.add("a")
+    async with binding(storage, pod("a")) as (_, task):
+        storage.claims["a"]["metadata"]["annotations"][SELECTED] = "node-2"
+        storage.show("a")
+        assert await task == "persistentvolumeclaim a waits for node node-2 now"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("happens", ["deleted", "deleting", "replaced"])
+async def test_k102_the_claim_goes(happens: str) -> None:
+    storage = Storage()
+    storage.add("a")
+    async with binding(storage, pod("a")) as (_, task):
+        if happens == "deleted":
+            storage.remove("a")
+        elif happens == "deleting":
+            storage.claims["a"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+            storage.show("a")
+        else:
+            storage.claims["a"]["metadata"]["uid"] = "uid-other"
+            storage.show("a")
+        assert (await task or "").startswith("persistentvolumeclaim a ")
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("storage_class", "reason"),
+    [
+        ("now", "is not bound yet"),
+        ("local", "made by hand, which is not supported yet"),
+        ("unknown", "has no storage class"),
+        ("", "has no storage class"),
+    ],
+)
+async def test_k103_what_nobody_binds_is_refused_before_anything_is_written(
+    storage_class: str, reason: str
+) -> None:
+    storage = Storage()
+    storage.add("good")
+    storage.add("a", storage_class)
+    assert reason in (await bind(storage, pod("good", "a")) or "")
+    assert storage.patches == []
+
+
+@pytest.mark.asyncio
+async def test_k102_a_claim_that_is_missing() -> None:
+    assert await bind(Storage(), pod("a")) == "persistentvolumeclaim a not found"
+
+
+@pytest.mark.asyncio
+async def test_k9_before_claims_are_known_nothing_is_bound() -> None:
+    storage = Storage()
+    storage.objects.synced = False
+    assert await bind(storage, pod("a")) == "the claims of the cluster are not known yet"
+
+
+@pytest.mark.asyncio
+async def test_k102_the_wait_has_an_end() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.add("b")
+    async with binding(storage, pod("a", "b")) as (binder, task):
+        storage.bind("a")
+        binder.wake(600.0)
+        assert await task == ("no volume for node node-1 within 600 s: persistentvolumeclaim b")
+
+
+# -- writes ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("answer", [500, 503, 429, "no connection"])
+async def test_k107_a_write_is_tried_again(answer: int | str) -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.answers = [answer, answer]
+    storage.provision = storage.bind
+    async with binding(storage, pod("a")) as (binder, task):
+        binder.wake(1.0)
+        await turns()
+        binder.wake(2.0)
+        assert await task is None
+    assert [seconds for seconds, _ in binder.sleeps] == [600.0, 1.0, 2.0]
+
+
+@pytest.mark.asyncio
+async def test_k107_a_write_is_not_tried_for_ever() -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.answers = ["no connection"] * 9
+    async with binding(storage, pod("a")) as (binder, task):
+        for _ in range(9):
+            for seconds in (1.0, 2.0, 4.0, 8.0, 16.0, 30.0):
+                binder.wake(seconds)
+            await turns()
+        assert "cannot be written: no connection" in (await task or "")
+    assert [seconds for seconds, _ in binder.sleeps[1:]] == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [(403, "cannot be written"), (422, "cannot be written"), (404, "not there any more")],
+)
+async def test_k107_a_refusal_ends_it(answer: int, reason: str) -> None:
+    storage = Storage()
+    storage.add("a")
+    storage.answers = [answer]
+    assert reason in (await bind(storage, pod("a")) or "")
+
+
+@pytest.mark.asyncio
+async def test_k102_it_can_be_cancelled_and_goes_on_from_there() -> None:
+    storage = Storage()
+    storage.add("a")
+    async with binding(storage, pod("a")):
+        pass
+    async with binding(storage, pod("a")) as (_, task):
+        storage.bind("a")
+        assert await task is None
+    assert storage.patches == [("a", "node-1")]
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def test_k88_an_ephemeral_claim_is_named_after_pod_and_volume() -> None:
+    made = pod("a", ephemeral="data")
+    assert has_claims(made)
+    assert not has_claims(pod())
+    assert list(claims_of(made)) == ["a", "one-data"]

@@ -1,0 +1,273 @@
+"""Claims that wait for their first consumer, with a scripted provisioner (T18)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from control_plane import ControlPlane
+from our_shim import running
+from plain_client import APIError, History, Object, PlainClient
+from process_kubelet import RUN, ProcessKubelet
+
+SELECTED = "volume.kubernetes.io/selected-node"
+COMPLETED = "pv.kubernetes.io/bind-completed"
+PROVISIONER = "example.com/scripted"
+
+
+class Provisioner:
+    """Makes a volume for each claim that has a node, except for the first ``refusals`` tries: then it takes
+    the node away, as provisioners do where there is no room."""
+
+    def __init__(self, admin: PlainClient, claims: History, refusals: int) -> None:
+        self._admin = admin
+        self._claims = claims
+        self._refusals = refusals
+        #: claim and node of each try
+        self.tries: list[tuple[str, str]] = []
+        self._ended = False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._ended = True
+        self._thread.join(10)
+
+    def _work(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        while not self._ended:
+            for claim in list(self._claims.now.values()):
+                meta = claim["metadata"]
+                node = meta.get("annotations", {}).get(SELECTED)
+                key = (meta["uid"], meta["resourceVersion"])
+                if node and not claim["spec"].get("volumeName") and key not in seen:
+                    seen.add(key)
+                    if not any(name == meta["name"] and on == node for name, on in self.tries):
+                        self._answer(claim, node)
+            threading.Event().wait(0.02)
+
+    def _answer(self, claim: Object, node: str) -> None:
+        meta = claim["metadata"]
+        self.tries.append((meta["name"], node))
+        if len(self.tries) <= self._refusals:
+            change = {"metadata": {"annotations": {SELECTED: None}}}
+            self._admin.patch("PersistentVolumeClaim", meta["namespace"], meta["name"], change)
+            return
+        term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        self._admin.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": f"pv-{meta['uid']}"},
+                "spec": {
+                    "capacity": {"storage": "1Gi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "storageClassName": "wait",
+                    "hostPath": {"path": "/tmp"},
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "claimRef": {
+                        "apiVersion": "v1",
+                        "kind": "PersistentVolumeClaim",
+                        "namespace": meta["namespace"],
+                        "name": meta["name"],
+                        "uid": meta["uid"],
+                    },
+                    "nodeAffinity": {
+                        "required": {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+                    },
+                },
+            }
+        )
+
+
+@pytest.fixture
+def provisioner(
+    admin: PlainClient, empty: None, history: Callable[[str], History]
+) -> Iterator[Callable[[int], Provisioner]]:
+    admin.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "wait"},
+            "provisioner": PROVISIONER,
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    started: list[Provisioner] = []
+
+    def start(refusals: int) -> Provisioner:
+        started.append(Provisioner(admin, history("PersistentVolumeClaim"), refusals))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+def claim(name: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": {
+            "storageClassName": "wait",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+
+
+def pod(name: str, *claims: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "labels": {"applicationId": name, "queue": "root.default"},
+            "annotations": {RUN: "forever"},
+        },
+        "spec": {
+            "schedulerName": "yunikorn",
+            "containers": [{"name": "main", "image": "none"}],
+            "volumes": [
+                {"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims
+            ],
+        },
+    }
+
+
+def is_running(name: str) -> Callable[[list[Object]], bool]:
+    def holds(present: list[Object]) -> bool:
+        return any(
+            each["metadata"]["name"] == name and each["status"].get("phase") == "Running"
+            for each in present
+        )
+
+    return holds
+
+
+def node_of(present: list[Object], name: str) -> str:
+    (found,) = (each for each in present if each["metadata"]["name"] == name)
+    return str(found["spec"].get("nodeName", ""))
+
+
+def bound_claim(admin: PlainClient, namespace: str, name: str) -> Object:
+    found = admin.get("PersistentVolumeClaim", namespace, name)
+    assert found["status"]["phase"] == "Bound"
+    assert COMPLETED in found["metadata"]["annotations"]
+    return found
+
+
+def test_t18_a_claim_is_bound_where_its_pod_runs(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    kubelet(count=2)
+    scripted = provisioner(0)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+        admin.create(claim("data"), namespace)
+        admin.create(pod("one", "data"), namespace)
+        present = pods.until(is_running("one"), namespace)
+        node = node_of(present, "one")
+        found = bound_claim(admin, namespace, "data")
+        assert found["metadata"]["annotations"][SELECTED] == node
+        assert scripted.tries == [("data", node)]
+
+
+def test_t18_a_provisioner_that_fails_once(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    """It is bound on the second try, on another node."""
+    kubelet(count=2)
+    scripted = provisioner(1)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+        admin.create(claim("data"), namespace)
+        admin.create(pod("one", "data"), namespace)
+        present = pods.until(is_running("one"), namespace)
+        node = node_of(present, "one")
+        bound_claim(admin, namespace, "data")
+        (_, first), (_, second) = scripted.tries
+        assert first != second == node
+        reasons = {each["reason"] for each in events_of(admin, namespace, "one")}
+        assert "PodVolumesBindFailure" in reasons
+
+
+def events_of(admin: PlainClient, namespace: str, name: str) -> list[Any]:
+    found = []
+    for each in admin.list("Event", namespace):
+        about = each.get("involvedObject") or each.get("regarding") or {}
+        if about.get("name") == name:
+            found.append(each)
+    return found
+
+
+def test_k88_a_pod_waits_for_a_claim_that_is_made_later(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    kubelet(count=1)
+    provisioner(0)
+    # The pod is there before the scheduler.
+    admin.create(pod("one", "late"), namespace)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+        ours.until(
+            lambda: any(
+                each["reason"] == "FailedScheduling" and "late is not there" in each["message"]
+                for each in events_of(admin, namespace, "one")
+            ),
+            "the pod says that its claim is missing",
+        )
+        assert node_of(pods.in_namespace(namespace), "one") == ""
+        admin.create(claim("late"), namespace)
+        pods.until(is_running("one"), namespace)
+        bound_claim(admin, namespace, "late")
+
+
+def test_k150_a_restart_goes_on_with_the_claim(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    """The scheduler ends while the provisioner works. The next one finds the node in the claim."""
+    kubelet(count=1)
+    admin.create(claim("data"), namespace)
+    admin.create(pod("one", "data"), namespace)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+
+        def selected() -> bool:
+            try:
+                found = admin.get("PersistentVolumeClaim", namespace, "data")
+            except APIError:
+                return False
+            return SELECTED in found["metadata"].get("annotations", {})
+
+        ours.until(selected, "the claim has a node")
+    assert node_of(pods.in_namespace(namespace), "one") == ""
+    scripted = provisioner(0)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+        pods.until(is_running("one"), namespace)
+        bound_claim(admin, namespace, "data")
+        assert len(scripted.tries) == 1
