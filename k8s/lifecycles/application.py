@@ -24,6 +24,7 @@ from quadriga.k8s.lifecycles.effects import (
     CreateAgain,
     CreateMissing,
     DeletePlaceholders,
+    DropWaitingPlaceholders,
     FailPods,
     HasEnded,
     MarkResumed,
@@ -40,7 +41,7 @@ State = Literal[
 ]
 Trigger = Literal[
     "submit", "accept", "reject", "placeholder_bound", "placeholder_lost", "placeholders_failed",
-    "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget", "forgotten",
+    "member_placed", "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget", "forgotten",
     "overdue",
 ]
 # fmt: on
@@ -62,6 +63,7 @@ REJECT: Final = "reject"
 PLACEHOLDER_BOUND: Final = "placeholder_bound"
 PLACEHOLDER_LOST: Final = "placeholder_lost"
 PLACEHOLDERS_FAILED: Final = "placeholders_failed"
+MEMBER_PLACED: Final = "member_placed"
 RESUME: Final = "resume"
 SETTLED: Final = "settled"
 RELEASE: Final = "release"
@@ -192,6 +194,7 @@ _ADD_ORDINARY = (RemoveApplication(), AddApplication(gang=False))
 _REMOVE = (RemoveApplication(), DeletePlaceholders())
 _CREATE = (CreateMissing(),)
 _ASK = (AskForPods(),)
+_START = (DropWaitingPlaceholders(), AskForPods())
 _ASK_AGAIN = (AskForPods(again=True),)
 _DELETE = (DeletePlaceholders(),)
 _TIMEOUT_OVER = (
@@ -232,6 +235,10 @@ def create_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
 
 def ask(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
     return _ASK
+
+
+def start(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _START
 
 
 def ask_again(app: ApplicationFacts, fired: Fired) -> tuple[Effect, ...]:
@@ -333,6 +340,8 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
         row(PLACEHOLDERS_FAILED,  RESERVING,                      RESUMING,   emit=give_up_gang),
         ignored(PLACEHOLDERS_FAILED, (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
+        row(MEMBER_PLACED,        RESERVING,                      RUNNING,    emit=start),
+        ignored(MEMBER_PLACED,    (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED), why="it waits for no gang"),
         row(RESUME,               (RESERVING, RUNNING),           RESUMING,   emit=resume),
         ignored(RESUME,           (NEW, SUBMITTED, RESUMING, FAILING, *ENDED), why="it is no gang any more"),
         row(SETTLED,              RESUMING,                       SUBMITTED,  when=unaware,     emit=add_as_ordinary),

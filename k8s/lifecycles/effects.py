@@ -27,6 +27,7 @@ __all__ = [
     "DeletePlaceholders",
     "DeletePod",
     "DropNode",
+    "DropWaitingPlaceholders",
     "FailPods",
     "GiveBack",
     "HasEnded",
@@ -114,6 +115,11 @@ class CreateAgain(Effect):
 @dataclass(frozen=True, slots=True)
 class DeletePlaceholders(Effect):
     """Delete every placeholder of the application, and create no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DropWaitingPlaceholders(Effect):
+    """Delete the placeholders that have no node, and create no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ def of(kernel: Kernel) -> dict[str, Any]:
         ],
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
+        "cluster": kernel.cache.dump(),
         "foreignPods": [
             {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.told}
             for uid, each in sorted(kernel.foreign.items())

@@ -15,6 +15,7 @@ from quadriga.k8s.lifecycles.effects import (
     CreateMissing,
     CreatePod,
     DeletePlaceholders,
+    DropWaitingPlaceholders,
     NoPlaceholders,
 )
 from quadriga.k8s.shim import actions
@@ -131,11 +132,23 @@ def _no_placeholders(kernel: Kernel, creation: Creation, effect: NoPlaceholders)
         kernel.fire_application(app, application_fsm.PLACEHOLDERS_FAILED, reason=effect.reason)
 
 
-@executes(DeletePlaceholders)
-def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
+def _abandon_creations(kernel: Kernel, app: Application) -> None:
     for creation in list(app.creations.values()):
         kernel.fire_creation(creation, placeholder_fsm.ABANDON)
         _drop(kernel, creation)
+
+
+@executes(DropWaitingPlaceholders)
+def _drop_waiting(kernel: Kernel, app: Application, effect: DropWaitingPlaceholders) -> None:
+    _abandon_creations(kernel, app)
+    for task in list(app.placeholders.values()):
+        if task.state in task_fsm.UNPLACED:
+            kernel.fire_task(task, task_fsm.DISCARD)
+
+
+@executes(DeletePlaceholders)
+def _delete_placeholders(kernel: Kernel, app: Application, effect: DeletePlaceholders) -> None:
+    _abandon_creations(kernel, app)
     for task in list(app.placeholders.values()):
         kernel.fire_task(task, task_fsm.DISCARD)
     if app.state in application_fsm.SETTLES and not app.placeholders:

@@ -101,6 +101,8 @@ class Kernel:
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
 
+        #: pods with a failed check, which are looked at again when a claim changes (K88)
+        self.obstructed: dict[str, None] = {}
         #: live pods, before the first recovery sorts them out
         self.unsorted: dict[str, Pod] = {}
         #: inputs that wait for the end of a recovery
@@ -147,7 +149,7 @@ class Kernel:
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
             if by:
                 task.app.count_bound(task.group, by)
-        elif source in task_fsm.SOUGHT and task.condition is not None:
+        if source in task_fsm.SOUGHT and task.condition is not None:
             task.condition = None
             self.actions.append(DropCondition(task.key))
 
@@ -204,7 +206,7 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
             return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
         return None
     if lifecycle is APPLICATION and state in application_fsm.WAITS_FOR_PLACEHOLDERS:
-        return int(max(entity.timeout_s, 0) * SECOND + _GRACE)
+        return int(entity.timeout_s * SECOND + _GRACE) if entity.timeout_s > 0 else None
     if lifecycle is PLACEHOLDER and state in placeholder_fsm.WAITS:
         return int(entity.delay)
     return None

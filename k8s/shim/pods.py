@@ -57,6 +57,15 @@ def add(kernel: Kernel, pod: Pod) -> None:
         if app.state in application_fsm.UNSUBMITTED and kernel.serving:
             submit_if_ready(kernel, app)
         consider(kernel, task)
+        if pod.spec.node_name:
+            _start_gang(kernel, task)
+
+
+def _start_gang(kernel: Kernel, task: Task) -> None:
+    """A member has a node by other means: the core does not hold the others back any more (K146)."""
+    app = task.app
+    if not task.is_placeholder and app.state in application_fsm.ASKS_PLACEHOLDERS:
+        kernel.fire_application(app, application_fsm.MEMBER_PLACED)
 
 
 def _count_lost(kernel: Kernel, pod: Pod) -> None:
@@ -118,6 +127,7 @@ def _is_placed(kernel: Kernel, task: Task, node: str) -> None:
             kernel.place_task(task, task_fsm.ELSEWHERE, node, "")
     elif state in task_fsm.FINDS_NODE:
         kernel.place_task(task, task_fsm.RECOVER, node, "")
+        _start_gang(kernel, task)
 
 
 def _gone(kernel: Kernel, uid: str, pod: Pod, *, deleted: bool) -> None:

@@ -25,6 +25,7 @@ from quadriga.k8s.shim.inputs import (
     BindEnded,
     Change,
     Changed,
+    ClaimsChanged,
     ConfigurationChanged,
     CoreAnswered,
     CoreForgot,
@@ -38,6 +39,7 @@ from quadriga.k8s.shim.inputs import (
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.nodes import node_changed, nodes_answered
 from quadriga.k8s.shim.pods import pod_changed
+from quadriga.k8s.shim.tasks import consider
 from quadriga.si import (
     AllocationResponse,
     ApplicationResponse,
@@ -102,6 +104,8 @@ class Shim:
         """Fire what is due."""
         kernel = self._kernel
         kernel.now = max(kernel.now, now_ns)
+        if kernel.state in shim_fsm.ENDED:
+            return []
         for due in kernel.timers.due(kernel.now):
             lifecycle, entity = due.lifecycle, due.entity
             if lifecycle is TASK:
@@ -119,11 +123,13 @@ class Shim:
 
     def next_deadline(self) -> int | None:
         """When `advance` is to be called next (ns), if ever."""
-        return self._kernel.timers.next_deadline()
+        kernel = self._kernel
+        return None if kernel.state in shim_fsm.ENDED else kernel.timers.next_deadline()
 
     def flush(self) -> list[Send]:
         """The messages to the core since the last call. Call it after each batch of inputs."""
-        return self._kernel.outbox.flush()
+        sends = self._kernel.outbox.flush()
+        return [] if self._kernel.state in shim_fsm.SILENT else sends
 
     @property
     def settings(self) -> Settings:
@@ -174,7 +180,7 @@ class Shim:
 
 
 #: inputs that wait while a recovery is under way (K141)
-_WAITS: Final = (Changed, BindEnded, CreateEnded, ConfigurationChanged)
+_WAITS: Final = (Changed, ClaimsChanged, BindEnded, CreateEnded, ConfigurationChanged)
 
 
 def _absorb(kernel: Kernel, changed: Changed) -> None:
@@ -209,6 +215,14 @@ def _class_changed(kernel: Kernel, change: Change, found: PriorityClass) -> None
         kernel.classes.pop(found.metadata.name, None)
     else:
         kernel.classes[found.metadata.name] = found
+
+
+def _claims_changed(kernel: Kernel, changed: ClaimsChanged) -> None:
+    waiting, kernel.obstructed = kernel.obstructed, {}
+    for uid in waiting:
+        task = kernel.tasks.get(uid)
+        if task is not None:
+            consider(kernel, task)
 
 
 _OBJECTS: Final[dict[type, Callable[[Kernel, Change, Any], None]]] = {
@@ -322,6 +336,7 @@ def _bind_ended(kernel: Kernel, ended: BindEnded) -> None:
 
 _INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
     Changed: _changed,
+    ClaimsChanged: _claims_changed,
     Synced: _synced,
     ConfigurationChanged: _configuration_changed,
     LeaseHeld: _lease_held,

@@ -172,6 +172,8 @@ class World:
         #: the core rejects every application
         self.refuse_applications = False
         self.deletes: list[actions.Delete] = []
+        #: the shim's check before an ask (K88)
+        self.obstacle: Callable[[Pod], str] = lambda pod: ""
         #: kubelets finish what is deleted at once
         self.kubelets = True
         self.start()
@@ -190,6 +192,7 @@ class World:
             self.settings,
             self.cache,
             suffix=lambda: f"{next(self.numbers):010d}",
+            obstacle=lambda pod: self.obstacle(pod),
             namespace="quadriga",
         )
         for kind in (self.namespaces, self.nodes, self.pods):

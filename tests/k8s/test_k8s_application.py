@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from k8s_world import World, gang
+from test_k8s_world import SOFT, WHOLE
 
 from quadriga.k8s.objects import NamedReference
+from quadriga.k8s.shim.inputs import ClaimsChanged
 from quadriga.si import AddApplicationRequest, ApplicationRequest
 
 
@@ -240,3 +244,61 @@ def test_k71_the_originators_ask_says_so() -> None:
         if ask.Originator
     }
     assert originators == {pod.uid}
+
+
+def test_k88_a_pod_with_a_missing_claim_waits_until_it_is_there() -> None:
+    world = World()
+    missing = {"a"}
+    world.obstacle = lambda pod: "claim data is missing" if pod.metadata.name in missing else ""
+    world.restart()
+    world.add_node("n1")
+    pod = world.add_pod("a", "app")
+    world.run(1)
+    world.inputs.append(ClaimsChanged())
+    world.run(1)
+    assert world.reasons(pod.uid) == ["FailedScheduling/Scheduling"]
+    missing.clear()
+    world.inputs.append(ClaimsChanged())
+    world.run(1)
+    assert world.phases() == {"Running": 1}
+
+
+def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    pods = [world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=SOFT)]
+    pods += [world.add_pod(f"worker-{n}", "spark", group="w") for n in range(2)]
+    world.run(1)
+    assert world.app_state("spark") == "Reserving"
+    world.add_node("n2", cpu="1")
+    world.cordon("n2")
+    world.place(pods[1].uid, "n2")
+    world.run(60)
+    assert world.phases("driver") == {"Running": 1}
+    assert world.phases("worker") == {"Running": 2}
+    assert world.placeholders == []
+    world.check()
+
+
+def test_k81_the_condition_of_a_placeholder_goes_when_it_has_a_node() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="1")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)])
+    world.run(3)
+    (waiting,) = [pod for pod in world.placeholders if not pod.spec.node_name]
+    assert world.conditions[waiting.uid][0] == "Unschedulable"
+    world.add_node("n2", cpu="1")
+    world.run(1)
+    assert waiting.uid not in world.conditions
+
+
+def test_k17_the_dump_names_what_waits_and_no_secret() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_pod("a", "app", cpu="100")
+    world.run(2)
+    dump = world.shim.dump()
+    assert dump["state"] == "Serving"
+    (app,) = dump["applications"]
+    assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
+    assert json.loads(json.dumps(dump)) == dump

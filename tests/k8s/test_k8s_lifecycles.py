@@ -39,6 +39,7 @@ from quadriga.k8s.lifecycles.effects import (
     CreatePod,
     DeletePlaceholders,
     DeletePod,
+    DropWaitingPlaceholders,
     FailPods,
     GiveBack,
     HasEnded,
@@ -246,6 +247,12 @@ def test_k27_a_release_never_changes_the_state(state: str) -> None:
     effects = fired(APPLICATION, app, "release", key="pod-1", type=task_fsm.PREEMPTED_BY_SCHEDULER)
     assert effects == (ReleasePod("pod-1", task_fsm.PREEMPTED_BY_SCHEDULER),)
     assert app.state == state
+
+
+def test_k146_a_member_that_somebody_else_placed_starts_the_gang() -> None:
+    app = Thing("Reserving", is_gang=True)
+    assert fired(APPLICATION, app, "member_placed") == (DropWaitingPlaceholders(), AskForPods())
+    assert app.state == "Running"
 
 
 @pytest.mark.parametrize("state", ["New", "Submitted", "Reserving", "Resuming", "Running"])

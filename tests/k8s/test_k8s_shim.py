@@ -63,13 +63,13 @@ class History:
         if kind == "lost" and action.node in world.nodes:
             world.place(uid, action.node)
             return BindEnded(uid, "failed", reason="the reply was lost")
-        other = self.room_for(uid)
+        other = self.room_for()
         if other is None:
             return BindEnded(uid, "failed", reason="500")
         world.place(uid, other)
         return BindEnded(uid, "elsewhere", other)
 
-    def room_for(self, uid: str) -> str | None:
+    def room_for(self) -> str | None:
         """A node that somebody else may choose: one that is nearly empty, as the core may choose it too."""
         world = self.world
         empty = [
@@ -115,9 +115,9 @@ class History:
             world.restart()
         elif operation == "forget":
             world.forget_core()
-        elif operation == "foreign" and world.nodes:
-            name = choose.choice(sorted(world.nodes))
-            if name not in world.books().values():
+        elif operation == "foreign":
+            name = self.room_for()
+            if name is not None:
                 world.add_pod(f"f-{self.count}", scheduler="other", node=name, cpu="1", duration=20)
         elif operation == "steal":
             waiting = [
@@ -125,7 +125,7 @@ class History:
                 for uid in live
                 if not world.pods[uid].spec.node_name and world.cache.assumed(uid) is None
             ]
-            node = self.room_for("")
+            node = self.room_for()
             if waiting and node is not None:
                 world.place(choose.choice(waiting), node)
         elif operation == "resize" and live:
