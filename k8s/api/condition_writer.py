@@ -21,6 +21,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from quadriga.k8s.api.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.api.refusals import Refusal, refusal_of
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.api.stamps import shortened, whole_time
 from quadriga.k8s.objects import PodCondition
@@ -258,8 +259,11 @@ class ConditionWriter:
         pod = entry.pod
         path = f"/api/v1/namespaces/{quote(pod.namespace)}/pods/{quote(pod.name)}/status"
         body = json.dumps(self._body(entry, reason, text)).encode()
+        reply = b""
         try:
-            status, _ = await self._requester.request("PATCH", path, body, STRATEGIC_MERGE_PATCH)
+            status, reply = await self._requester.request(
+                "PATCH", path, body, STRATEGIC_MERGE_PATCH
+            )
         except NoAnswer:
             status = 0
         finally:
@@ -274,7 +278,7 @@ class ConditionWriter:
                 self._review(entry, now)
             return
         self._failures = 0
-        if status in (404, 409, 410):
+        if status in (404, 409, 410) or (status == 422 and b"metadata.uid" in reply):
             if self._pods.get(pod.uid) is entry:  # the pod is gone, or is another one of that name
                 self.drop(pod.uid)
             return
@@ -282,7 +286,7 @@ class ConditionWriter:
             self.counts["written"] += 1
         else:
             self.counts["failed"] += 1
-            self._complain(pod, status)
+            self._complain(pod, refusal_of(status, reply))
         entry.written, entry.written_at = (reason, text), now
         if self._pods.get(pod.uid) is entry:
             self._look_later(entry, now)
@@ -295,8 +299,7 @@ class ConditionWriter:
         # the UID makes the server refuse the patch for another pod of that name
         return {"metadata": {"uid": entry.pod.uid}, "status": {"conditions": [condition]}}
 
-    def _complain(self, pod: PodRef, status: int) -> None:
-        if status not in self._complained:
-            self._complained.add(status)
-            where = f"{pod.namespace}/{pod.name}"
-            _log.warning("the condition of %s: the API server answers %d", where, status)
+    def _complain(self, pod: PodRef, refusal: Refusal) -> None:
+        if refusal.code not in self._complained:
+            self._complained.add(refusal.code)
+            _log.warning("the condition of %s/%s: %s", pod.namespace, pod.name, refusal)

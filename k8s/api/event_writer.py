@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from quadriga.k8s.api.pacing import SECOND, Alarm, Clock, Pace, backoff_ns
+from quadriga.k8s.api.refusals import refusal_of
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.api.stamps import micro_time, shortened
 from quadriga.k8s.shim.actions import Record
@@ -41,8 +42,9 @@ _MAX_TRIES: Final = 6
 #: bytes, by the API server's checks
 _NOTE, _WORD, _NAME = 1024, 128, 236
 
-#: objects without a namespace have their events in this one
+#: objects without a namespace have their events in this one; servers before 1.21 want the second one
 _DEFAULT_NAMESPACE: Final = "default"
+_SYSTEM_NAMESPACE: Final = "kube-system"
 _CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
 
 _Key = tuple[str, str, str, str, str, str, str, str]
@@ -99,7 +101,9 @@ class EventWriter:
         self._last_name = 0
         self._failures = 0
         self._paused_until = 0
-        self._complained: set[int] = set()
+        #: where events about nodes go
+        self._common_namespace = _DEFAULT_NAMESPACE
+        self._complained: set[tuple[str, str]] = set()
         #: requests that wrote an event, occurrences dropped, events that could not be written
         self.counts: Counter[str] = Counter(written=0, dropped=0, failed=0)
 
@@ -176,14 +180,17 @@ class EventWriter:
         count = event.count
         if not event.name:
             name = self._new_name(event.record)
-            method, path, kind = "POST", _path(event.record), JSON
+            method, path, kind = "POST", self._path(event.record), JSON
             body = self._body(event, name)
         else:
             name = event.name
-            method, path, kind = "PATCH", f"{_path(event.record)}/{quote(name)}", MERGE_PATCH
+            method, path, kind = "PATCH", f"{self._path(event.record)}/{quote(name)}", MERGE_PATCH
             body = {"series": _series(event)}
+        reply = b""
         try:
-            status, _ = await self._requester.request(method, path, json.dumps(body).encode(), kind)
+            status, reply = await self._requester.request(
+                method, path, json.dumps(body).encode(), kind
+            )
         except NoAnswer:
             status = 0
         event.waiting = False
@@ -195,6 +202,9 @@ class EventWriter:
                 self._queue(event, event.written_at + _SERIES_PAUSE)
         elif status == 409 and method == "POST":
             self._again(event)  # with another name
+        elif status == 422 and event.record.kind in _CLUSTER_SCOPED and not event.tries:
+            self._common_namespace = _SYSTEM_NAMESPACE
+            self._again(event)
         elif status == 404 and method == "PATCH":
             # it has expired: what was not written of the series is a new event
             event.name, event.count, event.written = "", event.count - event.written, 0
@@ -205,23 +215,32 @@ class EventWriter:
             self._paused_until = self._clock() + backoff_ns(self._failures)
             self._again(event)
         else:
-            self._give_up(event, status)
+            self._give_up(event, str(refusal_of(status, reply)))
 
     def _again(self, event: _Event) -> None:
         event.tries += 1
         if event.tries >= _MAX_TRIES:
-            self._give_up(event, 0)
+            self._give_up(event, "the API server does not answer")
             return
         self._queue(event, self._clock())
 
-    def _give_up(self, event: _Event, status: int) -> None:
+    def _give_up(self, event: _Event, why: str) -> None:
         self.counts["failed"] += 1
         if self._known.get(event.key) is event:
             del self._known[event.key]
-        if status not in self._complained:
-            self._complained.add(status)
-            why = f"the API server answers {status}" if status else "the API server does not answer"
-            _log.warning("an event about %s could not be written: %s", event.record.name, why)
+        kind = (event.record.reason, why[:3])
+        if kind not in self._complained:
+            self._complained.add(kind)
+            about = f"{event.record.reason} about {event.record.name}"
+            _log.warning("event %s could not be written: %s", about, why)
+
+    def _namespace(self, record: Record) -> str:
+        """The namespace of the event."""
+        common = record.kind in _CLUSTER_SCOPED
+        return self._common_namespace if common else record.namespace
+
+    def _path(self, record: Record) -> str:
+        return f"/apis/events.k8s.io/v1/namespaces/{quote(self._namespace(record))}/events"
 
     def _new_name(self, record: Record) -> str:
         """A name that no other event of this object has: the time, and later if it is taken."""
@@ -241,7 +260,7 @@ class EventWriter:
         body: dict[str, Any] = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": _namespace(record)},
+            "metadata": {"name": name, "namespace": self._namespace(record)},
             "eventTime": micro_time(event.first),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
@@ -271,12 +290,3 @@ def _key(record: Record) -> _Key:
 
 def _series(event: _Event) -> dict[str, Any]:
     return {"count": event.count, "lastObservedTime": micro_time(event.last)}
-
-
-def _namespace(record: Record) -> str:
-    """The namespace of the event."""
-    return _DEFAULT_NAMESPACE if record.kind in _CLUSTER_SCOPED else record.namespace
-
-
-def _path(record: Record) -> str:
-    return f"/apis/events.k8s.io/v1/namespaces/{quote(_namespace(record))}/events"

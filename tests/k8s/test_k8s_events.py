@@ -116,6 +116,34 @@ def test_k153_an_event_of_an_object_without_namespace_is_in_the_default_one(kind
     assert body["action"] == "Scheduling"  # the server refuses an event without one
 
 
+def test_k153_servers_before_1_21_want_events_of_nodes_in_another_namespace() -> None:
+    node = replace(QUEUED, kind="Node", namespace="", name="n1")
+
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(node)
+        await asyncio.sleep(1)
+        writer.record(replace(node, note="another"))
+        writer.record(QUEUED)
+        await asyncio.sleep(1)
+
+    server = Server([422])
+    writing(server, scenario)
+    namespaces = [each[3]["metadata"]["namespace"] for each in server.requests]
+    assert namespaces == ["default", "kube-system", "kube-system", "team"]
+
+
+def test_an_event_that_the_server_finds_wrong_is_given_up() -> None:
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(replace(QUEUED, kind="Node", namespace="", name="n1"))
+        writer.record(QUEUED)
+        await asyncio.sleep(100)
+
+    server = Server([422] * 10)
+    writer = writing(server, scenario)
+    assert len(server.requests) == 3
+    assert writer.counts["failed"] == 2
+
+
 def test_k153_a_note_is_cut_to_what_the_server_takes() -> None:
     async def scenario(writer: EventWriter) -> None:
         writer.record(replace(QUEUED, note="é" * 2000, reason="R" * 300, name="n" * 253))
@@ -300,7 +328,7 @@ def test_an_event_that_cannot_be_written_is_given_up_and_counted(
     assert writer.counts == {"written": 1, "dropped": 0, "failed": 2}
     assert [each[1] for each in server.requests] == ["POST"] * 3
     (line,) = caplog.messages
-    assert line == "an event about web-1 could not be written: the API server answers 403"
+    assert line.startswith("event Scheduling about web-1 could not be written: 403")
 
 
 def test_after_six_tries_an_event_is_given_up() -> None:
