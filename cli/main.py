@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from quadriga.cli import config, draw, lifecycles, serve, simulate, story
+from quadriga.cli import config, draw, kubernetes, lifecycles, serve, simulate, story
 from quadriga.cli.errors import INTERRUPTED, CommandError
 
 __all__ = ["main"]
@@ -22,6 +22,7 @@ _PIPE = 141
 _EPILOG = """\
 examples:
   quadriga serve --demo                     a scheduler at work, in the browser
+  quadriga kubernetes --check               what an account lacks to schedule a cluster
   quadriga simulate                         90 days of a cluster of 44 nodes
   quadriga simulate --trace FOLDER --check  a real trace, every invariant after every step
   quadriga config check queues.yaml         what is wrong with a queue configuration
@@ -61,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, help="show the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (serve, simulate, config, draw, lifecycles, story):
+    for command in (serve, kubernetes, simulate, config, draw, lifecycles, story):
         command.configure(commands)
     return parser
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from quadriga.cli.parsing import add_file
 
 if TYPE_CHECKING:
+    from argparse import _ActionsContainer
+
     from quadriga.cli.parsing import Commands
 
-__all__ = ["configure"]
+__all__ = ["HTTP_PORT", "LIMITS", "add_logs", "add_running", "add_trust", "configure"]
 
 HTTP_PORT, GRPC_PORT = 9080, 9081
 
@@ -60,9 +62,9 @@ def configure(commands: Commands) -> None:
     )
     _add_what(parser)
     _add_where(parser)
-    _add_trust(parser)
+    add_trust(parser)
     _add_limits(parser)
-    _add_running(parser)
+    _add_clock(add_running(parser))
     parser.set_defaults(run=run)
 
 
@@ -109,7 +111,8 @@ def _add_where(parser: ArgumentParser) -> None:
     )
 
 
-def _add_trust(parser: ArgumentParser) -> None:
+def add_trust(parser: ArgumentParser) -> None:
+    """Add the options about security."""
     group = parser.add_argument_group("security")
     add_file(group, "--tls-cert", "certificate and chain (PEM)")
     add_file(group, "--tls-key", "the certificate's key (PEM)")
@@ -139,8 +142,8 @@ def _add_limits(parser: ArgumentParser) -> None:
         )
 
 
-def _add_running(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("operation")
+def add_logs(group: _ActionsContainer) -> None:
+    """Add the options about logs."""
     group.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
@@ -153,6 +156,12 @@ def _add_running(parser: ArgumentParser) -> None:
         default="text",
         help="text lines, or one JSON object per line (default: text)",
     )
+
+
+def add_running(parser: ArgumentParser) -> _ActionsContainer:
+    """Add the options about operation."""
+    group = parser.add_argument_group("operation")
+    add_logs(group)
     add_file(group, "--journal", "append every state change to this file, for 'quadriga story'")
     group.add_argument(
         "--journal-size",
@@ -168,6 +177,10 @@ def _add_running(parser: ArgumentParser) -> None:
         metavar="S",
         help="time for a clean stop (default: 10)",
     )
+    return group
+
+
+def _add_clock(group: _ActionsContainer) -> None:
     group.add_argument(
         "--clock",
         choices=("real", "client"),

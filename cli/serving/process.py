@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -34,12 +34,14 @@ from quadriga.core.views import Views
 from quadriga.si.access import Access
 
 if TYPE_CHECKING:
+    from quadriga.cli.serving.kubernetes_part import KubernetesPart
+    from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
     from quadriga.cli.serving.settings import Address, Settings
     from quadriga.si.server import Server
     from quadriga.web.extra_metrics import Measured
     from quadriga.web.server import WebServer
 
-__all__ = ["serve"]
+__all__ = ["give_up", "serve", "write_ports"]
 
 _log = logging.getLogger("quadriga.serve")
 
@@ -98,6 +100,7 @@ class _Process:
         self._journal: JournalFile | None = None
         self._http: WebServer | None = None
         self._grpc: Server | None = None
+        self._kubernetes: KubernetesPart | None = None
         self._tls = inputs.tls(settings, access)
         self._ports: dict[str, int] = {}
         self._stopped_at = 0.0
@@ -163,6 +166,8 @@ class _Process:
             await self._start_http(settings.http)
         if settings.demo:
             self._run("demo", self._live())
+        if settings.kubernetes is not None:
+            await self._start_kubernetes(settings.kubernetes)
 
     async def _start_grpc(self, address: Address) -> None:
         from quadriga.cli.serving.grpc_part import check_free, new_server
@@ -203,8 +208,23 @@ class _Process:
             raise _cannot_listen(address, error) from None
         self._run("http", self._http.ended())
 
+    async def _start_kubernetes(self, settings: KubernetesSettings) -> None:
+        from quadriga.cli.serving.kubernetes_part import KubernetesPart
+        from quadriga.cli.serving.scraping import Scraping
+        from quadriga.k8s.driver.explaining import LocalCore
+
+        scraping = Scraping(self._service, self._measured)
+        core = LocalCore(self._service)
+        self._kubernetes = KubernetesPart(settings, self._service, core, scraping.text)
+        await self._kubernetes.start()
+        if self._kubernetes.address is not None:
+            self._ports["health"] = self._kubernetes.address.port
+        self._run("kubernetes", self._kubernetes.run())
+
     def _measured(self) -> Iterator[Measured]:
         """Metrics of the process that the scheduler's own metrics do not cover."""
+        if self._kubernetes is not None:
+            yield from self._kubernetes.measured()
         if self._grpc is not None:
             from quadriga.cli.serving.grpc_part import measured
 
@@ -225,10 +245,11 @@ class _Process:
         if any(task.done() for task in self._parts):
             return
         if settings.ports_file is not None:
-            _write_whole(settings.ports_file, json.dumps(self._ports) + "\n")
+            write_ports(settings.ports_file, self._ports)
         rows = dict(self._addresses())
         if settings.log_format == "text":
-            print(f"quadriga {version('quadriga')} serves")
+            does = "serves" if settings.kubernetes is None else "schedules Kubernetes"
+            print(f"quadriga {version('quadriga')} {does}")
             for what, where in rows.items():
                 print(f"  {what:<16} {where}")
             print(f"process {os.getpid()}; Ctrl-C or SIGTERM stops it", flush=True)
@@ -249,6 +270,8 @@ class _Process:
         if settings.grpc is not None:
             how = "TLS" if settings.tls is not None else "plaintext"
             found.append(("shim, gRPC", f"{settings.grpc.at(self._ports['grpc'])} ({how})"))
+        if self._kubernetes is not None:
+            found.extend(self._kubernetes.rows())
         return found
 
     # -- while it runs ---------------------------------------------------------------------------
@@ -323,16 +346,18 @@ class _Process:
         if now < self._stopped_at + _SAME_SIGNAL_S:
             return  # `timeout` and some supervisors signal a process and then its group
         _log.warning("%s again: ending at once", which.name)
-        _give_up(128 + which)
+        give_up(128 + which)
 
     # -- the end ---------------------------------------------------------------------------------
 
     async def _end(self, code: int) -> None:
         self._notifier.stopping()
         grace = self._settings.grace_s
-        last = threading.Timer(grace + _PATIENCE_S, _give_up, (code or FOUND,))
+        last = threading.Timer(grace + _PATIENCE_S, give_up, (code or FOUND,))
         last.daemon = True
         last.start()
+        if self._kubernetes is not None:  # before the core that it calls
+            await self._kubernetes.stop()
         stops: list[Coroutine[Any, Any, None]] = []
         if self._http is not None:
             stops.append(self._http.stop(min(grace, _HTTP_GRACE_S)))
@@ -357,7 +382,8 @@ class _Process:
         _log.info("stopped")
 
 
-def _give_up(code: int) -> None:
+def give_up(code: int) -> None:
+    """End the process at once."""
     for handler in logging.getLogger().handlers:
         handler.flush()
     sys.stdout.flush()
@@ -368,8 +394,9 @@ def _cannot_listen(address: Address, error: OSError) -> CommandError:
     return CommandError(f"serve: cannot listen on {address}: {error.strerror or error}", FOUND)
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_ports(path: Path, ports: Mapping[str, int]) -> None:
     """Write the file atomically: a waiting reader must not see half of it."""
+    text = json.dumps(ports) + "\n"
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.write_text(text, encoding="utf-8")
     new.replace(path)

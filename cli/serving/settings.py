@@ -7,11 +7,14 @@ import socket
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quadriga.cli.errors import CommandError, about
 
-__all__ = ["Address", "Settings", "TlsFiles", "settings_of"]
+if TYPE_CHECKING:
+    from quadriga.cli.serving.kubernetes_settings import KubernetesSettings
+
+__all__ = ["Address", "Settings", "TlsFiles", "address", "settings_of"]
 
 LOOPBACK: Final = "127.0.0.1"
 _OFF: Final = "off"
@@ -87,14 +90,16 @@ class Settings:
     max_rejected: int
     max_rejected_bytes: int
     max_connections: int
+    #: of ``quadriga kubernetes``
+    kubernetes: KubernetesSettings | None = None
 
 
-def settings_of(arguments: Namespace) -> Settings:
+def settings_of(arguments: Namespace, kubernetes: KubernetesSettings | None = None) -> Settings:
     """The settings from the options. Raises `CommandError` for invalid or unsafe ones."""
     client_clock = arguments.clock == "client"
     settings = Settings(
-        grpc=_address("--grpc", arguments.grpc),
-        http=_address("--http", _OFF if client_clock else arguments.http),
+        grpc=address("--grpc", arguments.grpc),
+        http=address("--http", _OFF if client_clock else arguments.http),
         config=arguments.config,
         demo=arguments.demo,
         demo_speed=arguments.demo_speed,
@@ -122,6 +127,7 @@ def settings_of(arguments: Namespace) -> Settings:
         max_rejected=arguments.max_rejected,
         max_rejected_bytes=arguments.max_rejected_size * _MIB,
         max_connections=arguments.max_connections,
+        kubernetes=kubernetes,
     )
     _check(settings)
     return settings
@@ -130,7 +136,7 @@ def settings_of(arguments: Namespace) -> Settings:
 def _check(settings: Settings) -> None:
     if settings.client_clock and settings.grpc is None:
         raise _wrong("--clock client needs gRPC: the time comes from there")
-    if settings.grpc is None and settings.http is None:
+    if settings.grpc is None and settings.http is None and settings.kubernetes is None:
         raise _wrong("--grpc off and --http off leave nothing to serve")
     for name, low, high, value in (
         ("--demo-speed", 0.1, 10_000, settings.demo_speed),
@@ -168,17 +174,17 @@ def _check_exposure(settings: Settings) -> None:
     """Require encryption and authentication beyond loopback, unless the options waive them."""
     if settings.insecure:
         return
-    for name, address in (("--grpc", settings.grpc), ("--http", settings.http)):
-        if address is None or address.is_loopback:
+    for name, where in (("--grpc", settings.grpc), ("--http", settings.http)):
+        if where is None or where.is_loopback:
             continue
         if settings.tls is None:
             raise _wrong(
-                f"{name} {address} is beyond loopback and would be plaintext:"
+                f"{name} {where} is beyond loopback and would be plaintext:"
                 " give --tls-cert and --tls-key, or --insecure if that is what you want"
             )
         if settings.tokens is None and not _identifies(settings):
             raise _wrong(
-                f"{name} {address} is beyond loopback and would let anybody change anything:"
+                f"{name} {where} is beyond loopback and would let anybody change anything:"
                 " give --tokens or --tls-client-ca, or --insecure if that is what you want"
             )
 
@@ -200,7 +206,7 @@ def _tls(arguments: Namespace) -> TlsFiles | None:
     return TlsFiles(certificate, key, ca)
 
 
-def _address(option: str, text: str) -> Address | None:
+def address(option: str, text: str) -> Address | None:
     """``HOST:PORT``, ``[IPv6]:PORT``, ``PORT`` on loopback, or ``off``."""
     if text == _OFF:
         return None
@@ -213,10 +219,10 @@ def _address(option: str, text: str) -> Address | None:
         raise _wrong(f"{option} {text!r}: an IPv6 address needs brackets, [::1]:9080")
     if not port.isascii() or not port.isdigit() or int(port) > _HIGHEST_PORT:
         raise _wrong(f"{option} {text!r} is neither HOST:PORT nor PORT nor {_OFF}")
-    address = Address(host or "0.0.0.0", int(port))
+    found = Address(host or "0.0.0.0", int(port))
     with about(f"serve: {option} {text!r}"):
-        _resolved(address.host)
-    return address
+        _resolved(found.host)
+    return found
 
 
 def _resolved(host: str) -> list[tuple[int, int, int, str, tuple[str, int]]]:

@@ -40,8 +40,10 @@ _PER_SECOND: Final = 50
 _IN_FLIGHT: Final = 8
 #: ns between two messages of one pod
 _REFRESH: Final = 60 * SECOND
-#: after an explanation that took some time, none is asked for during this many times as long
-_REST: Final = 200
+#: explanations get one part in so many of the time
+_SHARE: Final = 200
+#: ns of explanations that a quiet time earns at most
+_SAVED: Final = SECOND // 4
 #: bytes
 _MESSAGE: Final = 1024
 
@@ -95,7 +97,8 @@ class ConditionWriter:
         self._order = 0
         #: pods whose message may be renewed, by the time of the last look
         self._looks: OrderedDict[str, int] = OrderedDict()
-        self._explain_from = 0
+        #: the time up to which explanations are paid for
+        self._explain_from = clock() - _SAVED * _SHARE
         self._failures = 0
         self._paused_until = 0
         self._complained: set[int] = set()
@@ -104,8 +107,8 @@ class ConditionWriter:
 
     @property
     def waiting(self) -> int:
-        """The number of pods with a change that is not written yet."""
-        return sum(each.place is not None for each in self._pods.values())
+        """The number of pods with a change that is not written yet. From any thread."""
+        return sum(each.place is not None for each in list(self._pods.values()))
 
     def set(self, action: SetCondition) -> None:
         """Have the condition written if it differs from the cluster's."""
@@ -250,7 +253,8 @@ class ConditionWriter:
         self.counts["explained"] += 1
         text = await self._explain(entry.pod)
         ended = self._clock()
-        self._explain_from = ended + _REST * (ended - began)
+        earned_from = max(self._explain_from, began - _SAVED * _SHARE)
+        self._explain_from = earned_from + _SHARE * (ended - began)
         return shortened(text, _MESSAGE) if text else None
 
     # -- writing ---------------------------------------------------------------------------------

@@ -186,6 +186,10 @@ class ClusterCache:
         """The newest version of a node."""
         return self._objects.get(name)
 
+    def node_names(self) -> tuple[str, ...]:
+        """All nodes."""
+        return tuple(self._objects)
+
     # ---- assumptions
 
     def assume(self, uid: str, node: str) -> str | None:

@@ -52,7 +52,9 @@ class CoreSays:
 class Core(Protocol):
     """Where an ask can be explained."""
 
-    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+    async def explain(
+        self, rm_id: str, application_id: str, allocation_key: str
+    ) -> CoreSays | None:
         """``None`` if the core knows no such ask: it is allocated, or not asked for."""
         ...
 
@@ -60,16 +62,17 @@ class Core(Protocol):
 class LocalCore:
     """The core in this process. It is read between two rounds of its own thread."""
 
-    def __init__(self, service: SchedulerService, rm_id: str, partition: str = "default") -> None:
+    def __init__(self, service: SchedulerService, partition: str = "default") -> None:
         self._service = service
-        self._rm_id = rm_id
         self._partition = partition
 
-    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+    async def explain(
+        self, rm_id: str, application_id: str, allocation_key: str
+    ) -> CoreSays | None:
         def read(scheduler: Scheduler) -> CoreSays | None:
             try:
                 found = scheduler.explain(
-                    application_id, allocation_key, self._partition, self._rm_id, predicates=False
+                    application_id, allocation_key, self._partition, rm_id, predicates=False
                 )
             except (KeyError, RequestError):
                 return None
@@ -98,7 +101,9 @@ class RemoteCore:
     def __init__(self, ask: Callable[[str, str], tuple[Sequence[str], str]]) -> None:
         self._ask = ask
 
-    async def explain(self, application_id: str, allocation_key: str) -> CoreSays | None:
+    async def explain(
+        self, rm_id: str, application_id: str, allocation_key: str
+    ) -> CoreSays | None:
         try:
             reasons, verdict = await asyncio.to_thread(self._ask, application_id, allocation_key)
         except (RequestError, ConnectionError, TimeoutError):
@@ -118,11 +123,13 @@ class Explainer:
         self,
         core: Core,
         *,
+        rm_id: str,
         application_of: Callable[[str], str | None],
         nodes: Callable[[], Iterable[str]],
         refusals: Callable[[str, str], Sequence[str]],
     ) -> None:
         self._core = core
+        self._rm_id = rm_id
         self._application_of = application_of
         self._nodes = nodes
         self._refusals = refusals
@@ -132,7 +139,7 @@ class Explainer:
         application_id = self._application_of(uid)
         if application_id is None:
             return None
-        says = await self._core.explain(application_id, uid)
+        says = await self._core.explain(self._rm_id, application_id, uid)
         if says is None:
             return None
         names = sorted(self._nodes())

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.condition_writer import ConditionWriter
+from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.lease import Lease, LeaseTimes
 from quadriga.k8s.api.limits import Limits
@@ -34,13 +34,14 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.driver.explaining import Core, Explainer
 from quadriga.k8s.driver.health import Health, health_of
 from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.measured import Measured, measured_of
 from quadriga.k8s.driver.volumes import Volumes
 from quadriga.k8s.driver.writers import Writers
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.objects import ConfigMap, Namespace, Node, Pod, PodCondition, PriorityClass
-from quadriga.k8s.shim.actions import PodRef
 from quadriga.k8s.shim.inputs import (
     Change,
     Changed,
@@ -73,9 +74,6 @@ _KINDS: Final = (
     ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass),
     ("/api/v1/pods", Pod),
 )
-
-#: the explanation of a waiting ask, from its application and UID; it may take time
-Explain = Callable[[str, str], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +116,7 @@ class _Stopped(Exception):
 class KubernetesShim:
     """Schedules the pods of a cluster by the core behind ``scheduler``.
 
-    `start`, then `wait` or `stop`. ``explain`` gives the messages of waiting pods (K156).
+    `start`, then `wait` or `stop`. ``core`` explains why pods wait (K156).
     ``observe(method, path, status)`` hears of every answer of the API server.
     """
 
@@ -128,13 +126,13 @@ class KubernetesShim:
         login: Login,
         options: Options | None = None,
         *,
-        explain: Explain | None = None,
+        core: Core | None = None,
         observe: Callable[[str, str, int], None] | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._login = login
         self.options = options or Options()
-        self._explain = explain
+        self._core = core
         self._observe = observe
         self._timing = _Timing()
         self._thread = threading.Thread(target=self._run, name="quadriga-kubernetes", daemon=True)
@@ -202,6 +200,10 @@ class KubernetesShim:
             serves=shim is not None and shim.state in shim_fsm.SERVES,
             stopped=self._outcome.reason if self._ended.is_set() else "",
         )
+
+    def measured(self) -> list[Measured]:
+        """Metrics (K16). From any thread."""
+        return measured_of(self._inbox, self._writers, self._reflectors, self._leads)
 
     def state_dump(self) -> str:
         """All of the shim's state as JSON, without secrets (K17). From any thread but the loop's."""
@@ -274,7 +276,7 @@ class KubernetesShim:
             current=self._condition_of,
             clock=clock,
             wall=time.time_ns,
-            explain=self._explained if self._explain is not None else None,
+            explain=self._new_explainer(settings),
         )
         events = EventWriter(
             client,
@@ -460,13 +462,17 @@ class KubernetesShim:
             return None
         return next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
 
-    async def _explained(self, pod: PodRef) -> str | None:
-        assert self._explain is not None
-        assert self._shim is not None
-        application_id = self._shim.application_of(pod.uid)
-        if application_id is None:
+    def _new_explainer(self, settings: Settings) -> Explain | None:
+        if self._core is None:
             return None
-        return await asyncio.to_thread(self._explain, application_id, pod.uid)
+        explainer = Explainer(
+            self._core,
+            rm_id=settings.cluster_id,
+            application_of=lambda uid: self._shim.application_of(uid) if self._shim else None,
+            nodes=self._cache.node_names,
+            refusals=self._cache.refusals,
+        )
+        return lambda pod: explainer.explain(pod.uid)
 
     def _dump(self) -> dict[str, Any]:
         now = self._timing.now()

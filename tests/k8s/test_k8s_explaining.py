@@ -81,7 +81,8 @@ def explained(
     uid: str = "uid-1",
 ) -> str | None:
     explainer = Explainer(
-        LocalCore(service, "mycluster"),
+        LocalCore(service),
+        rm_id="mycluster",
         application_of=lambda uid: application,
         nodes=lambda: ("n3", "n1", "n2"),
         refusals=lambda uid, node: (refusals or {}).get(node, ()),
@@ -127,7 +128,8 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     ask(service, "small", vcore=2000, memory=GIB)
     asked = []
     explainer = Explainer(
-        LocalCore(service, "mycluster"),
+        LocalCore(service),
+        rm_id="mycluster",
         application_of=lambda uid: "app-small",
         nodes=lambda: ("n1", "n2", "n3"),
         refusals=lambda uid, node: asked.append(node) or (),
@@ -178,6 +180,7 @@ def test_k1_a_remote_core_explains_too() -> None:
 
     explainer = Explainer(
         RemoteCore(ask_core),
+        rm_id="mycluster",
         application_of=lambda uid: "app",
         nodes=lambda: ("n1", "n2"),
         refusals=lambda uid, node: (),
@@ -191,4 +194,4 @@ def test_k1_a_remote_core_that_does_not_answer_explains_nothing() -> None:
     def ask_core(application: str, key: str) -> tuple[Sequence[str], str]:
         raise si.RequestError("explain", key, "is unknown")
 
-    assert asyncio.run(RemoteCore(ask_core).explain("app", "uid-1")) is None
+    assert asyncio.run(RemoteCore(ask_core).explain("mycluster", "app", "uid-1")) is None

@@ -1,0 +1,62 @@
+"""The settings of ``quadriga kubernetes``, parsed and validated before anything is started."""
+
+from __future__ import annotations
+
+import os
+import platform
+import uuid
+from argparse import Namespace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quadriga.cli.serving.rights import logged_in
+from quadriga.cli.serving.settings import Address, address
+
+if TYPE_CHECKING:
+    from quadriga.k8s.admission.process import Plan
+    from quadriga.k8s.api.login import Login
+
+__all__ = ["NAMESPACE", "KubernetesSettings", "kubernetes_settings_of", "namespace_of"]
+
+#: environment variable with the scheduler's namespace
+NAMESPACE = "NAMESPACE"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSettings:
+    """The settings of one run, besides those of every service."""
+
+    login: Login
+    #: of the ConfigMaps and the lease
+    namespace: str
+    #: of this process, unique in the cluster
+    identity: str
+    #: None: as the ConfigMaps say
+    lease: bool | None
+    #: of the probes; None if that port is disabled
+    health: Address | None
+    #: of the webhook in this process, if it is to be served
+    admission: Plan | None = None
+
+
+def kubernetes_settings_of(arguments: Namespace) -> KubernetesSettings:
+    """The settings from the options. Raises `CommandError`."""
+    namespace, plan = namespace_of(arguments), None
+    if arguments.admission is not None:
+        from quadriga.cli.serving.admission import plan_of
+
+        plan = plan_of(arguments, arguments.admission, namespace, "--admission")
+    return KubernetesSettings(
+        login=logged_in(arguments.kubeconfig, arguments.context),
+        namespace=namespace,
+        # a pod's name is that of its host; a process that is started again there is another one
+        identity=f"{platform.node() or 'quadriga'}_{uuid.uuid4().hex[:8]}",
+        lease=False if arguments.no_lease else None,
+        health=address("--health", arguments.health),
+        admission=plan,
+    )
+
+
+def namespace_of(arguments: Namespace) -> str:
+    """The scheduler's namespace."""
+    return str(arguments.namespace or os.environ.get(NAMESPACE) or "default")

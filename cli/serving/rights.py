@@ -1,0 +1,69 @@
+"""``quadriga kubernetes --check``: what the account may not do (K18)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from quadriga.cli.errors import FOUND, CommandError
+from quadriga.k8s.api.client import Client
+from quadriga.k8s.api.limits import Limits
+from quadriga.k8s.api.login import Login, LoginError, log_in
+from quadriga.k8s.api.requester import NoAnswer
+from quadriga.k8s.api.rights import RIGHTS, Missing, RightsUnknown, missing
+
+__all__ = ["check", "logged_in", "table"]
+
+
+def logged_in(kubeconfig: Path | None, context: str | None) -> Login:
+    """The login that the options name. Raises `CommandError`."""
+    try:
+        return log_in(
+            str(kubeconfig) if kubeconfig is not None else None,
+            context,
+            clock=time.monotonic_ns,
+            wall=time.time_ns,
+        )
+    except LoginError as error:
+        raise CommandError(f"kubernetes: {error}") from None
+
+
+def check(kubeconfig: Path | None, context: str | None, namespace: str) -> int:
+    """Print what is missing. Exit code 1 if anything is. Raises `CommandError`."""
+    login = logged_in(kubeconfig, context)
+    try:
+        found = asyncio.run(_missing(login, namespace))
+    except (NoAnswer, RightsUnknown) as error:
+        raise CommandError(f"kubernetes: {login.server}: {error}", FOUND) from None
+    if not found:
+        print(f"{login.server}: the account has all {len(RIGHTS)} rights that it needs")
+        return 0
+    print(f"{login.server}: the account lacks rights")
+    print()
+    print(table(found, namespace))
+    print()
+    print("deploy/kubernetes/roles.yaml grants all of them")
+    return FOUND
+
+
+async def _missing(login: Login, namespace: str) -> list[Missing]:
+    async with Client(login, Limits(100, 100, 16, clock=time.monotonic_ns)) as client:
+        return await missing(client, namespace)
+
+
+def table(found: Sequence[Missing], namespace: str) -> str:
+    """What is missing, a line for each right, and what does not work without it."""
+    rows = [("RESOURCE", "VERBS", "WHERE", "WITHOUT IT")]
+    for each in found:
+        right = each.right
+        resource = f"{right.resource}.{right.group}" if right.group else right.resource
+        where = namespace if right.own_namespace else "all namespaces"
+        rows.append((resource, ",".join(each.verbs), where, right.without))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = []
+    for row in rows:
+        cells = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[3]]))
+    return "\n".join(lines)

@@ -1,0 +1,105 @@
+"""Metrics of the shim: what waits, what was written, and how old its knowledge is (K16)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quadriga.k8s.api.reflector import Reflector
+from quadriga.k8s.driver.inbox import Inbox
+from quadriga.k8s.driver.writers import Writers
+
+__all__ = ["Measured", "measured_of"]
+
+#: one metric: name, ``counter`` or ``gauge``, help text, and samples with their labels
+Measured = tuple[str, str, str, Sequence[tuple[Mapping[str, str], int | float]]]
+
+_SECOND = 1_000_000_000
+
+
+def measured_of(
+    inbox: Inbox | None, writers: Writers | None, reflectors: Sequence[Reflector[Any]], leads: bool
+) -> list[Measured]:
+    """The metrics. Without writers the settings have not been read yet."""
+    found: list[Measured] = [
+        (
+            "quadriga_kubernetes_leader",
+            "gauge",
+            "Whether this process leads, or needs no lease.",
+            [({}, int(leads))],
+        ),
+        (
+            "quadriga_kubernetes_waiting_inputs",
+            "gauge",
+            "Changes and answers that the shim has not looked at.",
+            [({}, len(inbox) if inbox is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_objects",
+            "gauge",
+            "Objects of the cluster that are known, by kind.",
+            [({"resource": _plural(each.key)}, each.known) for each in reflectors],
+        ),
+        (
+            "quadriga_kubernetes_watch_age_seconds",
+            "gauge",
+            "Time since the API server was heard of last, by kind.",
+            [
+                (
+                    {"resource": _plural(each.key)},
+                    (time.monotonic_ns() - each.heard_at) / _SECOND if each.heard_at else 0,
+                )
+                for each in reflectors
+            ],
+        ),
+    ]
+    if writers is not None:
+        found += _of_writers(writers)
+    return found
+
+
+def _of_writers(writers: Writers) -> list[Measured]:
+    events, conditions, pods = writers.events, writers.conditions, writers.pods
+    return [
+        (
+            "quadriga_kubernetes_waiting_writes",
+            "gauge",
+            "Writes that have not ended, by what is written.",
+            [
+                ({"of": "pods"}, pods.waiting),
+                ({"of": "conditions"}, conditions.waiting),
+                ({"of": "events"}, events.waiting),
+                ({"of": "core"}, writers.sender.waiting),
+            ],
+        ),
+        (
+            "quadriga_kubernetes_pod_writes_total",
+            "counter",
+            "Writes to pods that have ended, by outcome.",
+            [(_labels(name), count) for name, count in sorted(pods.counts.copy().items())],
+        ),
+        (
+            "quadriga_kubernetes_events_total",
+            "counter",
+            "Kubernetes events: requests that wrote one, and events that were dropped or refused.",
+            [({"outcome": name}, count) for name, count in sorted(events.counts.items())],
+        ),
+        (
+            "quadriga_kubernetes_conditions_total",
+            "counter",
+            "Conditions of waiting pods: written, refused, and explanations asked for.",
+            [({"outcome": name}, count) for name, count in sorted(conditions.counts.items())],
+        ),
+    ]
+
+
+def _labels(name: str) -> dict[str, str]:
+    """Of ``BindEnded.bound``."""
+    write, _, outcome = name.partition(".")
+    return {"write": write.removesuffix("Ended").lower(), "outcome": outcome}
+
+
+def _plural(path: str) -> str:
+    """The resource at the end of a reflector's path."""
+    return path.rpartition("/")[2]

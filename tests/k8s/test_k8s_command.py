@@ -1,0 +1,326 @@
+"""``quadriga kubernetes``: its options, --check, the policies, and what it says of wrong input."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from quadriga.cli import kubernetes, serve
+from quadriga.cli.main import main
+from quadriga.cli.serving.kubernetes_settings import kubernetes_settings_of
+from quadriga.cli.serving.settings import Address, settings_of
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def quadriga(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """``quadriga("kubernetes", "--check")`` gives the exit code and both outputs."""
+
+    def run(*arguments: object) -> Done:
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+class Api:
+    """Answers access reviews and reads of ConfigMaps."""
+
+    def __init__(self) -> None:
+        self.refuses: set[tuple[str, str]] = set()
+        self.maps: dict[str, dict[str, str]] = {}
+        self.status = 0
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                asked = sent["spec"]["resourceAttributes"]
+                allowed = (asked["resource"], asked["verb"]) not in api.refuses
+                self.answer(201, {"status": {"allowed": allowed}})
+
+            def do_GET(self) -> None:
+                name = self.path.rpartition("/")[2]
+                if name in api.maps:
+                    metadata = {"name": name, "namespace": "q"}
+                    self.answer(200, {"metadata": metadata, "data": api.maps[name]})
+                else:
+                    self.answer(404, {"message": f"{name} not found"})
+
+            def answer(self, status: int, body: Any) -> None:
+                data = json.dumps(body).encode()
+                self.send_response(api.status or status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    api = Api()
+    yield api
+    api.stop()
+
+
+def config_of(folder: Path, server: str) -> Path:
+    path = folder / "kubeconfig"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def kubeconfig(api: Api, tmp_path: Path) -> Path:
+    return config_of(tmp_path, api.url)
+
+
+# -- the rights ------------------------------------------------------------------------------------
+
+
+def test_k18_an_account_with_all_rights_passes_the_check(
+    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+) -> None:
+    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig)
+    assert done == (0, f"{api.url}: the account has all 16 rights that it needs\n", "")
+
+
+def test_k18_what_is_missing_is_a_table_with_what_it_is_for(
+    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+) -> None:
+    api.refuses = {("pods", "create"), ("nodes", "watch"), ("leases", "update")}
+    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig, "--namespace", "q")
+    assert done.code == 1
+    lines = [re.split(r"  +", line, maxsplit=3) for line in done.out.splitlines() if "  " in line]
+    assert [line[:3] for line in lines] == [
+        ["RESOURCE", "VERBS", "WHERE"],
+        ["pods", "create", "all namespaces"],
+        ["pods/binding", "create", "all namespaces"],
+        ["nodes", "watch", "all namespaces"],
+        ["leases.coordination.k8s.io", "update", "q"],
+    ]
+    assert lines[2][3] == "no pod gets a node"
+    assert "deploy/kubernetes/roles.yaml grants all of them" in done.out
+
+
+def test_a_cluster_that_does_not_say_is_an_error(
+    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+) -> None:
+    api.status = 401
+    done = quadriga("kubernetes", "--check", "--kubeconfig", kubeconfig)
+    assert done.code == 1
+    assert "answers 401 to an access review" in done.err
+
+
+def test_a_cluster_that_is_not_there_is_an_error(
+    quadriga: Callable[..., Done], tmp_path: Path
+) -> None:
+    done = quadriga(
+        "kubernetes", "--check", "--kubeconfig", config_of(tmp_path, "http://127.0.0.1:1")
+    )
+    assert done.code == 1
+    assert done.err.startswith("quadriga: kubernetes: http://127.0.0.1:1: ")
+
+
+# -- wrong input -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--kubeconfig", "/nowhere"], "/nowhere"),
+        (["--context", "other"], "other"),
+        (["--core-tls"], "go with --core"),
+        (["--core", "elsewhere"], "--core elsewhere: write HOST:PORT"),
+        (["--health", "x"], "--health 'x' is neither HOST:PORT nor PORT nor off"),
+        (["--http", "0.0.0.0:0"], "beyond loopback"),
+        (["--grace", "-1"], "--grace is -1"),
+        (["--admission", "off"], "--admission off"),
+        (["--admission", "9089", "--admission-cert", "c.pem"], "belong together"),
+        (["--admission", "9089", "--admission-url", "http://x"], "begins with https://"),
+    ],
+)
+def test_wrong_options_are_one_line_that_names_them(
+    quadriga: Callable[..., Done], kubeconfig: Path, options: list[str], said: str
+) -> None:
+    done = quadriga("kubernetes", "--kubeconfig", kubeconfig, *options)
+    assert done.code == 2
+    assert done.err.startswith("quadriga: kubernetes: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_k192_without_the_extra_the_command_says_what_to_install(
+    quadriga: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "lightkube", None)
+    done = quadriga("kubernetes", "--check")
+    assert done.code == 2
+    assert "pip install 'quadriga[kubernetes]'" in done.err
+
+
+# -- options ---------------------------------------------------------------------------------------
+
+
+def parser(command: Any, name: str) -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser()
+    commands = top.add_subparsers()
+    command.configure(commands)
+    found: argparse.ArgumentParser = commands.choices[name]
+    return found
+
+
+def options(of: argparse.ArgumentParser) -> set[str]:
+    return {name for action in of._actions for name in action.option_strings} - {"-h", "--help"}
+
+
+def parsed(*arguments: str) -> argparse.Namespace:
+    return parser(kubernetes, "kubernetes").parse_args(list(arguments))
+
+
+def test_every_option_of_its_own_is_told_and_no_other() -> None:
+    page = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    section = page.partition("\n## The command\n")[2].partition("\n## ")[0]
+    rows = [line.split(" | ")[0] for line in section.splitlines() if line.startswith("| `")]
+    told = {name for row in rows for name in re.findall(r"`(--[a-z-]+)", row)}
+    own = options(parser(kubernetes, "kubernetes")) - options(parser(serve, "serve"))
+    assert told == own | {"--http"}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", page))
+    others = {"--namespace", "--format", "--watch", "--replicas", "--field-selector", "--output"}
+    below = {"--policy", "--policy-version", "--listen", "--settings"}
+    kubectl = {"--for", "--timeout", "--help"}
+    assert named <= own | options(parser(serve, "serve")) | others | below | kubectl
+
+
+def test_the_deployment_gives_options_that_exist(
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: Path
+) -> None:
+    text = (REPOSITORY / "deploy" / "kubernetes" / "deployment.yaml").read_text(encoding="utf-8")
+    spec = yaml.safe_load(text)["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    assert container["command"] == ["quadriga", "kubernetes"]
+    arguments = parsed(*container["args"], "--kubeconfig", str(kubeconfig))
+    monkeypatch.setenv("NAMESPACE", "quadriga")
+    settings = kubernetes_settings_of(arguments)
+    assert settings.health == Address("0.0.0.0", 9082)
+    assert settings.namespace == "quadriga"
+    assert settings.lease is None, "as the ConfigMaps say"
+    whole = settings_of(arguments, settings)
+    assert whole.http == Address("127.0.0.1", 9080), "pages are for port-forward only"
+    assert whole.grace_s < spec["terminationGracePeriodSeconds"]
+
+
+def test_k47_the_namespace_is_the_option_the_variable_or_default(
+    monkeypatch: pytest.MonkeyPatch, kubeconfig: Path
+) -> None:
+    config = ["--kubeconfig", str(kubeconfig)]
+    monkeypatch.delenv("NAMESPACE", raising=False)
+    assert kubernetes_settings_of(parsed(*config)).namespace == "default"
+    monkeypatch.setenv("NAMESPACE", "a")
+    assert kubernetes_settings_of(parsed(*config)).namespace == "a"
+    assert kubernetes_settings_of(parsed(*config, "--namespace", "b")).namespace == "b"
+
+
+def test_k11_each_process_is_a_candidate_of_its_own(kubeconfig: Path) -> None:
+    config = ["--kubeconfig", str(kubeconfig)]
+    first, second = (kubernetes_settings_of(parsed(*config)).identity for _ in range(2))
+    assert first != second
+    assert kubernetes_settings_of(parsed(*config, "--no-lease")).lease is False
+
+
+# -- policies --------------------------------------------------------------------------------------
+
+
+def kinds(text: str) -> list[str]:
+    return [each["kind"] for each in yaml.safe_load_all(text)]
+
+
+def test_k167_policies_are_printed_for_the_settings_of_the_cluster(
+    quadriga: Callable[..., Done], kubeconfig: Path, api: Api
+) -> None:
+    api.maps["yunikorn-configs"] = {
+        "admissionController.filtering.bypassNamespaces": "^legacy-",
+        "service.unknown": "1",
+    }
+    done = quadriga(
+        *("kubernetes", "--kubeconfig", kubeconfig, "--namespace", "q", "admission", "--policy")
+    )
+    assert done.code == 0
+    assert "MutatingAdmissionPolicy" in kinds(done.out)
+    assert "^legacy-" in done.out
+    assert "admissionregistration.k8s.io/v1\n" in done.out
+    assert "service.unknown" in done.err
+
+
+def test_k167_policies_are_printed_for_a_file(quadriga: Callable[..., Done]) -> None:
+    file = REPOSITORY / "deploy" / "kubernetes" / "configuration.yaml"
+    done = quadriga(
+        *("kubernetes", "admission", "--policy", "--settings", file),
+        *("--namespace", "quadriga", "--policy-version", "v1beta1"),
+    )
+    assert done.code == 0
+    assert done.err == ""
+    assert "admissionregistration.k8s.io/v1beta1" in done.out
+
+
+def test_settings_that_cannot_be_used_give_no_policies(
+    quadriga: Callable[..., Done], tmp_path: Path
+) -> None:
+    file = tmp_path / "map.yaml"
+    for text, said in (
+        ("kind: ConfigMap\nmetadata: {name: other}\n", "no ConfigMap yunikorn-defaults or"),
+        ("a: [", "map.yaml"),
+        (
+            "kind: ConfigMap\nmetadata: {name: yunikorn-configs}\n"
+            "data: {admissionController.accessControl.bypassAuth: maybe}\n",
+            "bypassAuth: 'maybe' is neither true nor false",
+        ),
+    ):
+        file.write_text(text, encoding="utf-8")
+        done = quadriga("kubernetes", "admission", "--policy", "--settings", file)
+        assert done.code in (1, 2)
+        assert done.out == ""
+        assert said in done.err
+    done = quadriga("kubernetes", "admission", "--policy", "--settings", tmp_path / "none")
+    assert (done.code, done.out) == (2, "")

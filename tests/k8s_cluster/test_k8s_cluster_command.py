@@ -1,0 +1,308 @@
+"""``quadriga kubernetes`` as a process, with the account of the manifests; and the commands of
+docs/kubernetes.md, as they stand there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from control_plane import ControlPlane, free_ports
+from plain_client import History, Object, PlainClient
+from process_kubelet import ProcessKubelet
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "deploy" / "kubernetes"
+
+pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+
+
+class Command:
+    """``quadriga kubernetes`` in a process of its own."""
+
+    def __init__(self, folder: Path, config: Path, *options: str) -> None:
+        folder.mkdir()
+        self.log_file = folder / "log"
+        self._ports_file = folder / "ports"
+        program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
+        command = [
+            *(sys.executable, "-W", "error::ResourceWarning", "-c", program, "kubernetes"),
+            *("--kubeconfig", str(config), "--ports-file", str(self._ports_file)),
+            *("--health", "0", "--http", "0", *options),
+        ]
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "NAMESPACE": "quadriga", "PYTHONUNBUFFERED": "1"},
+                start_new_session=True,
+            )
+
+    @property
+    def log(self) -> str:
+        return self.log_file.read_text(encoding="utf-8", errors="replace")
+
+    def until(self, holds: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := holds():
+                return found
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise AssertionError(f"{what}\n{self.log}")
+
+    @property
+    def ports(self) -> dict[str, int]:
+        self.until(self._ports_file.exists, "it tells no ports")
+        found: dict[str, int] = json.loads(self._ports_file.read_text(encoding="utf-8"))
+        return found
+
+    def ask(self, path: str, port: str = "health") -> tuple[int, str]:
+        url = f"http://127.0.0.1:{self.ports[port]}{path}"
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(url, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return refusal.code, refusal.read().decode()
+
+    def is_ready(self) -> bool:
+        return self.ask("/readyz")[0] == 200
+
+    def ready(self) -> Command:
+        self.until(self.is_ready, "it is not ready")
+        return self
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def installed(control_plane: ControlPlane, admin: PlainClient, empty: None) -> None:
+    """The manifests, without the deployment: the process of the test stands for it."""
+    end = time.monotonic() + 60
+    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < end:
+        time.sleep(0.2)  # an earlier test has deleted it
+    kubectl(control_plane, "apply", "-k", str(FOLDER))
+    kubectl(control_plane, "--namespace", "quadriga", "delete", "deployment/quadriga")
+
+
+@pytest.fixture
+def start(
+    control_plane: ControlPlane, installed: None, tmp_path: Path
+) -> Iterator[Callable[..., Command]]:
+    started: list[Command] = []
+
+    def run(*options: str) -> Command:
+        folder = tmp_path / f"command-{len(started)}"
+        made = Command(folder, control_plane.kubeconfig("quadriga"), *options)
+        started.append(made)
+        return made
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+def kubectl(control_plane: ControlPlane, *arguments: str) -> str:
+    return shell(control_plane, "kubectl", *arguments)
+
+
+def shell(control_plane: ControlPlane, *command: str) -> str:
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig("admin"))},
+    )
+    assert done.returncode == 0, f"{command}: {done.stderr}"
+    return done.stdout
+
+
+def blocks() -> dict[str, str]:
+    """The code blocks of the page that can run here: what the comment above calls them -> text."""
+    page = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    pattern = r"^<!-- run on a cluster: (.*?) -->\n```sh\n(.*?)^```$"
+    return dict(re.findall(pattern, page, re.DOTALL | re.MULTILINE))
+
+
+def phases(present: list[Object]) -> set[str]:
+    return {each["status"].get("phase", "") for each in present}
+
+
+def test_the_first_gang_runs_as_the_page_says(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    start: Callable[..., Command],
+    kubelet: Callable[..., ProcessKubelet],
+    pods: History,
+) -> None:
+    kubelet(count=3)
+    command = start().ready()
+    shell(control_plane, "sh", "-euc", blocks()["gang"].replace("sleep 30", "sleep 1"))
+    names = [each["metadata"]["name"] for _, each in pods.of("default")]
+    assert any(name.startswith("tg-first-gang-workers-") for name in names), "placeholders"
+    pods.until(lambda present: len(present) == 4 and phases(present) == {"Succeeded"}, "default")
+    said = kubectl(control_plane, "describe", "pods", "--selector=job-name=first-gang")
+    assert "GangScheduling" in said
+    assert "Scheduled" in said
+    actions = {each.get("action") for each in admin.list("Event", "default")}
+    assert {"CreatingPlaceholders", "GangReservationComplete"} <= actions
+    assert command.stop() == 0, command.log
+    assert "Traceback" not in command.log
+
+
+def test_k156_a_pod_that_waits_says_why(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    start: Callable[..., Command],
+    kubelet: Callable[..., ProcessKubelet],
+    pods: History,
+) -> None:
+    kubelet(count=2)
+    shell(control_plane, "sh", "-euc", blocks()["quota"])
+    command = start().ready()
+    spec = {"schedulerName": "yunikorn", "nodeSelector": {"disk": "fast"}}
+    for namespace, name, cpu, more in (
+        ("default", "selects", "1", spec),
+        ("team-a", "first", "5", {"schedulerName": "yunikorn"}),
+        ("team-a", "second", "5", {"schedulerName": "yunikorn"}),
+    ):
+        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
+        admin.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name},
+                "spec": {**more, "containers": [container]},
+            },
+            namespace,
+        )
+
+    def condition(name: str) -> dict[str, str]:
+        for each in pods.now.copy().values():
+            if each["metadata"]["name"] == name:
+                for found in each["status"].get("conditions", ()):
+                    if found["type"] == "PodScheduled":
+                        return dict(found)
+        return {}
+
+    selects = command.until(lambda: condition("selects"), "no condition", 30)
+    assert (selects["status"], selects["reason"]) == ("False", "Unschedulable")
+    assert selects["message"].startswith("0 of 2 nodes: 2 NodeAffinity: ")
+    assert "NodeAffinity" in shell(control_plane, "sh", "-euc", blocks()["why"])
+    held = command.until(
+        lambda: [
+            each
+            for each in (condition("first"), condition("second"))
+            if each and each["status"] == "False"
+        ],
+        "no condition",
+        30,
+    )
+    assert [each["reason"] for each in held] == ["SchedulingSkipped"]
+    assert "vcore=3000 left, and it asks for vcore=5000." in held[0]["message"]
+    assert "Smallest change: 2000 more vcore in root.namespaces.team-a." in held[0]["message"]
+
+
+def test_k16_one_process_has_probes_metrics_and_pages(
+    start: Callable[..., Command], kubelet: Callable[..., ProcessKubelet]
+) -> None:
+    kubelet(count=1)
+    command = start().ready()
+    assert command.ask("/healthz") == (200, "ok\n")
+    status, metrics = command.ask("/metrics")
+    assert status == 200
+    page = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    section = page.partition("\n## Health and metrics\n")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`(quadriga_kubernetes_\w+)`", section))
+    seen = set(re.findall(r"^# TYPE (quadriga_kubernetes_\w+)", metrics, re.MULTILINE))
+    assert told == seen
+    assert "quadriga_kubernetes_ready 1" in metrics
+    assert 'quadriga_kubernetes_objects{resource="nodes"} 1' in metrics
+    assert "yunikorn_" in metrics, "those of the core too"
+    assert "quadriga_kubernetes_ready 1" in command.ask("/ws/v1/metrics", "http")[1]
+    assert command.ask("/ui/", "http")[0] == 200
+    assert json.loads(command.ask("/ws/v1/partitions", "http")[1])[0]["name"] == "default"
+
+
+def test_k11_the_second_process_stands_by_and_takes_over(
+    admin: PlainClient, start: Callable[..., Command]
+) -> None:
+    first = start().ready()
+    second = start()
+    second.until(lambda: "leads" in second.ask("/readyz")[1], "it does not stand by")
+    assert second.ask("/readyz")[0] == 503
+    assert second.ask("/healthz")[0] == 200
+    assert first.stop() == 0, first.log
+    second.ready()
+    holder = admin.get("Lease", "quadriga", "quadriga")["spec"]["holderIdentity"]
+    assert holder in second.log
+    assert second.stop(signal.SIGINT) == 130
+
+
+def test_k1_the_core_may_be_another_process(
+    control_plane: ControlPlane,
+    start: Callable[..., Command],
+    kubelet: Callable[..., ProcessKubelet],
+    pods: History,
+    tmp_path: Path,
+) -> None:
+    kubelet(count=2)
+    (port,) = free_ports(1)
+    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
+    with (tmp_path / "core.log").open("wb") as log:
+        core = subprocess.Popen(
+            [
+                *(sys.executable, "-c", program, "serve", "--http", "off"),
+                *("--grpc", str(port)),
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        command = start("--core", f"127.0.0.1:{port}").ready()
+        assert set(command.ports) == {"health"}
+        shell(control_plane, "sh", "-euc", blocks()["gang"])
+        pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+        assert "quadriga_kubernetes_ready 1" in command.ask("/metrics")[1]
+        assert command.stop() == 0, command.log
+    finally:
+        core.terminate()
+        core.wait(30)
+
+
+@pytest.mark.parametrize("how", ["settings", "rights"])
+def test_a_start_that_cannot_work_ends_with_the_reason(
+    control_plane: ControlPlane, admin: PlainClient, start: Callable[..., Command], how: str
+) -> None:
+    if how == "settings":
+        data = {"data": {"service.bindTimeout": "soon"}}
+        admin.patch("ConfigMap", "quadriga", "yunikorn-configs", data)
+        command = start()
+        said = "service.bindTimeout"
+    else:
+        command = start("--kubeconfig", str(control_plane.kubeconfig("nobody")))
+        said = "forbidden"
+    assert command.process.wait(60) == 1
+    assert said in command.log
+    assert "Traceback" not in command.log
