@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from quadriga.cli.errors import FOUND, INTERRUPTED, CommandError
 from quadriga.cli.serving import logs
+from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
-from quadriga.cli.serving.settings import Address, address
 from quadriga.k8s.admission.process import Plan
 from quadriga.k8s.admission.process import run as serve
+from quadriga.k8s.admission.validators import ask_core
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.limits import Limits
 
@@ -104,7 +105,8 @@ async def _until_stopped(login: Login, plan: Plan, where: Address) -> int:
             _log.info("ready: the webhook serves at https://%s", where.at(done.result()))
 
     ready.add_done_callback(serves)
-    serving = asyncio.ensure_future(serve_alone(login, plan, ready))
+    # the check of queues needs no scheduler that runs
+    serving = asyncio.ensure_future(serve_alone(login, plan, ready, ask_core))
     ends: list[asyncio.Future[Any]] = [stop, serving]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if not stop.done():

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from quadriga.cli.errors import FOUND, CommandError
+from quadriga.cli.serving.addresses import Address
 from quadriga.cli.serving.health import HealthServer
-from quadriga.cli.serving.settings import Address
 from quadriga.k8s.driver.explaining import Core
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.si import SchedulerAPI

@@ -9,8 +9,8 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from quadriga.cli.serving.addresses import Address, address
 from quadriga.cli.serving.rights import logged_in
-from quadriga.cli.serving.settings import Address, address
 
 if TYPE_CHECKING:
     from quadriga.k8s.admission.process import Plan

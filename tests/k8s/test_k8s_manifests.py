@@ -13,47 +13,55 @@ import pytest
 import yaml
 
 from quadriga.core.config import load
+from quadriga.k8s.admission.keeper import SECRET_NAME
+from quadriga.k8s.admission.registration import NAME as REGISTRATION
+from quadriga.k8s.admission.webhook import PORT
 from quadriga.k8s.api.requester import JSON
 from quadriga.k8s.api.rights import RIGHTS, Missing, Right, RightsUnknown, missing
 from quadriga.k8s.conversion import settings
+from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import ConfigMap
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes"
+ADMISSION = FOLDER / "admission"
+ADMISSION_NAME = "quadriga-admission"
 NAME = "app.kubernetes.io/name"
 
 Object = dict[str, Any]
 
 
-def objects() -> list[Object]:
-    kustomization = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))
+def objects(folder: Path = FOLDER) -> list[Object]:
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
     found = []
     for name in kustomization["resources"]:
-        found += list(yaml.safe_load_all((FOLDER / name).read_text(encoding="utf-8")))
+        found += list(yaml.safe_load_all((folder / name).read_text(encoding="utf-8")))
     return found
 
 
-def the(kind: str) -> Object:
-    (found,) = [each for each in objects() if each["kind"] == kind]
+def the(kind: str, folder: Path = FOLDER) -> Object:
+    (found,) = [each for each in objects(folder) if each["kind"] == kind]
     return found
 
 
-def test_every_file_of_the_folder_is_applied_or_is_for_admission() -> None:
-    applied = yaml.safe_load((FOLDER / "kustomization.yaml").read_text(encoding="utf-8"))
-    files = {each.name for each in FOLDER.glob("*.yaml") if not each.name.startswith("admission")}
+@pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
+def test_every_file_of_the_folder_is_applied(folder: Path) -> None:
+    applied = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    files = {each.name for each in folder.glob("*.yaml")}
     assert files == {*applied["resources"], "kustomization.yaml"}
 
 
-def test_every_object_has_a_kind_a_name_and_the_label() -> None:
-    for each in objects():
+@pytest.mark.parametrize(("folder", "name"), [(FOLDER, "quadriga"), (ADMISSION, ADMISSION_NAME)])
+def test_every_object_has_a_kind_a_name_and_the_label(folder: Path, name: str) -> None:
+    for each in objects(folder):
         assert each["apiVersion"], each
-        assert each["metadata"]["labels"][NAME] == "quadriga", each
-    found = Counter((each["kind"], each["metadata"]["name"]) for each in objects())
+        assert each["metadata"]["labels"][NAME] == name, each
+    found = Counter((each["kind"], each["metadata"]["name"]) for each in objects(folder))
     assert set(found.values()) == {1}
 
 
 def test_everything_that_has_a_namespace_is_in_ours() -> None:
     everywhere = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-    for each in objects():
+    for each in objects() + objects(ADMISSION):
         namespace = each["metadata"].get("namespace")
         assert namespace == (None if each["kind"] in everywhere else "quadriga"), each
     assert the("Namespace")["metadata"]["name"] == "quadriga"
@@ -136,8 +144,9 @@ def test_k11_a_change_of_the_deployment_never_waits_for_a_pod_that_stands_by() -
     assert strategy["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": "100%"}
 
 
-def test_the_process_runs_with_as_little_as_possible() -> None:
-    pod = the("Deployment")["spec"]["template"]["spec"]
+@pytest.mark.parametrize("folder", [FOLDER, ADMISSION])
+def test_the_processes_run_with_as_little_as_possible(folder: Path) -> None:
+    pod = the("Deployment", folder)["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -151,6 +160,36 @@ def test_the_process_runs_with_as_little_as_possible() -> None:
     security = pod["securityContext"]
     assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in image
     assert "kubernetes" in image.partition("pip install")[2].partition("\n")[0]
+
+
+def test_k158_the_webhook_is_where_its_registration_says() -> None:
+    assert the("Service", ADMISSION)["metadata"]["name"] == Settings().admission_service_name
+    (served,) = the("Service", ADMISSION)["spec"]["ports"]
+    spec = the("Deployment", ADMISSION)["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    (port,) = container["ports"]
+    assert served["port"] == port["containerPort"] == PORT
+    assert served["targetPort"] == port["name"]
+    assert f"--listen=0.0.0.0:{PORT}" in container["args"]
+    assert container["readinessProbe"]["httpGet"] == {
+        "path": "/health",
+        "port": port["name"],
+        "scheme": "HTTPS",
+    }
+    labels = spec["template"]["metadata"]["labels"]
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert the("Service", ADMISSION)["spec"]["selector"].items() <= labels.items()
+    assert labels["app"] == "yunikorn", "it leaves itself alone"
+
+
+def test_k166_the_webhook_may_write_its_own_objects_only() -> None:
+    written = [
+        rule
+        for kind in ("ClusterRole", "Role")
+        for rule in the(kind, ADMISSION)["rules"]
+        if set(rule["verbs"]) - {"get", "list", "watch", "create"}
+    ]
+    assert [rule["resourceNames"] for rule in written] == [[REGISTRATION], [SECRET_NAME]]
 
 
 # -- what an account lacks -------------------------------------------------------------------------

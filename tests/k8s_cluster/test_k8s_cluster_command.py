@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from control_plane import ControlPlane, free_ports
-from plain_client import History, Object, PlainClient
+from plain_client import APIError, History, Object, PlainClient
 from process_kubelet import ProcessKubelet
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -289,6 +289,61 @@ def test_k1_the_core_may_be_another_process(
     finally:
         core.terminate()
         core.wait(30)
+
+
+def test_k158_the_webhook_runs_with_its_own_rights(
+    control_plane: ControlPlane, admin: PlainClient, installed: None, namespace: str, tmp_path: Path
+) -> None:
+    shell(control_plane, "sh", "-euc", blocks()["webhook"])
+    # the account of the test gets the rights of the webhook, and those only
+    kubectl(control_plane, "delete", "clusterrolebinding/quadriga")
+    kubectl(control_plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
+    subject = {"kind": "ServiceAccount", "name": "quadriga", "namespace": "quadriga"}
+    for kind, where in (("ClusterRoleBinding", None), ("RoleBinding", "quadriga")):
+        admin.patch(kind, where, "quadriga-admission", {"subjects": [subject]})
+    (port,) = free_ports(1)
+    url = f"https://127.0.0.1:{port}"
+    program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
+    with (tmp_path / "log").open("wb") as log:
+        webhook = subprocess.Popen(
+            [
+                *(sys.executable, "-c", program, "kubernetes", "admission"),
+                *("--kubeconfig", str(control_plane.kubeconfig("quadriga"))),
+                *("--namespace", "quadriga", "--listen", f"127.0.0.1:{port}"),
+                *("--admission-url", url),
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        end = time.monotonic() + 60
+        while "ready: the webhook serves" not in (tmp_path / "log").read_text():
+            assert webhook.poll() is None, (tmp_path / "log").read_text()
+            assert time.monotonic() < end, (tmp_path / "log").read_text()
+            time.sleep(0.05)
+        made: Object = {}
+        while time.monotonic() < end and made.get("schedulerName") != "yunikorn":
+            # the server learns of a new webhook a moment after it is registered
+            spec = {"containers": [{"name": "c", "image": "x"}]}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}}
+            made = admin.create({**pod, "spec": spec}, namespace)["spec"]
+        assert made["schedulerName"] == "yunikorn", (tmp_path / "log").read_text()
+        wrong = {"data": {"queues.yaml": "partitions: []"}}
+        with pytest.raises(APIError) as denied:
+            admin.patch("ConfigMap", "quadriga", "yunikorn-configs", wrong)
+        assert "queues.yaml" in str(denied.value)
+        webhook.terminate()
+        assert webhook.wait(30) == 0
+    finally:
+        webhook.kill()
+        webhook.wait()
+        kubectl(
+            control_plane,
+            "delete",
+            "mutatingwebhookconfigurations,validatingwebhookconfigurations",
+            "quadriga-admission",
+        )
+        kubectl(control_plane, "delete", "-k", str(FOLDER / "admission"), "--wait=false")
 
 
 @pytest.mark.parametrize("how", ["settings", "rights"])
