@@ -14,15 +14,31 @@ from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
 from quadriga.si import SchedulerAPI
 from quadriga.si.client import Client
-from tests.si.remote_side import Serving
+from tests.si.remote_side import SOON, Serving, Wire
 
 
 class Running:
     """A shim that runs, and its core."""
 
-    def __init__(self, service: SchedulerService, shim: KubernetesShim) -> None:
+    shim: KubernetesShim
+
+    def __init__(self, service: SchedulerService) -> None:
         self.service = service
-        self.shim = shim
+        #: of a core behind gRPC: its server, and the network between
+        self.serving: Serving | None = None
+        self.wire: Wire | None = None
+
+    def restart_core(self) -> None:
+        """As after kill -9: another core at the same address, which knows nothing."""
+        assert self.serving is not None
+        address = self.serving.address
+        self.serving.stop()
+        self.service = SchedulerService()
+        self.serving = Serving(service=self.service, address=address)
+
+    def stop_serving(self) -> None:
+        if self.serving is not None:
+            self.serving.stop()
 
     def wait_ready(self, seconds: float = 30.0) -> None:
         end = time.monotonic() + seconds
@@ -56,21 +72,24 @@ def running(
     over_grpc: bool = False,
     namespace: str = "default",
     leader_election: bool = False,
+    observe: Callable[[str, str, int], None] | None = None,
 ) -> Iterator[Running]:
     """Our scheduler until the end of the block."""
     login = log_in(str(kubeconfig), clock=time.monotonic_ns, wall=time.time_ns)
     options = Options(namespace=namespace, leader_election=leader_election, tune_gc=False)
     with ExitStack() as stack:
         service = stack.enter_context(SchedulerService())
+        found = Running(service)
         scheduler: SchedulerAPI = service
         watcher = CoreWatcher()
         if over_grpc:
-            serving = Serving(service=service)
-            stack.callback(serving.stop)
-            client = Client(serving.address, insecure=True, watcher=watcher)
+            found.serving = Serving(service=service)
+            stack.callback(lambda: found.stop_serving())
+            found.wire = Wire(found.serving.port)
+            stack.callback(found.wire.stop)
+            client = Client(found.wire.address, insecure=True, watcher=watcher, backoff=SOON)
             scheduler = stack.enter_context(client)
-        shim = KubernetesShim(scheduler, login, options)
-        watcher.shim = shim
-        shim.start()
-        stack.callback(shim.stop)
-        yield Running(service, shim)
+        found.shim = watcher.shim = KubernetesShim(scheduler, login, options, observe=observe)
+        found.shim.start()
+        stack.callback(found.shim.stop)
+        yield found
