@@ -240,6 +240,13 @@ class ClusterCache:
         or the next yes says something else (K99). Without, as for a reservation, the filters that need
         free room are left out (K116).
         """
+        # A pod that may go to few nodes makes the core ask about thousands. What the template has kept is
+        # read without the lock: it is one look-up, and true of the moment.
+        record, there = self._pods.get(uid), self._nodes.get(node)
+        if record is not None and there is not None and not record.pod.spec.node_name:
+            kept = record.template.refusals.get(there.index)
+            if kept is not None:
+                return kept
         with self._lock:
             self._expire()
             record, there = self._pods.get(uid), self._nodes.get(node)
@@ -316,16 +323,16 @@ class ClusterCache:
         """The first reason against the node, or with ``every`` all of them in the order of the filters."""
         pod, node, template = record.pod, there.node, record.template
         found: list[str] = []
-        if pod.uid in self._refused.pairs and self._refused.refuses(
-            pod.uid, node.name, self._clock()
-        ):
-            found.append(_RETRY)
-            if not every:
-                return found
         named = pod.spec.node_name
         elsewhere = named != "" and named != node.name
         if elsewhere or template.refuses(there.index, node) is not None:
             found += template.reasons(node, _NODE_NAME if elsewhere else None)
+            if not every:
+                return found
+        if pod.uid in self._refused.pairs and self._refused.refuses(
+            pod.uid, node.name, self._clock()
+        ):
+            found.append(_RETRY)
             if not every:
                 return found
         if template.ports and (reason := ports_refuse(template, node.name, self._ports)):

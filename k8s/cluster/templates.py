@@ -25,8 +25,8 @@ __all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "Template", "Templates"
 #: templates that no pod has any more are kept for the next pod, at most so many
 _UNUSED = 256
 
-#: what the byte of a node says: not asked yet, or which filter refuses first
-_UNKNOWN, _YES, _CORDONED, _TAINTED, _UNMATCHED = range(5)
+#: what the byte of a node says
+_UNKNOWN, _YES, _NO = range(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,6 +76,8 @@ class Template:
     pods: int = 0
     #: by the node's index: what the static filters say (K135)
     answers: bytearray = field(default_factory=bytearray)
+    #: the first reason of those that refuse, by the same index
+    refusals: dict[int, str] = field(default_factory=dict)
 
     def refuses(self, index: int, node: Node) -> str | None:
         """What the static filters say about a node. The name in the pod's spec is not part of this."""
@@ -83,13 +85,15 @@ class Template:
         if index >= len(answers):
             answers.extend(bytes(index + 64 - len(answers)))
         answer = answers[index]
-        if not answer:
-            answer = answers[index] = self._answer(node)
         if answer == _YES:
             return None
-        if answer == _CORDONED:
-            return NODE_UNSCHEDULABLE
-        return self.taint(node) if answer == _TAINTED else NODE_AFFINITY
+        if answer == _NO:
+            return self.refusals[index]
+        reason = self.cordoned(node) or self.taint(node) or self.unmatched(node)
+        if reason is not None:
+            self.refusals[index] = reason
+        answers[index] = _YES if reason is None else _NO
+        return reason
 
     def reasons(self, node: Node, other: str | None) -> list[str]:
         """All that the static filters say, with what the node's name gives in its place."""
@@ -103,6 +107,7 @@ class Template:
         """The node of this index has changed."""
         if index < len(self.answers):
             self.answers[index] = _UNKNOWN
+            self.refusals.pop(index, None)
 
     def cordoned(self, node: Node) -> str | None:
         return NODE_UNSCHEDULABLE if cordoned(node, self.tolerations) else None
@@ -117,13 +122,6 @@ class Template:
     def unmatched(self, node: Node) -> str | None:
         matches = self.node_affinity.matches(node.name, node.metadata.labels)
         return None if matches else NODE_AFFINITY
-
-    def _answer(self, node: Node) -> int:
-        if cordoned(node, self.tolerations):
-            return _CORDONED
-        if untolerated(self.tolerations, node.spec.taints) is not None:
-            return _TAINTED
-        return _YES if self.unmatched(node) is None else _UNMATCHED
 
 
 class Templates:
