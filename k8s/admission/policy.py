@@ -333,7 +333,8 @@ class _Policies:
 
 
 def _document(version: str, kind: str, name: str, spec: Document) -> Document:
-    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+    metadata = {"name": name, "labels": {"app.kubernetes.io/name": "quadriga"}}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _conditions(conditions: list[tuple[str, str]]) -> list[Document]:

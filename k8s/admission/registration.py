@@ -149,7 +149,7 @@ def _document(kind: str, webhook: Document) -> Document:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": NAME, "labels": {"app": "quadriga"}},
+        "metadata": {"name": NAME, "labels": {"app.kubernetes.io/name": "quadriga"}},
         "webhooks": [webhook],
     }
 

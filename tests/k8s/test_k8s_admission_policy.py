@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,6 +108,12 @@ def test_the_yaml_holds_the_documents() -> None:
     settings = Settings(process_namespaces=(r"^a\d+$", "ü'\""), external_groups=("^ops$",))
     text = render(settings, "own")
     assert list(yaml.safe_load_all(text)) == documents(settings, "own")
+
+
+def test_the_manifest_has_the_policies_of_the_default_settings() -> None:
+    path = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes" / "admission-policy.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert text.partition("---\n")[2] == render(Settings(), "quadriga").removeprefix("---\n")
 
 
 def test_each_policy_has_its_binding() -> None:
