@@ -37,11 +37,6 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimsChanged:
-    """A claim has changed, or has come or gone: pods that wait for one are looked at again (K88)."""
-
-
-@dataclass(frozen=True, slots=True)
 class ConfigurationChanged:
     """The texts of both ConfigMaps, merged (K47 to K49), or the reasons why they cannot be read."""
 
@@ -124,7 +119,6 @@ class CreateEnded:
 Input = (
     Changed
     | Synced
-    | ClaimsChanged
     | ConfigurationChanged
     | LeaseHeld
     | LeaseLost

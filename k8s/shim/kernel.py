@@ -101,8 +101,6 @@ class Kernel:
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
 
-        #: pods with a failed check, which are looked at again when a claim changes (K88)
-        self.obstructed: dict[str, None] = {}
         #: live pods, before the first recovery sorts them out
         self.unsorted: dict[str, Pod] = {}
         #: inputs that wait for the end of a recovery

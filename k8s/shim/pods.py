@@ -84,6 +84,7 @@ def _disown(kernel: Kernel, pod: Pod) -> None:
 
 
 def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
+    """Also an unchanged pod is looked at again if a check has failed: a claim may have come (K88)."""
     old, task.pod = task.pod, pod
     kernel.cache.set_pod(pod)
     app = task.app

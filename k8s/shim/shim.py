@@ -25,7 +25,6 @@ from quadriga.k8s.shim.inputs import (
     BindEnded,
     Change,
     Changed,
-    ClaimsChanged,
     ConfigurationChanged,
     CoreAnswered,
     CoreForgot,
@@ -39,7 +38,6 @@ from quadriga.k8s.shim.inputs import (
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.nodes import node_changed, nodes_answered
 from quadriga.k8s.shim.pods import pod_changed
-from quadriga.k8s.shim.tasks import consider
 from quadriga.si import (
     AllocationResponse,
     ApplicationResponse,
@@ -180,7 +178,7 @@ class Shim:
 
 
 #: inputs that wait while a recovery is under way (K141)
-_WAITS: Final = (Changed, ClaimsChanged, BindEnded, CreateEnded, ConfigurationChanged)
+_WAITS: Final = (Changed, BindEnded, CreateEnded, ConfigurationChanged)
 
 
 def _absorb(kernel: Kernel, changed: Changed) -> None:
@@ -215,14 +213,6 @@ def _class_changed(kernel: Kernel, change: Change, found: PriorityClass) -> None
         kernel.classes.pop(found.metadata.name, None)
     else:
         kernel.classes[found.metadata.name] = found
-
-
-def _claims_changed(kernel: Kernel, changed: ClaimsChanged) -> None:
-    waiting, kernel.obstructed = kernel.obstructed, {}
-    for uid in waiting:
-        task = kernel.tasks.get(uid)
-        if task is not None:
-            consider(kernel, task)
 
 
 _OBJECTS: Final[dict[type, Callable[[Kernel, Change, Any], None]]] = {
@@ -336,7 +326,6 @@ def _bind_ended(kernel: Kernel, ended: BindEnded) -> None:
 
 _INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
     Changed: _changed,
-    ClaimsChanged: _claims_changed,
     Synced: _synced,
     ConfigurationChanged: _configuration_changed,
     LeaseHeld: _lease_held,

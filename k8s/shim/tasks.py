@@ -77,10 +77,8 @@ def consider(kernel: Kernel, task: Task) -> None:
 def _ask(kernel: Kernel, task: Task) -> None:
     """An obstacle is told once, until it is another one (K88)."""
     obstacle = kernel.obstacle(task.pod)
-    if obstacle:
-        kernel.obstructed[task.key] = None
-        if obstacle == task.obstacle:
-            return
+    if obstacle and obstacle == task.obstacle:
+        return
     task.obstacle = obstacle
     kernel.fire_task(task, task_fsm.ASK, obstacle=obstacle)
 

@@ -8,7 +8,6 @@ from k8s_world import World, gang
 from test_k8s_world import SOFT, WHOLE
 
 from quadriga.k8s.objects import NamedReference
-from quadriga.k8s.shim.inputs import ClaimsChanged
 from quadriga.si import AddApplicationRequest, ApplicationRequest
 
 
@@ -254,11 +253,11 @@ def test_k88_a_pod_with_a_missing_claim_waits_until_it_is_there() -> None:
     world.add_node("n1")
     pod = world.add_pod("a", "app")
     world.run(1)
-    world.inputs.append(ClaimsChanged())
+    world.set_pod(pod)  # the driver sends it again when a claim has changed
     world.run(1)
     assert world.reasons(pod.uid) == ["FailedScheduling/Scheduling"]
     missing.clear()
-    world.inputs.append(ClaimsChanged())
+    world.set_pod(pod)  # the driver sends it again when a claim has changed
     world.run(1)
     assert world.phases() == {"Running": 1}
 
