@@ -193,14 +193,17 @@ def _start_anew(kernel: Kernel, old: Application) -> None:
 
 
 def leave_behind(kernel: Kernel, app: Application) -> None:
-    """The application has completed: pods without a node came too late for it (K60)."""
-    for task in [each for each in app.tasks.values() if each.state in task_fsm.UNPLACED]:
-        if task.is_placeholder or task.node:
+    """The application has completed. Pods without a node came too late for it, and those that the core does
+    not count, because their node was gone, are not part of it any more (K60, K97)."""
+    for task in list(app.tasks.values()):
+        if task.is_placeholder or task.is_foreign:
             continue
-        del app.tasks[task.key]
-        app.real -= 1
-        app.later[task.key] = task
-        kernel.fire_task(task, task_fsm.FORGOTTEN)
+        if task.state in task_fsm.UNPLACED or task.state in task_fsm.UNCONFIRMED:
+            del app.tasks[task.key]
+            app.real -= 1
+            app.with_node -= bool(task.pod.spec.node_name)
+            app.later[task.key] = task
+            kernel.fire_task(task, task_fsm.FORGOTTEN)
 
 
 # -- effects -----------------------------------------------------------------------------------

@@ -137,6 +137,25 @@ def test_k97_a_bind_that_had_arrived_makes_an_orphan() -> None:
     world.check()
 
 
+def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_again() -> None:
+    world = World()
+    world.add_node("n1")
+    world.add_node("n2")
+    pod = world.add_pod("a", "app", duration=200)
+    world.run(1)
+    node = world.pods[pod.uid].spec.node_name
+    world.remove_node(node)
+    world.run(60)
+    assert world.books() == {}
+    world.add_node(node)
+    world.run(1)
+    assert world.books() == {pod.uid: node}
+    world.check()
+    world.run(300)
+    assert world.books() == {}
+    assert world.app_state("app") == ""
+
+
 def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None:
     world = World()
     world.add_node("n1", cpu="1")
