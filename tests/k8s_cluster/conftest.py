@@ -6,12 +6,15 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from control_plane import ControlPlane, Missing
 from fault_proxy import FaultProxy
 from plain_client import APIError, History, Object, PlainClient
 from process_kubelet import Image, ProcessKubelet, node
+from real_programs import RealPrograms
+from scheduler_process import Quadriga
 
 SYSTEM = {"default", "kube-system", "kube-public", "kube-node-lease"}
 
@@ -162,3 +165,43 @@ def stock_scheduler(control_plane: ControlPlane) -> Iterator[None]:
     control_plane.start_scheduler()
     yield
     control_plane.process("kube-scheduler").kill()
+
+
+@pytest.fixture
+def quadriga(
+    control_plane: ControlPlane, admin: PlainClient, empty: None, tmp_path: Path
+) -> Iterator[Callable[..., Quadriga]]:
+    """Starts our scheduler in a process of its own. At the end it has to be there still, and its books
+    have to be those of the cluster."""
+    started: list[Quadriga] = []
+
+    def start(*, ready: bool = True, checked: bool = True, **settings: Any) -> Quadriga:
+        made = Quadriga(control_plane, tmp_path, name=f"quadriga-{len(started)}", **settings)
+        if checked:
+            checks.append(made)
+        started.append(made)
+        made.start(ready=ready)
+        return made
+
+    checks: list[Quadriga] = []
+    try:
+        yield start
+        for each in checks:
+            assert not each.ended(), f"{each.name} has ended:\n{each.tail()}"
+            each.wait_books(admin)
+    finally:
+        for each in started:
+            # Shown where the test has failed.
+            print(f"--- {each.name}\n{each.tail()}")
+            each.kill()
+
+
+@pytest.fixture(scope="session")
+def real_programs() -> RealPrograms:
+    """Spark and the Dask operator. Missing ones are as a missing control plane."""
+    try:
+        return RealPrograms()
+    except Missing as missing:
+        if os.environ.get("QUADRIGA_REQUIRE_CLUSTER") == "1":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))

@@ -61,8 +61,9 @@ class FaultProxy:
         self.faults: list[Fault] = []
         self.requests: list[Seen] = []
         self.writes: list[Seen] = []
-        #: Called with each write: once before the server hears of it and once when it is done there.
-        self.on_write: Callable[[Seen, Literal["before", "after"]], None] | None = None
+        #: Called with each write: once before the server hears of it and once when it is done there. The
+        #: connection is cut if it returns true.
+        self.on_write: Callable[[Seen, Literal["before", "after"]], object] | None = None
         #: While true no connection gets an answer.
         self.down = False
         self._loop = asyncio.new_event_loop()
@@ -150,7 +151,8 @@ class FaultProxy:
         is_write = request.method != "GET"
         if is_write:
             self.writes.append(seen)
-            self._tell(seen, "before")
+            if self._tell(seen, "before"):
+                return self._cut(request)
         fault = self._fault_of(request)
         if fault is not None and fault.kind == "answer":
             return _status(fault)
@@ -169,16 +171,16 @@ class FaultProxy:
             ) as answer:
                 if is_write:
                     await answer.read()
-                    self._tell(seen, "after")
+                    if self._tell(seen, "after"):
+                        return self._cut(request)
                 if fault is not None:
                     return self._cut(request)
                 return await _pass_on(request, answer)
         except (aiohttp.ClientError, OSError):
             return self._cut(request)
 
-    def _tell(self, seen: Seen, when: Literal["before", "after"]) -> None:
-        if self.on_write is not None:
-            self.on_write(seen, when)
+    def _tell(self, seen: Seen, when: Literal["before", "after"]) -> bool:
+        return self.on_write is not None and bool(self.on_write(seen, when))
 
     def _fault_of(self, request: web.Request) -> Fault | None:
         for each in self.faults:

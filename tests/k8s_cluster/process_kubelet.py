@@ -76,6 +76,7 @@ class _Running:
     pod: Object
     process: asyncio.subprocess.Process | None = None
     started: bool = False
+    reported: bool = False
     stopping: bool = False
 
 
@@ -145,7 +146,7 @@ class ProcessKubelet:
         return written
 
     def end(self, uid: str, *, succeeded: bool = True) -> None:
-        """A pod that runs without a process ends."""
+        """A pod that runs without a process ends, as soon as it runs."""
         phase = "Succeeded" if succeeded else "Failed"
         asyncio.run_coroutine_threadsafe(self._end(uid, phase), self._loop).result(60)
 
@@ -261,6 +262,7 @@ class ProcessKubelet:
         self.started.append(pod["metadata"]["name"])
         self._addresses += 1
         await self._report(pod, "Running", address=f"127.0.0.{self._addresses % 250 + 2}")
+        known.reported = True
         if how == "process":
             status = await self._process(known, container, image)
             await self._report(pod, "Succeeded" if status == 0 else "Failed", status)
@@ -315,6 +317,8 @@ class ProcessKubelet:
         self._pods.pop(known.pod["metadata"]["uid"], None)
 
     async def _end(self, uid: str, phase: str) -> None:
+        while uid not in self._pods or not self._pods[uid].reported:
+            await asyncio.sleep(0.02)
         await self._report(self._pods[uid].pod, phase, 0 if phase == "Succeeded" else 1)
 
     # -- the API server

@@ -1,0 +1,198 @@
+"""`quadriga kubernetes` in a process of its own, and what its REST says of its books."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from control_plane import ControlPlane, Process
+from plain_client import Object, PlainClient
+
+SCHEDULER = "yunikorn"
+ENDED = ("Succeeded", "Failed")
+
+
+class Quadriga:
+    """``server``: what stands before the API server, if anything. ``core``: the address of a core in
+    another process; then there is no REST here."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        *,
+        name: str = "quadriga",
+        user: str = "admin",
+        server: str | None = None,
+        lease: bool = False,
+        core: str | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self._ports_file = folder / f"{name}-ports.json"
+        self._ports: dict[str, int] = {}
+        command = [
+            sys.executable,
+            *("-m", "quadriga.cli", "kubernetes"),
+            f"--kubeconfig={plane.kubeconfig(user, server)}",
+            "--namespace=default",
+            "--health=0",
+            f"--ports-file={self._ports_file}",
+            "--log-level=info",
+            *arguments,
+        ]
+        command += ["--http=0"] if core is None else [f"--core={core}"]
+        if not lease:
+            command.append("--no-lease")
+        self._process = Process(name, command, folder / f"{name}.log")
+
+    # -- the process
+
+    def start(self, *, ready: bool = True) -> None:
+        self._ports_file.unlink(missing_ok=True)
+        self._process.start()
+        self._ports = {}
+        if ready:
+            self.wait_ready()
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        """Until it schedules: it is registered and recovery is over."""
+        wait(lambda: self.is_ready() or self._process.ended(), "ready", seconds, self.tail)
+        assert not self._process.ended(), self.tail()
+
+    def is_ready(self) -> bool:
+        try:
+            return bool(self._ask("health", "/readyz") is not None)
+        except OSError:
+            return False
+
+    def kill(self) -> None:
+        """As a machine that loses power."""
+        self._process.kill()
+
+    def kill_soon(self) -> None:
+        """The same, without waiting for the end."""
+        self._process.signal(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self._process.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.signal(signal.SIGCONT)
+
+    def stop(self, seconds: float = 20) -> int:
+        """Its exit status."""
+        self._process.signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+    def ended(self) -> bool:
+        return self._process.ended()
+
+    def tail(self, lines: int = 60) -> str:
+        return self._process.tail(lines)
+
+    # -- its books
+
+    def rest(self, path: str) -> Any:
+        """The JSON below /ws/v1."""
+        return json.loads(self._ask("http", f"/ws/v1{path}") or b"null")
+
+    def _ask(self, which: str, path: str) -> bytes | None:
+        """``None`` for every status but 200. Raises OSError."""
+        if which not in self._ports:
+            try:
+                self._ports = json.loads(self._ports_file.read_text())
+            except ValueError as error:
+                raise OSError("the ports are being written") from error
+        url = f"http://127.0.0.1:{self._ports[which]}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                text: bytes = answer.read()
+                return text
+        except urllib.error.HTTPError as error:
+            with error:
+                return None
+
+    def usage(self) -> dict[str, int]:
+        """What the root queue's applications have, without what is 0."""
+        root = self.rest("/partition/default/queues")
+        used = root.get("allocatedResource") or {}
+        return {name: value for name, value in used.items() if value}
+
+    def allocated(self) -> dict[str, set[str]]:
+        """Node → the keys of what the core has on it, without foreign pods."""
+        nodes = self.rest("/partition/default/nodes") or []
+        return {
+            each["nodeID"]: {str(one["allocationKey"]) for one in each.get("allocations") or ()}
+            for each in nodes
+        }
+
+    def applications(self, state: str = "active") -> dict[str, str]:
+        """Application → state. ``state``: active, completed or rejected."""
+        found = self.rest(f"/partition/default/applications/{state}") or []
+        return {each["applicationID"]: each["applicationState"] for each in found}
+
+    def wait_idle(self, seconds: float = 20) -> None:
+        """Until no queue has anything."""
+        wait(lambda: self.usage() == {}, "nothing used", seconds, lambda: f"{self.usage()}")
+
+    def wait_books(self, client: PlainClient, seconds: float = 20) -> None:
+        """Until the core has on every node exactly the live pods of ours that are bound there."""
+
+        def both() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+            return bound_pods(client), self.allocated()
+
+        wait(
+            lambda: len(set(map(str, map(_ordered, both())))) == 1,
+            "the core's books are the cluster's",
+            seconds,
+            lambda: "cluster {}\ncore    {}".format(*map(_ordered, both())),
+        )
+
+
+def _ordered(books: dict[str, set[str]]) -> dict[str, list[str]]:
+    return {name: sorted(keys) for name, keys in sorted(books.items())}
+
+
+def bound_pods(client: PlainClient) -> dict[str, set[str]]:
+    """Node → UIDs of the live pods of ours on it, as the API server has them."""
+    found: dict[str, set[str]] = {each["metadata"]["name"]: set() for each in client.list("Node")}
+    for pod in client.list("Pod"):
+        on = pod["spec"].get("nodeName")
+        if on and is_ours(pod) and pod["status"].get("phase") not in ENDED:
+            found.setdefault(on, set()).add(pod["metadata"]["uid"])
+    return found
+
+
+def is_ours(pod: Object) -> bool:
+    return bool(pod["spec"].get("schedulerName") == SCHEDULER)
+
+
+def wait(
+    holds: Callable[[], object],
+    what: str,
+    seconds: float = 20,
+    told: Callable[[], str] | None = None,
+) -> None:
+    """For what no event tells. An OSError counts as no."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if holds():
+                return
+        except OSError:
+            pass
+        if time.monotonic() >= end:
+            more = told() if told is not None else ""
+            raise AssertionError(f"after {seconds:g} s still not: {what}\n{more}")
+        time.sleep(0.05)
