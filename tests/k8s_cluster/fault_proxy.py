@@ -104,11 +104,10 @@ class FaultProxy:
         try:
             self._loop.run_until_complete(self._serve())
         finally:
-            # Watches that nobody has ended.
-            open_ = asyncio.all_tasks(self._loop)
-            for each in open_:
-                each.cancel()
-            self._loop.run_until_complete(asyncio.gather(*open_, return_exceptions=True))
+            # Watches of clients that are gone.
+            for task in (left := asyncio.all_tasks(self._loop)):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
             # aiohttp leaves the end of TLS connections to the loop.
             self._loop.run_until_complete(asyncio.sleep(0.1))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
