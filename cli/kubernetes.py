@@ -164,7 +164,9 @@ def _configure_admission(commands: Commands) -> None:
     )
     group = parser.add_argument_group("webhook")
     _add_webhook(group, "--listen", "serve at")
-    parser.set_defaults(run=run_admission, listen=f"0.0.0.0:{WEBHOOK_PORT}", settings=None)
+    parser.set_defaults(
+        run=run_admission, listen=f"0.0.0.0:{WEBHOOK_PORT}", settings=None, policy=False
+    )
     serve.add_logs(parser.add_argument_group("operation"))
 
 

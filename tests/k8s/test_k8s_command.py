@@ -16,8 +16,10 @@ import yaml
 
 from quadriga.cli import kubernetes, serve
 from quadriga.cli.main import main
+from quadriga.cli.serving.addresses import Address
+from quadriga.cli.serving.admission import plan_of
 from quadriga.cli.serving.kubernetes_settings import kubernetes_settings_of
-from quadriga.cli.serving.settings import Address, settings_of
+from quadriga.cli.serving.settings import settings_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -271,6 +273,18 @@ def test_k11_each_process_is_a_candidate_of_its_own(kubeconfig: Path) -> None:
     first, second = (kubernetes_settings_of(parsed(*config)).identity for _ in range(2))
     assert first != second
     assert kubernetes_settings_of(parsed(*config, "--no-lease")).lease is False
+
+
+def test_k158_the_webhook_listens_where_its_service_expects_it() -> None:
+    arguments = parsed("--namespace", "q", "admission")
+    assert arguments.policy is False
+    assert arguments.namespace == "q", "an option before the subcommand holds"
+    plan = plan_of(arguments, arguments.listen, "q", "--listen")
+    assert (plan.own_namespace, plan.host, plan.port) == ("q", "0.0.0.0", 9089)
+    assert (plan.mounted, plan.url) == (None, "")
+    mounted = ["--admission-cert", "c", "--admission-key", "k", "--admission-url", "https://h:1/"]
+    plan = plan_of(parsed("admission", *mounted), "127.0.0.1:1", "q", "--listen")
+    assert (plan.mounted, plan.url) == ((Path("c"), Path("k")), "https://h:1")
 
 
 # -- policies --------------------------------------------------------------------------------------
