@@ -109,7 +109,8 @@ class _Connection(asyncio.Protocol):
     async def exchange(self, request: bytes, timeout: float) -> Reply:
         """Send the request, return its reply. Raises `Broken`. Afterwards the connection may be closed."""
         assert self._transport is not None
-        waiter = self._waiter = self._loop.create_future()
+        waiter: Future[Reply] = self._loop.create_future()
+        self._waiter = waiter
         timer = self._loop.call_later(timeout, self._fail, "no answer in time")
         self._transport.write(request)
         try:
