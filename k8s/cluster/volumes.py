@@ -184,7 +184,9 @@ class Volumes:
         if reason := self._too_many(volumes, node):
             yield f"NodeVolumeLimits: {reason}"
         for claim, own in volumes.claims:
-            if reason := self._missing(claim, own, volumes) or self._unreachable(claim, node):
+            if reason := self._missing(claim, own, volumes) or self._unreachable(
+                claim, volumes.uid, node
+            ):
                 yield f"VolumeBinding: {reason}"
                 break
         if reason := self._elsewhere(volumes, node):
@@ -198,7 +200,7 @@ class Volumes:
             return f"NodeVolumeLimits: {reason}"
         return None
 
-    def _unreachable(self, name: ClaimName, node: Node) -> str | None:
+    def _unreachable(self, name: ClaimName, own: str, node: Node) -> str | None:
         claim = self._claims[name]
         if self._is_bound(name):
             volume = claim.spec.volume_name
@@ -215,7 +217,9 @@ class Volumes:
             return f"the claim {name[1]} is not bound, and its storage class is not there"
         if chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
             return f"the claim {name[1]} is not bound yet"
-        if claim.metadata.annotations.get(_SELECTED, node.name) != node.name:
+        selected = claim.metadata.annotations.get(_SELECTED, node.name)
+        if selected != node.name and any(uid != own for uid in self._users.get(name, ())):
+            # Alone, the pod may take its claim to another node (K150).
             return f"a volume for the claim {name[1]} is being made for another node"
         if chosen.provisioner in _STATIC:
             return (

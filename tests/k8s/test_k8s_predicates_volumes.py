@@ -66,6 +66,18 @@ class Storage(SmallCluster):
         return self.cache.refusals(name, node)
 
 
+def test_k150_a_claim_stays_at_its_node_while_another_pod_is_placed_with_it() -> None:
+    cluster = Storage()
+    cluster.storage_class()
+    cluster.claim(storage_class="fast", annotations={"volume.kubernetes.io/selected-node": "n2"})
+    assert cluster.allows("p") == "n1 n2"
+    cluster.use("other", "data", node="n2")
+    assert cluster.why() == [
+        "VolumeBinding: a volume for the claim data is being made for another node"
+    ]
+    assert cluster.allows("p") == "n2"
+
+
 def test_k129_a_claim_must_be_there() -> None:
     cluster = Storage()
     assert cluster.why() == ["VolumeBinding: the claim data is not there"]
@@ -117,7 +129,7 @@ def test_k129_a_volume_may_be_for_some_nodes() -> None:
         ({"annotations": {"volume.beta.kubernetes.io/storage-class": "fast"}}, None),
         (
             {"storage_class": "fast", "annotations": {"volume.kubernetes.io/selected-node": "n2"}},
-            "a volume for the claim data is being made for another node",
+            None,
         ),
         (
             {"storage_class": "fast", "annotations": {"volume.kubernetes.io/selected-node": "n1"}},

@@ -55,6 +55,11 @@ class Provisioner:
             change = {"metadata": {"annotations": {SELECTED: None}}}
             self._admin.patch("PersistentVolumeClaim", meta["namespace"], meta["name"], change)
             return
+        self.make(claim, node)
+
+    def make(self, claim: Object, node: str) -> None:
+        """A volume for the claim, on this node."""
+        meta = claim["metadata"]
         term = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
         self._admin.create(
             {
@@ -64,7 +69,7 @@ class Provisioner:
                 "spec": {
                     "capacity": {"storage": "1Gi"},
                     "accessModes": ["ReadWriteOnce"],
-                    "storageClassName": "wait",
+                    "storageClassName": claim["spec"]["storageClassName"],
                     "hostPath": {"path": "/tmp"},
                     "persistentVolumeReclaimPolicy": "Retain",
                     "claimRef": {
@@ -86,15 +91,16 @@ class Provisioner:
 def provisioner(
     admin: PlainClient, empty: None, history: Callable[[str], History]
 ) -> Iterator[Callable[[int], Provisioner]]:
-    admin.create(
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "wait"},
-            "provisioner": PROVISIONER,
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
-    )
+    for name, mode in (("wait", "WaitForFirstConsumer"), ("now", "Immediate")):
+        admin.create(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": name},
+                "provisioner": PROVISIONER,
+                "volumeBindingMode": mode,
+            }
+        )
     started: list[Provisioner] = []
 
     def start(refusals: int) -> Provisioner:
@@ -106,13 +112,13 @@ def provisioner(
         each.stop()
 
 
-def claim(name: str) -> Object:
+def claim(name: str, storage_class: str = "wait") -> Object:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
         "metadata": {"name": name},
         "spec": {
-            "storageClassName": "wait",
+            "storageClassName": storage_class,
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": "1Gi"}},
         },
@@ -271,3 +277,61 @@ def test_k150_a_restart_goes_on_with_the_claim(
         pods.until(is_running("one"), namespace)
         bound_claim(admin, namespace, "data")
         assert len(scripted.tries) == 1
+
+
+def test_k129_a_pod_waits_for_a_claim_that_others_bind(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    """No node takes the pod until the claim is bound, and then the node of the volume does."""
+    kubelet(count=3)
+    scripted = provisioner(0)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+        made = admin.create(claim("data", "now"), namespace)
+        admin.create(pod("one", "data"), namespace)
+
+        def waits(present: list[Object]) -> bool:
+            return any(
+                condition.get("reason") == "Unschedulable"
+                for each in present
+                for condition in each["status"].get("conditions", ())
+            )
+
+        pods.until(waits, namespace)
+        scripted.make(made, "node-1")
+        present = pods.until(is_running("one"), namespace)
+        assert node_of(present, "one") == "node-1"
+
+
+def test_k150_a_claim_is_taken_to_another_node(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    namespace: str,
+    pods: History,
+    kubelet: Callable[..., ProcessKubelet],
+    provisioner: Callable[[int], Provisioner],
+) -> None:
+    """The node that was chosen before a restart takes no pods any more."""
+    kubelet(count=2)
+    made = claim("data")
+    made["metadata"]["annotations"] = {SELECTED: "node-0"}
+    admin.create(made, namespace)
+    admin.patch("Node", None, "node-0", {"spec": {"unschedulable": True}})
+    admin.create(pod("one", "data"), namespace)
+    with running(control_plane.kubeconfig("admin")) as ours:
+        ours.wait_ready()
+
+        def moved() -> bool:
+            found = admin.get("PersistentVolumeClaim", namespace, "data")
+            return bool(found["metadata"]["annotations"].get(SELECTED) == "node-1")
+
+        ours.until(moved, "the claim has the other node")
+        scripted = provisioner(0)
+        present = pods.until(is_running("one"), namespace)
+        assert node_of(present, "one") == "node-1"
+        assert scripted.tries == [("data", "node-1")]
