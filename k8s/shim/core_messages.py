@@ -11,7 +11,7 @@ from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import leave_behind, settle
 from quadriga.k8s.shim.kernel import Kernel
-from quadriga.k8s.shim.model import Application, ref_of
+from quadriga.k8s.shim.model import Application, Task, ref_of
 from quadriga.k8s.shim.tasks import consider, record_about, report
 from quadriga.si import (
     Allocation,
@@ -103,6 +103,8 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
     uuid = release.UUID or release.allocationID
     task = kernel.tasks.get(key)
     if kind in _CONFIRMATIONS:
+        if task is not None and uuid and task.uuid == uuid:
+            _dropped(kernel, task)
         return
     app = kernel.applications.get(release.applicationID)
     if task is None:
@@ -113,6 +115,15 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
     if app is None or task.app is not app or (task.uuid and uuid and task.uuid != uuid):
         return
     kernel.fire_application(app, application_fsm.RELEASE, key=key, type=kind)
+
+
+def _dropped(kernel: Kernel, task: Task) -> None:
+    """The core does not count the pod any more, and the shim has not asked for that: its node was removed
+    before the allocation was known here (K97). If it has a node it is reported again."""
+    kernel.fire_task(task, task_fsm.NODE_LOST)
+    task.uuid = ""
+    if task.state in task_fsm.UNCONFIRMED and kernel.serving:
+        report(kernel, task)
 
 
 # -- applications ------------------------------------------------------------------------------

@@ -100,6 +100,8 @@ class Kernel:
         #: applications that the core has not answered for, by id, in the order of the requests
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
+        #: nodes that the core has not answered for
+        self.unanswered_nodes: set[str] = set()
 
         #: live pods, before the first recovery sorts them out
         self.unsorted: dict[str, Pod] = {}

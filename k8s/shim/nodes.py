@@ -67,16 +67,19 @@ def _remove(kernel: Kernel, entry: NodeEntry) -> None:
         task.uuid = ""
     kernel.fire_node(entry, node_fsm.REMOVED_)
     del kernel.nodes[entry.key]
+    kernel.unanswered_nodes.discard(entry.key)
     kernel.timers.stop(node_fsm.NODE, entry)
 
 
 def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
     """The core has accepted or rejected nodes."""
     for accepted in response.accepted:
+        kernel.unanswered_nodes.discard(accepted.nodeID)
         entry = kernel.nodes.get(accepted.nodeID)
         if entry is not None:
             kernel.fire_node(entry, node_fsm.ACCEPTED)
     for rejected in response.rejected:
+        kernel.unanswered_nodes.discard(rejected.nodeID)
         entry = kernel.nodes.get(rejected.nodeID)
         if entry is not None:
             kernel.fire_node(entry, node_fsm.REJECTED_, reason=rejected.reason)
@@ -94,6 +97,7 @@ def _told(kernel: Kernel, entry: NodeEntry) -> NodeInfo:
 @executes(CreateNode)
 def _create(kernel: Kernel, entry: NodeEntry, effect: CreateNode) -> None:
     _told(kernel, entry)
+    kernel.unanswered_nodes.add(entry.key)
     kernel.outbox.node(messages.node_created(entry.node, kernel.settings))
 
 

@@ -65,6 +65,7 @@ def _register(kernel: Kernel) -> None:
     kernel.outbox.clear()
     kernel.unanswered.clear()
     kernel.unreported.clear()
+    kernel.unanswered_nodes.clear()
     for entry in kernel.nodes.values():
         kernel.fire_node(entry, node_fsm.FORGOTTEN)
     for foreign in kernel.foreign.values():
@@ -197,14 +198,6 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
 # -- what is missing ---------------------------------------------------------------------------
 
 
-def _unanswered_applications(kernel: Kernel) -> list[str]:
-    return sorted(kernel.unanswered)
-
-
-def _unanswered_nodes(kernel: Kernel) -> list[str]:
-    return sorted(name for name, each in kernel.nodes.items() if each.state in node_fsm.UNANSWERED)
-
-
 def missing(kernel: Kernel) -> str:
     """What a recovery waits for, for the message of a process that ends (K142)."""
     state = kernel.state
@@ -215,9 +208,9 @@ def missing(kernel: Kernel) -> str:
     )
     what = "pods"
     if state == shim_fsm.STEPS["Submitting"]:
-        what, names = "applications", _unanswered_applications(kernel)
+        what, names = "applications", sorted(kernel.unanswered)
     elif state == shim_fsm.STEPS["Creating"]:
-        what, names = "nodes", _unanswered_nodes(kernel)
+        what, names = "nodes", sorted(kernel.unanswered_nodes)
     shown = ", ".join(names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"the core has not answered for 60 s; {what} without an answer: {shown}{more}"
@@ -227,7 +220,7 @@ def missing(kernel: Kernel) -> str:
 _WAITING: Final[dict[str, Callable[[Kernel], bool]]] = {
     shim_fsm.STEPS["Registering"]: lambda kernel: False,
     shim_fsm.STEPS["Submitting"]: lambda kernel: bool(kernel.unanswered),
-    shim_fsm.STEPS["Creating"]: lambda kernel: bool(_unanswered_nodes(kernel)),
+    shim_fsm.STEPS["Creating"]: lambda kernel: bool(kernel.unanswered_nodes),
     shim_fsm.STEPS["Reporting"]: lambda kernel: bool(kernel.unreported),
 }
 _STEPS: Final[dict[str, Callable[[Kernel], None]]] = {

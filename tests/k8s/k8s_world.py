@@ -373,20 +373,23 @@ class World:
     def settle(self) -> None:
         """Until nobody has anything to say."""
         for _ in range(10_000):
-            actions_ = self.shim.advance(self.now)
-            for action in actions_:
-                self.carry_out(action)
-            while self.inputs:
-                for action in self.shim.handle(self.inputs.popleft(), self.now):
-                    self.carry_out(action)
-                    if self.stopped:
-                        return
-            for send in self.shim.flush():
-                self.carry_out(send)
-            self.core.step(self.now)
-            if not self.inputs:
+            self.half_step()
+            if not self.inputs or self.stopped:
                 return
         raise AssertionError("no end")
+
+    def half_step(self) -> None:
+        """The shim hears what there is, then the core decides."""
+        for action in self.shim.advance(self.now):
+            self.carry_out(action)
+        while self.inputs:
+            for action in self.shim.handle(self.inputs.popleft(), self.now):
+                self.carry_out(action)
+                if self.stopped:
+                    return
+        for send in self.shim.flush():
+            self.carry_out(send)
+        self.core.step(self.now)
 
     # -- what the driver does ------------------------------------------------------------------
 

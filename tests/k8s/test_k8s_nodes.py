@@ -156,6 +156,23 @@ def test_k97_an_orphan_whose_application_has_completed_meanwhile_is_counted_agai
     assert world.app_state("app") == ""
 
 
+def test_k97_a_node_that_is_replaced_before_its_allocation_was_heard() -> None:
+    world = World()
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", duration=50)
+    # the core has placed the pod, and the shim first hears of another node of this name
+    while world.core_app("app") != "Running":
+        world.half_step()
+    waiting = list(world.inputs)
+    world.inputs.clear()
+    world.remove_node("n1")
+    world.add_node("n1", cpu="8")
+    world.inputs.extend(waiting)
+    world.run(5)
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    world.check()
+
+
 def test_k94_other_resources_of_a_node_are_told_and_heartbeats_are_not() -> None:
     world = World()
     world.add_node("n1", cpu="1")
