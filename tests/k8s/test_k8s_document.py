@@ -55,6 +55,34 @@ def test_k18_every_right_is_told_with_what_it_is_for(page: str) -> None:
     ]
 
 
+def test_k153_every_event_that_is_written_is_told_and_no_other(page: str) -> None:
+    section = page.partition("\n### Events\n")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    told = {
+        word.strip() for row in rows[1:] for cell in row[:2] for word in cell.split(",") if cell
+    }
+    sources = [
+        path.read_text(encoding="utf-8")
+        for room in ("shim", "lifecycles", "conversion")
+        for path in (REPOSITORY / "k8s" / room).rglob("*.py")
+    ]
+    written = {
+        word
+        for text in sources
+        for call in (
+            r'\bSay\(\s*(?:_GANG|"(\w+)"),\s*"(\w+)"',
+            r'record_about\(\s*kernel,[^"()]*"(\w+)",\s*"(\w+)"',
+            r'SayNode\(\s*"(\w+)"()',
+        )
+        for found in re.findall(call, text)
+        for word in found
+        if word
+    }
+    assert len(written) > 15
+    assert written <= told
+    assert told <= {word for text in sources for word in re.findall(r'"(\w+)"', text)}
+
+
 def test_the_first_gang_is_one_that_the_shim_reads_without_complaint() -> None:
     import yaml
 
