@@ -1,6 +1,7 @@
 """``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones.
 
-``python -m bench quality`` compares schedules rather than costs: it has options of its own.
+``python -m bench quality`` compares schedules rather than costs, and ``python -m bench kubernetes`` needs a
+control plane: they have options of their own.
 """
 
 import argparse
@@ -15,15 +16,15 @@ from pathlib import Path
 import bench
 from bench import Figure, _sizes
 
-#: the module that compares schedules
-_SCHEDULES = "quality"
+#: modules that run only by name, with options of their own
+_BY_NAME = ("quality", "kubernetes")
 
 
 def main() -> None:
-    if sys.argv[1:2] == [_SCHEDULES]:
-        importlib.import_module(f"bench.{_SCHEDULES}").main(sys.argv[2:])
+    if sys.argv[1:] and sys.argv[1] in _BY_NAME:
+        importlib.import_module(f"bench.{sys.argv[1]}").main(sys.argv[2:])
         return
-    found = {module.name for module in pkgutil.iter_modules(bench.__path__)} - {_SCHEDULES}
+    found = {module.name for module in pkgutil.iter_modules(bench.__path__)} - set(_BY_NAME)
     names = sorted(name for name in found if name[0] != "_")
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure.")
     parser.add_argument("name", nargs="*", help=f"what to measure: {', '.join(names)}")

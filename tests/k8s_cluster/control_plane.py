@@ -123,8 +123,10 @@ class Process:
 class ControlPlane:
     """``start`` returns when the API server is ready; ``stop`` when all processes have ended."""
 
-    def __init__(self, folder: Path, *, port: int | None = None) -> None:
+    def __init__(self, folder: Path, *, port: int | None = None, controllers: bool = True) -> None:
+        """``controllers``: whether kube-controller-manager runs as well."""
         self.folder = folder
+        self._controllers = controllers
         self._programs = programs()
         self._port = port
         self._processes: dict[str, Process] = {}
@@ -188,6 +190,10 @@ class ControlPlane:
             "--allow-privileged=true",
         )
         self.wait_ready()
+        if self._controllers:
+            self._start_controllers(key)
+
+    def _start_controllers(self, key: Path) -> None:
         self._run(
             "kube-controller-manager",
             f"--kubeconfig={self.kubeconfig('admin')}",
@@ -202,8 +208,9 @@ class ControlPlane:
             "--pvclaimbinder-sync-period=2s",
         )
 
-    def start_scheduler(self) -> None:
-        """The stock scheduler, for pods that name no other."""
+    def start_scheduler(self, *more: str) -> None:
+        """The stock scheduler, for pods that name no other. Of a flag that is given twice the last
+        value counts."""
         self._run(
             "kube-scheduler",
             f"--kubeconfig={self.kubeconfig('admin')}",
@@ -212,6 +219,7 @@ class ControlPlane:
             "--secure-port=0",
             "--kube-api-qps=1000",
             "--kube-api-burst=2000",
+            *more,
         )
 
     def stop(self) -> None:

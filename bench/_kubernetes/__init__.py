@@ -1,0 +1,1 @@
+"""The parts of ``bench.kubernetes``: schedulers in processes of their own, beside a real API server."""

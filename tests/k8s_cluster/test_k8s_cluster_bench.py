@@ -1,0 +1,51 @@
+"""The measurements on a real control plane, with a few pods: every scheduler binds them all."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from control_plane import Missing, programs
+
+from bench._kubernetes import moments
+from bench._kubernetes.plane import Pods
+from bench._kubernetes.runs import bound_by_stock, bound_by_us, bound_raw
+
+
+@pytest.fixture(autouse=True)
+def built() -> None:
+    try:
+        programs()
+    except Missing as missing:
+        if os.environ.get("QUADRIGA_REQUIRE_CLUSTER") == "1":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+def test_the_raw_loop_and_both_schedulers_bind_all_pods() -> None:
+    for found in (
+        bound_raw(5, 40),
+        bound_by_stock(5, Pods(40)),
+        bound_by_us(5, Pods(40, 3), arriving=True),
+    ):
+        assert found.pods == 40
+        assert found.rate > 0
+        assert min(found.busy, found.server) > 0
+    # The watch may tell of the last one before its answer does.
+    assert found.answers["POST binding 201"] >= 39
+
+
+def test_k196_a_gang_is_bound_whole() -> None:
+    assert 0 < moments.gang(5, 10) < 60
+
+
+def test_k197_a_restart_is_measured() -> None:
+    found = moments.restarted(5, 100, applications=4)
+    assert 0 < found.synced <= found.ready
+    assert 0 < found.memory <= found.most
+
+
+def test_k198_all_changes_are_heard() -> None:
+    found = moments.changes(5, 50, 100.0, 1.0)
+    assert 0 < found.rate <= 101
+    assert found.busy >= 0
