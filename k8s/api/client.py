@@ -17,11 +17,11 @@ import aiohttp
 from yarl import URL
 
 from quadriga.k8s.api.connections import Broken, Connections, Reply
-from quadriga.k8s.api.limits import Limits
+from quadriga.k8s.api.limits import Lane, Limits
 from quadriga.k8s.api.login import Login, LoginError
 from quadriga.k8s.api.requester import JSON, NoAnswer
 
-__all__ = ["Client", "Stream"]
+__all__ = ["Client", "OnLane", "Stream"]
 
 #: a request without an answer for this time (s) has none
 REQUEST_TIMEOUT: Final = 10.0
@@ -117,18 +117,29 @@ class Client:
         content_type: str = JSON,
         *,
         timeout: float | None = None,
+        lane: Lane = "other",
     ) -> tuple[int, bytes]:
         """One request; returns the status and the body. Raises `NoAnswer`.
 
         With a status of 401 it is sent once more if there are other credentials.
         """
-        reply = await self._once(method, path, body, content_type, timeout)
+        reply = await self._once(method, path, body, content_type, timeout, lane)
         if reply.status == UNAUTHORIZED and self._credentials.refused():
-            reply = await self._once(method, path, body, content_type, timeout)
+            reply = await self._once(method, path, body, content_type, timeout, lane)
         return reply.status, reply.body
 
+    def on(self, lane: Lane) -> OnLane:
+        """The same client, whose requests wait in this lane of the limits."""
+        return OnLane(self, lane)
+
     async def _once(
-        self, method: str, path: str, body: bytes | None, content_type: str, timeout: float | None
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        timeout: float | None,
+        lane: Lane,
     ) -> Reply:
         request = b"%b %b%b" % (
             method.encode(),
@@ -139,7 +150,7 @@ class Client:
             request = b"%bContent-Length: %d\r\n\r\n%b" % (request, len(body), body)
         else:
             request += b"\r\n"
-        await self._limits.enter()
+        await self._limits.enter(lane)
         status = 0
         try:
             reply = await self._connections.exchange(method, request, timeout or self._timeout)
@@ -181,7 +192,7 @@ class Client:
         """
         authorization = await self._authorization()
         headers = {} if authorization is None else {"Authorization": authorization}
-        await self._limits.enter()
+        await self._limits.enter("urgent")
         status = 0
         try:
             try:
@@ -213,6 +224,22 @@ class Client:
             return await self._credentials.header()
         except LoginError as error:
             raise NoAnswer(str(error)) from error
+
+
+class OnLane:
+    """A client whose requests wait in one lane of the limits."""
+
+    __slots__ = ("_client", "_lane")
+
+    def __init__(self, client: Client, lane: Lane) -> None:
+        self._client = client
+        self._lane = lane
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> tuple[int, bytes]:
+        """As the client's."""
+        return await self._client.request(method, path, body, content_type, lane=self._lane)
 
 
 def _retry_after(text: str | None) -> float:

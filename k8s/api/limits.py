@@ -1,7 +1,9 @@
 """How many requests go to the API server: a second, and at a time (K13).
 
-One object for all requests of the process. Requests wait in the order in which they came. When the server
-says ``Retry-After``, nothing is sent until that time has passed.
+One object for all requests of the process. Those of one lane wait in the order in which they came. Thousands
+of binds may wait, and the lease must be renewed all the same: urgent requests come first, and events and
+other small things have every eighth turn while writes to pods wait. When the server says ``Retry-After``,
+nothing is sent until that time has passed.
 """
 
 from __future__ import annotations
@@ -9,11 +11,17 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
-__all__ = ["Limits"]
+__all__ = ["Lane", "Limits"]
 
 SECOND: Final = 1_000_000_000
+
+#: ``urgent``: the lease, lists and watches. ``pods``: binds and other writes to pods.
+Lane = Literal["urgent", "pods", "other"]
+
+#: of so many turns one is the other requests', while writes to pods wait
+_SHARE: Final = 8
 
 
 class Limits:
@@ -39,20 +47,25 @@ class Limits:
         self._clock = clock
         self._later = later
         self._paused_until = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._urgent: deque[asyncio.Future[None]] = deque()
+        self._pods: deque[asyncio.Future[None]] = deque()
+        self._other: deque[asyncio.Future[None]] = deque()
+        self._lanes = {"urgent": self._urgent, "pods": self._pods, "other": self._other}
+        #: turns of writes to pods since the last one of the others
+        self._in_a_row = 0
         self._timed = False
 
     @property
     def waiting(self) -> int:
         """Requests that wait for their turn."""
-        return len(self._waiting)
+        return len(self._urgent) + len(self._pods) + len(self._other)
 
-    async def enter(self) -> None:
+    async def enter(self, lane: Lane = "other") -> None:
         """Wait for a turn. Each one is ended by `leave`."""
-        if not self._waiting and self._take():
+        if not (self._pods or self._other or self._urgent) and self._take():
             return
         turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._lanes[lane].append(turn)
         self._go_on()
         try:
             await turn
@@ -64,7 +77,7 @@ class Limits:
     def leave(self) -> None:
         """A request has its answer."""
         self._free += 1
-        if self._waiting:
+        if self._pods or self._other or self._urgent:
             self._go_on()
 
     def pause(self, seconds: float) -> None:
@@ -86,11 +99,7 @@ class Limits:
 
     def _go_on(self) -> None:
         """Let those go whose turn it is."""
-        waiting = self._waiting
-        while waiting:
-            if waiting[0].done():
-                waiting.popleft()
-                continue
+        while (lane := self._next_lane()) is not None:
             if self._free <= 0:
                 return
             wait = self._wait(self._clock())
@@ -98,7 +107,19 @@ class Limits:
                 self._go_on_in(wait)
                 return
             self._taken()
-            waiting.popleft().set_result(None)
+            self._in_a_row = self._in_a_row + 1 if lane is self._pods else 0
+            lane.popleft().set_result(None)
+
+    def _next_lane(self) -> deque[asyncio.Future[None]] | None:
+        """The lane whose first request is next. Requests that were given up are dropped."""
+        for lane in (self._urgent, self._pods, self._other):
+            while lane and lane[0].done():
+                lane.popleft()
+        if self._urgent:
+            return self._urgent
+        if self._pods and not (self._other and self._in_a_row >= _SHARE - 1):
+            return self._pods
+        return self._other or None
 
     def _go_on_in(self, wait: int) -> None:
         if self._timed:

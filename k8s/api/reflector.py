@@ -176,7 +176,7 @@ class Reflector(Generic[T]):
             if rest:
                 query["continue"] = rest
             status, body = await self._client.request(
-                "GET", f"{self.key}?{urlencode(query)}", timeout=LIST_TIMEOUT
+                "GET", f"{self.key}?{urlencode(query)}", timeout=LIST_TIMEOUT, lane="urgent"
             )
             if status == GONE:
                 return lifecycle.EXPIRED if paged else self._failed("the list has expired twice")

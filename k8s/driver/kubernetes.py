@@ -289,7 +289,7 @@ class KubernetesShim:
             client, self._cache, settings, self._timing, self._look_again, self.options.watching
         )
         pods = PodWrites(
-            client,
+            client.on("pods"),
             self._put,
             scheduler=scheduler_name,
             bind_timeout=settings.bind_timeout,
@@ -427,7 +427,7 @@ class KubernetesShim:
             self._put(LeaseHeld())
             return
         lease = Lease(
-            client,
+            client.on("urgent"),
             namespace=self.options.namespace,
             identity=self.options.identity,
             random=self._timing.random,

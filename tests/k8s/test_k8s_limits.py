@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from quadriga.k8s.api.limits import Limits
+from quadriga.k8s.api.limits import Lane, Limits
 from tests.k8s.fake_api import FakeApi, client_of
 from tests.k8s.virtual_time import clock, run
 
@@ -94,6 +94,26 @@ def test_k13_after_a_pause_all_go_on() -> None:
         return (clock() - began) / 1e9
 
     assert run(scenario()) == pytest.approx(7, abs=0.01)
+
+
+def test_k11_the_lease_does_not_wait_for_binds_and_events_have_their_share() -> None:
+    async def scenario() -> str:
+        bucket, order = limits(inflight=1), []
+        await bucket.enter("pods")
+
+        async def one(lane: Lane) -> None:
+            await bucket.enter(lane)
+            order.append(lane[0])
+            bucket.leave()
+
+        lanes: list[Lane] = ["pods"] * 20 + ["other"] * 4 + ["urgent"]
+        tasks = [asyncio.create_task(one(lane)) for lane in lanes]
+        await asyncio.sleep(0)
+        bucket.leave()
+        await asyncio.gather(*tasks)
+        return "".join(order)
+
+    assert run(scenario()) == "u" + "ppppppp" + "o" + "ppppppp" + "o" + "pppppp" + "oo"
 
 
 def test_who_gives_up_waiting_takes_no_turn() -> None:
