@@ -171,6 +171,45 @@ def test_the_first_gang_runs_as_the_page_says(
     assert "Traceback" not in command.log
 
 
+def test_the_manifests_run(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    kubelet: Callable[..., ProcessKubelet],
+    pods: History,
+    stock_scheduler: None,
+    empty: None,
+) -> None:
+    """The deployment's own pod schedules: placed by the stock scheduler, with its command and account."""
+    folder = str(Path(sys.executable).parent)
+    kubelet(
+        count=3,
+        KUBECONFIG=str(control_plane.kubeconfig("quadriga")),
+        PATH=f"{folder}:{os.environ['PATH']}",
+    )
+    gone = time.monotonic() + 60
+    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < gone:
+        time.sleep(0.2)  # an earlier test has deleted it
+    manifests = shell(control_plane, "kubectl", "kustomize", str(FOLDER))
+    # ports of this machine: any free ones
+    free = manifests.replace("--health=0.0.0.0:9082", "--health=0\n        - --http=0")
+    assert free != manifests
+    subprocess.run(
+        ["kubectl", f"--kubeconfig={control_plane.kubeconfig('admin')}", "apply", "-f", "-"],
+        input=free.encode(),
+        check=True,
+        capture_output=True,
+    )
+    shell(control_plane, "sh", "-euc", blocks()["wait"])
+    shell(control_plane, "sh", "-euc", blocks()["gang"])
+    pods.until(lambda present: phases(present) == {"Succeeded"}, "default")
+    (own,) = pods.in_namespace("quadriga")
+    assert own["status"]["phase"] == "Running"
+
+
+def test_every_command_of_the_page_runs_here() -> None:
+    assert set(blocks()) == {"wait", "gang", "quota", "why", "webhook"}
+
+
 def test_k156_a_pod_that_waits_says_why(
     control_plane: ControlPlane,
     admin: PlainClient,
