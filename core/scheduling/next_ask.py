@@ -172,9 +172,7 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     refused: dict[str, int] = {}
     nodes = partition.node_index.in_order(shape)
     for index, node in enumerate(nodes):
-        reason = said_of_best
-        if node is not best:
-            reason = predicate(ask.ask_key, node.node_id, True)
+        reason = said_of_best if node is best else predicate(ask.ask_key, node.node_id, True)
         if reason is None:
             return node
         if reason is ANSWER_PENDING:

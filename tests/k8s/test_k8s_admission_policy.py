@@ -111,7 +111,13 @@ def test_the_yaml_holds_the_documents() -> None:
 
 
 def test_the_manifest_has_the_policies_of_the_default_settings() -> None:
-    path = Path(__file__).resolve().parents[2] / "deploy" / "kubernetes" / "admission-policy.yaml"
+    path = (
+        Path(__file__).resolve().parents[2]
+        / "deploy"
+        / "kubernetes"
+        / "policy"
+        / "admission-policy.yaml"
+    )
     text = path.read_text(encoding="utf-8")
     assert text.partition("---\n")[2] == render(Settings(), "quadriga").removeprefix("---\n")
 
