@@ -121,6 +121,9 @@ class EventWriter:
             event.count += 1
             event.last, event.seen = wall, now
             self._known.move_to_end(key)
+        elif len(self._waiting) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            return
         else:
             event = _Event(key, record, wall, wall, now)
             self._known[key] = event

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from bench import kubernetes
@@ -12,8 +13,6 @@ from bench._kubernetes.stored import Template, application, node_name, pod_name,
 from quadriga.k8s.conversion.identity import application_id, is_ours
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Node, Pod
-
-msgspec = pytest.importorskip("msgspec")
 
 UID = "12345678-9abc-4def-8123-456789abcdef"
 STORED = Template(b"/registry/pods/bench/pod-tttttt", b"\x0a\x0apod-tttttt\x2a\x24" + UID.encode())
