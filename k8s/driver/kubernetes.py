@@ -417,6 +417,8 @@ class KubernetesShim:
                 carry_out(shim.handle(each, wall))
             carry_out(shim.advance(wall))
             carry_out(shim.flush())
+            # However much waits, the writes and the watches have their turns.
+            await asyncio.sleep(0)
 
     async def _lead(self, client: Client) -> None:
         elects = self.options.leader_election
