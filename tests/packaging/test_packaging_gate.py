@@ -35,6 +35,7 @@ def gate(tmp_path: Path) -> Gate:
     for name in ("dot", "apt-get", "sudo"):
         stub(tmp_path / "bin", name, f"echo {name} $*")
     stub(tmp_path / "control-plane", "etcd")
+    (tmp_path / "real-programs-1").mkdir()
 
     def run(command: str = PASSES, **settings: str) -> subprocess.CompletedProcess[str]:
         (checkout / "README.md").write_text(
@@ -213,6 +214,14 @@ def test_a_browser_and_libseccomp_are_installed_for_those_who_ask_for_it(tmp_pat
         check=False,
     )
     assert done.stdout.splitlines()[1:] == [f"{INSTALL} libseccomp2"]
+
+
+def test_what_spark_needs_is_installed_for_those_who_ask_for_it(tmp_path: Path) -> None:
+    there = ("apt-get", "dot", "fc-list")
+    done = packages(tmp_path, *there, wanted=("kubernetes",), venv=True)
+    assert done.stdout.splitlines()[1:] == [f"{INSTALL} default-jre-headless", f"{INSTALL} openssl"]
+    done = packages(tmp_path, *there, "java", "openssl", wanted=("kubernetes",), venv=True)
+    assert done.stdout == ""
 
 
 def test_without_apt_a_browser_can_wait(tmp_path: Path) -> None:
