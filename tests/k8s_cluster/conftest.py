@@ -96,13 +96,18 @@ def empty(admin: PlainClient, pods: History) -> Iterator[None]:
         for each in admin.list(kind):
             admin.delete(kind, each["metadata"]["namespace"], each["metadata"]["name"])
 
+    asked: set[str] = set()
+
     def gone(present: list[Object]) -> bool:
+        # A controller may have made some meanwhile.
         for each in present:
-            # A controller may have made it meanwhile.
-            admin.delete("Pod", each["metadata"]["namespace"], each["metadata"]["name"], grace=0)
+            meta = each["metadata"]
+            if meta["uid"] not in asked:
+                asked.add(meta["uid"])
+                admin.delete("Pod", meta["namespace"], meta["name"], grace=0)
         return not present
 
-    pods.until(gone, what="no pods are left")
+    pods.until(gone, seconds=60, what="no pods are left")
     for kind in ("Node", "PriorityClass", "PersistentVolume", "StorageClass", "Lease"):
         for each in admin.list(kind):
             name = each["metadata"]["name"]
