@@ -238,16 +238,18 @@ def dask_cluster(programs: RealPrograms, port: int, workers: int) -> Object:
                         "name": name,
                         "image": "dask",
                         "command": [str(programs.python), "-m", *arguments],
+                        "ports": [
+                            {"name": each, "containerPort": number}
+                            for each, number in ports.items()
+                            if name == "scheduler"
+                        ],
                         "resources": {"requests": {"cpu": "200m", "memory": "200Mi"}},
                     }
                 ],
             },
         }
 
-    ports = [
-        {"name": "tcp-comm", "port": port, "protocol": "TCP", "targetPort": port},
-        {"name": "http-dashboard", "port": port + 1, "protocol": "TCP", "targetPort": port + 1},
-    ]
+    ports = {"tcp-comm": port, "http-dashboard": port + 1}
     return {
         "apiVersion": "kubernetes.dask.org/v1",
         "kind": "DaskCluster",
@@ -266,12 +268,16 @@ def dask_cluster(programs: RealPrograms, port: int, workers: int) -> Object:
                 **part(
                     "scheduler",
                     "distributed.cli.dask_scheduler",
-                    *("--host", "127.0.0.1", "--port", str(port), "--no-dashboard"),
+                    *("--host", "127.0.0.1", "--port", str(port)),
+                    *("--dashboard-address", f"127.0.0.1:{port + 1}"),
                 ),
                 "service": {
                     "type": "ClusterIP",
                     "selector": {"dask.org/cluster-name": "team"},
-                    "ports": ports,
+                    "ports": [
+                        {"name": name, "port": number, "protocol": "TCP", "targetPort": name}
+                        for name, number in ports.items()
+                    ],
                 },
             },
         },
@@ -352,8 +358,6 @@ def test_t21_a_cluster_of_the_dask_operator(
         scale(8)
         running(9)
         work(8)
-        scale(4)
-        running(5)
         admin.request("DELETE", DASK.format(namespace, "daskclusters/team"))
         pods.until(lambda present: not present, namespace, seconds=60)
     scheduler.wait_idle()
