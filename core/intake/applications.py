@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from quadriga.core.intake.fires import AdditionFires, RemovalFires
 from quadriga.core.intake.routes import Answers
-from quadriga.core.intake.tags import EXPECTED_RUNTIME, expected_runtime
+from quadriga.core.intake.tags import SECONDS, expected_runtime
 from quadriga.core.model.application import Application
 from quadriga.core.model.ended import shortened
+from quadriga.core.model.gang import whole_seconds
 from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.core.model.refusal import Refused
@@ -145,11 +146,12 @@ def _new(
     app.queue_asked = request.queueName
     app.tags = dict(request.tags)
     app.expected_runtime = expected_runtime(app.tags)
-    if EXPECTED_RUNTIME in app.tags and not app.expected_runtime:
-        kernel.note(
-            f"tag {EXPECTED_RUNTIME} of application {app.app_id} is ignored: "
-            f"{app.tags[EXPECTED_RUNTIME]!r} is no whole number of seconds above 0 (Q7)"
-        )
+    for name, rule in SECONDS.items():
+        if name in app.tags and not whole_seconds(app.tags[name]):
+            kernel.note(
+                f"tag {name} of application {app.app_id} is ignored: "
+                f"{app.tags[name]!r} is no whole number of seconds above 0 ({rule})"
+            )
     app.history.append((kernel.now, app.state))
     return app
 

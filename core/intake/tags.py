@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from quadriga.core.model.gang import WAIT_LIMIT, whole_seconds
 from quadriga.fsm.table import SECOND
 from quadriga.si.constants import CREATION_TIME, TAG_CREATION_TIME
 
-__all__ = ["EXPECTED_RUNTIME", "created", "expected_runtime", "tag"]
+__all__ = ["EXPECTED_RUNTIME", "SECONDS", "created", "expected_runtime", "tag"]
 
 #: tag of an application or an ask: its allocations are expected to end after this many seconds (Q7)
 EXPECTED_RUNTIME: Final = "expected.runtime"
+#: tags of an application that are a whole number of seconds above 0, with their rules
+SECONDS: Final = {EXPECTED_RUNTIME: "Q7", WAIT_LIMIT: "S3"}
 
 
 def tag(tags: Mapping[str, str], *names: str) -> str:
@@ -34,7 +37,4 @@ def expected_runtime(tags: Mapping[str, str]) -> int:
     """Return the time (ns) that an allocation is expected to last (Q7), from the tag ``expected.runtime``:
     a whole number of seconds above 0. It is 0 if the tag is missing or unreadable.
     """
-    text = tags.get(EXPECTED_RUNTIME, "")
-    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
-        return 0
-    return int(text) * SECOND
+    return whole_seconds(tags.get(EXPECTED_RUNTIME, ""))

@@ -249,7 +249,7 @@ class Application(Level):
 
     @property
     def gang_wait_limit(self) -> int:
-        return (self.queue.properties.gang_wait_limit or 0) if self.is_gang else 0
+        return self.gang.wait_limit
 
     @property
     def max_allocated(self) -> Totals:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from quadriga.core.model.resources import covers
 from quadriga.fsm import application as application_fsm
 from quadriga.fsm import gang as gang_fsm
+from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.allocation import Allocation
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
     from quadriga.core.model.task_group import TaskGroup
     from quadriga.core.model.timer import Timer
 
-__all__ = ["ASKS", "ELASTIC", "LIMIT", "NODES", "PREDICATES", "QUOTA", "Gang"]
+__all__ = [
+    "ASKS",
+    "ELASTIC",
+    "LIMIT",
+    "NODES",
+    "PREDICATES",
+    "QUOTA",
+    "WAIT_LIMIT",
+    "Gang",
+    "whole_seconds",
+]
 
 #: What a waiting gang lacks: the quota of a queue, the limit of a user or a group, nodes with room for
 #: all its members, some of its asks, or answers of the resource manager's predicates.
@@ -29,6 +40,16 @@ PREDICATES: Final = "predicates"
 
 #: the tag of an application that can use fewer members than its gang has (Q5)
 ELASTIC: Final = "gang.elastic"
+#: the tag of an application that bounds its wait for a first placeholder, as ``gang.wait.limit`` of its
+#: queue does: a whole number of seconds above 0
+WAIT_LIMIT: Final = "gang.wait.limit"
+
+
+def whole_seconds(text: str) -> int:
+    """Return the time (ns) of a tag that is a whole number of seconds; 0 if it is unreadable."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
+        return 0
+    return int(text) * SECOND
 
 
 class Gang:
@@ -152,6 +173,17 @@ class Gang:
     @property
     def elastic(self) -> bool:
         return self.application.tags.get(ELASTIC, "").lower() == "true"
+
+    @property
+    def wait_limit(self) -> int:
+        """The time (ns) that it may wait for its first placeholder: the shorter one of the queue's and of
+        its own. 0 if there is none, or if it is no gang."""
+        app = self.application
+        if not app.is_gang:
+            return 0
+        own = whole_seconds(app.tags.get(WAIT_LIMIT, ""))
+        limits = (own, app.queue.properties.gang_wait_limit or 0)
+        return min(filter(None, limits), default=0)
 
     def starts_whole(self, group: AskGroup) -> bool:
         """Whether the asks of this group are placed together with all others of the gang, or not at all.

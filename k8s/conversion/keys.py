@@ -35,6 +35,8 @@ __all__ = [
     "NAMESPACE_TAG",
     "PARENT_QUEUE_TAG",
     "IMAGE_PULL_SECRETS_TAG",
+    "GANG_WAIT_TAG",
+    "GANG_ELASTIC_TAG",
     "POD_NAMESPACE_TAG",
     "POD_NAME_TAG",
     "LABEL_TAG",
@@ -100,6 +102,10 @@ NAMESPACE_GENERATE_APP_ID: Final = _DOMAIN + "namespace.generateAppId"
 NAMESPACE_TAG: Final = "namespace"
 PARENT_QUEUE_TAG: Final = "namespace.parentqueue"
 IMAGE_PULL_SECRETS_TAG: Final = "imagePullSecrets"
+#: of a gang whose manifest names a timeout: it may wait this long for its first placeholder
+GANG_WAIT_TAG: Final = "gang.wait.limit"
+#: and what a Soft one does after that: its pods run one by one
+GANG_ELASTIC_TAG: Final = "gang.elastic"
 
 # Tags of an ask or an allocation (K46).
 

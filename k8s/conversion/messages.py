@@ -12,7 +12,7 @@ from typing import Final
 from quadriga.k8s.conversion import identity, keys, resources
 from quadriga.k8s.conversion.applications import ApplicationMetadata
 from quadriga.k8s.conversion.settings import Settings
-from quadriga.k8s.conversion.task_groups import placeholder_ask
+from quadriga.k8s.conversion.task_groups import HARD, placeholder_ask
 from quadriga.k8s.conversion.times import unix_seconds
 from quadriga.k8s.objects import Node, Pod, PriorityClass
 from quadriga.si import (
@@ -76,6 +76,8 @@ _VERSION: Final = "1.5"
 _DIALECT: Final = {"si.stateNames": "yunikorn"}
 _RACK: Final = "/rack-default"
 _INT64_MAX: Final = 2**63 - 1
+#: a tag of seconds has nine digits at most
+_LONGEST_WAIT: Final = 10**9
 #: all combinations of allowPreemptSelf and allowPreemptOther
 _PREEMPTION: Final = {
     (self, other): PreemptionPolicy(allowPreemptSelf=self, allowPreemptOther=other)
@@ -134,8 +136,13 @@ def add_application(
     )
     if gang and application.groups:
         request.placeholderAsk.CopyFrom(resource_of(placeholder_ask(application.groups)))
-        milliseconds = application.policy.timeout_seconds * 1000
+        seconds = application.policy.timeout_seconds
+        milliseconds = seconds * 1000
         request.executionTimeoutMilliSeconds = max(-_INT64_MAX, min(milliseconds, _INT64_MAX))
+        if 0 < seconds < _LONGEST_WAIT:
+            request.tags[keys.GANG_WAIT_TAG] = str(seconds)
+            if application.policy.style != HARD:
+                request.tags[keys.GANG_ELASTIC_TAG] = "true"
     return request
 
 

@@ -32,6 +32,7 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Pod, Toleration
 
 __all__ = [
+    "HARD",
     "Policy",
     "TaskGroup",
     "TaskGroups",
@@ -41,7 +42,7 @@ __all__ = [
     "unknown_group",
 ]
 
-_HARD: Final = "Hard"
+HARD: Final = "Hard"
 _SOFT: Final = "Soft"
 
 
@@ -282,8 +283,8 @@ def _read_policy(parameters: str) -> tuple[Policy, list[str]]:
                 timeout = 0
                 skipped.append(f"{key}: {shown(value)} is not a whole number, the default is used")
         elif key == "gangSchedulingStyle":
-            style = _HARD if value == _HARD else _SOFT
-            if value not in (_HARD, _SOFT):
+            style = HARD if value == HARD else _SOFT
+            if value not in (HARD, _SOFT):
                 skipped.append(f"{key}: {shown(value)} is neither Hard nor Soft, Soft is used")
     return Policy(style, timeout), skipped
 

@@ -404,6 +404,31 @@ def test_gang_wait_limit_ends_the_wait_for_a_first_placeholder(order: str, style
         assert script.schedule() == ["a Running (run)", "new a/real-0 on n1"]
 
 
+@pytest.mark.parametrize(("queue", "own", "seconds"), [(60, 20, 20), (20, 60, 20), (0, 20, 20)])
+def test_s3_an_application_may_bound_its_own_wait(queue: int, own: int, seconds: int) -> None:
+    script = Script(queues(f"gang.wait.limit: {queue}s" if queue else ""))
+    script.node("n1", memory=5)
+    script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": str(own)})
+    script.ask("a", "p", group="tg", placeholder=True, memory=12)
+    script.schedule()
+    script.advance(seconds - 1)
+    assert state(script, "a") == "Accepted"
+    assert "a Killing (ResourceReservationTimeout)" in script.advance(1)
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "1.5", "1h", "", "1234567890"])
+def test_s3_a_wait_that_is_no_number_of_seconds_is_ignored(text: str) -> None:
+    script = Script(queues(""))
+    script.node("n1", memory=5)
+    script.app("a", LEFT, gang={"memory": 12}, style="Hard", tags={"gang.wait.limit": text})
+    script.ask("a", "p", group="tg", placeholder=True, memory=12)
+    script.schedule()
+    script.advance(10 * MINUTE)
+    assert state(script, "a") == "Accepted"
+    (note,) = [note for _, note in script.scheduler.notes]
+    assert note.startswith(f"tag gang.wait.limit of application a is ignored: {text!r} is no")
+
+
 def test_gang_wait_limit_does_not_concern_a_started_gang(order: str) -> None:
     script = Script(queues("gang.wait.limit: 60s"), extra={"si.messageOrder": order})
     script.node("n1", memory=5)

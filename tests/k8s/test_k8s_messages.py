@@ -133,6 +133,30 @@ def test_k67_the_timeout_stays_within_64_bits(seconds: int, milliseconds: int) -
     assert request.executionTimeoutMilliSeconds == milliseconds
 
 
+@pytest.mark.parametrize(
+    ("policy", "tags"),
+    [
+        ("placeholderTimeoutInSeconds=30", {"gang.wait.limit": "30", "gang.elastic": "true"}),
+        (
+            "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Soft",
+            {"gang.wait.limit": "30", "gang.elastic": "true"},
+        ),
+        (
+            "placeholderTimeoutInSeconds=30 gangSchedulingStyle=Hard",
+            {"gang.wait.limit": "30"},
+        ),
+        ("gangSchedulingStyle=Soft", {}),
+        ("placeholderTimeoutInSeconds=-1", {}),
+        (f"placeholderTimeoutInSeconds={10**9}", {}),
+    ],
+)
+def test_k76_a_timeout_of_the_manifest_bounds_the_wait_of_a_gang_that_holds_nothing(
+    policy: str, tags: dict[str, str]
+) -> None:
+    request = messages.add_application(gang(policy), force=False)
+    assert {name: text for name, text in request.tags.items() if name[:5] == "gang."} == tags
+
+
 def test_k77_a_gang_that_has_resumed_has_no_placeholders_and_no_timeout() -> None:
     request = messages.add_application(
         gang("placeholderTimeoutInSeconds=30"), force=False, gang=False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from k8s_world import World, gang
 
 
@@ -61,7 +62,7 @@ def test_t2_no_real_pod_is_bound_before_the_last_placeholder() -> None:
 
 SOFT = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Soft"
 HARD = "placeholderTimeoutInSeconds=5 gangSchedulingStyle=Hard"
-#: the first placeholder starts the clock, so they are placed one by one
+#: placeholders are placed one by one, and the first one starts the clock
 WHOLE = """
 partitions:
   - name: default
@@ -74,8 +75,9 @@ partitions:
 """
 
 
-def test_t3_a_soft_gang_without_room_goes_on_without_it() -> None:
-    world = World(queues=WHOLE)
+@pytest.mark.parametrize("queues", [WHOLE, None], ids=["whole", "default"])
+def test_t3_a_soft_gang_without_room_goes_on_without_it(queues: str | None) -> None:
+    world = World() if queues is None else World(queues=queues)
     world.add_node("n1", cpu="2")
     originator = world.add_pod(
         "driver", "spark", group="w", groups=[gang("w", 3)], policy=SOFT, duration=10
@@ -103,8 +105,9 @@ def test_t3_a_soft_gang_without_room_goes_on_without_it() -> None:
     assert world.books() == {}
 
 
-def test_t4_a_hard_gang_without_room_fails() -> None:
-    world = World(queues=WHOLE)
+@pytest.mark.parametrize("queues", [WHOLE, None], ids=["whole", "default"])
+def test_t4_a_hard_gang_without_room_fails(queues: str | None) -> None:
+    world = World() if queues is None else World(queues=queues)
     world.add_node("n1", cpu="2")
     pods = [
         world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD),
