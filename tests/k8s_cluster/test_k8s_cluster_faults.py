@@ -170,7 +170,7 @@ def test_t11_k106_somebody_else_has_bound_the_pod(
     admin.create(pod("one"), namespace)
     present = pods.until(lambda found: len(running_pods(found)) == 1, namespace)
     assert present[0]["spec"]["nodeName"] == "node-1"
-    assert chosen
+    ours.until(lambda: chosen, "the answer to the other bind")
     ours.until(lambda: ours.applications().get("app") == ("Running", 1), "the core has it once")
 
 

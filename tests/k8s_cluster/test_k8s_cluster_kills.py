@@ -143,6 +143,7 @@ def test_t9_killed_at_every_write(
         scheduler.wait_idle()
         scheduler.kill()
         if not killer.killed.is_set():
-            assert number > members, "this run has hardly written anything"
+            # The watch may tell of the last bind before it is answered.
+            assert number >= members, "this run has hardly written anything"
             return
     raise AssertionError("the run never ends")

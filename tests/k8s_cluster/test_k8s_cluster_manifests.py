@@ -182,7 +182,7 @@ def test_k153_events_and_their_series_are_taken_by_the_server(
 
     as_account(control_plane, work)
 
-    events = [each for each in admin.list("Event") if each["reportingComponent"] == "yunikorn"]
+    events = [each for each in admin.list("Event") if each["reportingInstance"] == "test"]
     found = {each["involvedObject"]["kind"]: each for each in events}
     assert found["Pod"]["involvedObject"]["uid"] == uid
     assert found["Pod"]["series"]["count"] == 2
