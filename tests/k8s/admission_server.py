@@ -47,6 +47,7 @@ class MemoryServer:
         content_type: str = JSON,
         *,
         timeout: float | None = None,
+        lane: str = "",
     ) -> tuple[int, bytes]:
         self.requests.append((method, path))
         if self.down:
