@@ -27,9 +27,9 @@ import pytest
 from quadriga.fsm import NODE
 
 PACKAGES = ("fsm", "si", "core", "diagrams", "sim", "web", "k8s", "cli")
-#: what needs grpcio or starlette, which the base install goes without
+#: what needs grpcio, starlette, msgspec or aiohttp, which the base install goes without
 EXTRAS = re.compile(
-    r"quadriga/(web|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"
+    r"quadriga/(web|k8s|si/server|si/client|cli/serving)/|_pb2_grpc\.py$|sim/remote\.py$"
 )
 #: a program that imports the modules that it is given
 IMPORT = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
