@@ -204,10 +204,9 @@ class PodWrites:
             status, reply = await self._try("POST", path, body)
             if 200 <= status < 300:
                 return BindEnded(pod.uid, "bound", node)
-            if status == NOT_FOUND:
-                return BindEnded(pod.uid, "gone")
             reason = _reason(status, reply)
-            if status != CONFLICT and not is_again(status):
+            # A 404 is not believed alone: the watch would say nothing of a pod that has not changed.
+            if status not in (CONFLICT, NOT_FOUND) and not is_again(status):
                 return BindEnded(pod.uid, "failed", reason=reason)
             found = await self._look(pod, node)
             if found is not None:

@@ -121,7 +121,15 @@ async def test_k106_a_conflict_without_a_node_is_tried_again() -> None:
 async def test_k106_a_pod_that_is_not_there_has_ended() -> None:
     async with writer() as w:
         assert await w.do(BIND) == [BindEnded("uid-p", "gone")]
-        assert len(w.api.requests) == 1
+        assert [method for method, *_ in w.api.requests] == ["POST", "GET"]
+
+
+async def test_k106_a_404_of_a_pod_that_is_there_is_tried_again() -> None:
+    async with writer(pod("p")) as w:
+        w.api.fault(BINDING, 404, 404)
+        assert await w.do(BIND) == [BindEnded("uid-p", "bound", "node-1")]
+        assert [method for method, *_ in w.api.requests] == ["POST", "GET", "POST", "GET", "POST"]
+        assert w.time.slept == [1, 2]
 
 
 async def test_k106_gone_while_it_was_tried_again() -> None:
