@@ -39,6 +39,7 @@ __all__ = [
     "Recover",
     "RefuseNode",
     "ReleaseAsk",
+    "ReleaseForeign",
     "ReleasePod",
     "RemoveApplication",
     "Reconsider",
@@ -223,6 +224,11 @@ class AnnouncePlaceholder(Effect):
 @dataclass(frozen=True, slots=True)
 class ReportForeign(Effect):
     """Report the pod as one of another scheduler, so that its room is counted (K143)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseForeign(Effect):
+    """The pod does not count as one of another scheduler any more."""
 
 
 @dataclass(frozen=True, slots=True)

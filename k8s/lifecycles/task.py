@@ -10,6 +10,8 @@ the allocation has ended, with the type of the release if the core asked for it 
 The watch of pods drives it, and the messages of the core and the results of binds, each of which may be late.
 An allocation that arrives too late is given back (K111). A bind that has failed returns the task to Asked
 and not to a failure (K108). Failed is the pod that the core will not have; it is tried again after a while.
+A running pod that the core will not have, because it does not accept it or has ended its application, is Failed
+too and counts as foreign (K96, K143).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from quadriga.k8s.lifecycles.effects import (
     Reconsider,
     RefuseNode,
     ReleaseAsk,
+    ReleaseForeign,
     ReportForeign,
     ReportPod,
     Say,
@@ -140,6 +143,8 @@ class TaskFacts(Protocol):
     @property
     def is_foreign(self) -> bool: ...  # the core would not have it, and counts it as foreign (K143)
     @property
+    def app_has_ended(self) -> bool: ...  # the core does not have its application any more
+    @property
     def may_try_again(self) -> bool: ...  # it has no node, and its application asks for such pods
 
 
@@ -177,6 +182,11 @@ def is_foreign(task: TaskFacts, info: Info) -> bool:
     return task.is_foreign
 
 
+def app_has_ended(task: TaskFacts, info: Info) -> bool:
+    """Its node has less room all the same (K96)."""
+    return task.app_has_ended
+
+
 def is_unknown_there(task: TaskFacts, info: Info) -> bool:
     """The core has dropped the allocation with its node while the bind was under way (K97)."""
     return not task.uuid
@@ -206,6 +216,17 @@ _UNASSUME = (CancelBind(), AbandonAssumption())
 _RECONSIDER = (Reconsider(),)
 _STOPPED = (ConfirmRelease(STOPPED_BY_RM),)
 _QUEUED = (SendAsk(), Say("Scheduling", "Scheduling", "the pod waits in its queue for a node"))
+_COUNT_AS_FOREIGN = (
+    Say(
+        "TaskRejected",
+        "Recovery",
+        "the running pod is not counted in its queue: its application has ended",
+        warning=True,
+    ),
+    ReportForeign(),
+)
+#: in this order in one message, so that its room is never free in between
+_REPORT_AS_OWN = (ReportPod(), ReleaseForeign())
 _STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailure"}
 
 
@@ -325,6 +346,14 @@ def report_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return (Say("TaskRejected", "Recovery", note, warning=True), ReportForeign())
 
 
+def count_as_foreign(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _COUNT_AS_FOREIGN
+
+
+def report_as_own(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
+    return _REPORT_AS_OWN
+
+
 def reconsider(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     return _RECONSIDER
 
@@ -374,7 +403,9 @@ TASK: Final[Lifecycle[State, Trigger, TaskFacts]] = Lifecycle(
         row(ASK,                  NEW,                            STAYS,      when=obstructed,  emit=say_obstacle),
         row(ASK,                  NEW,                            ASKED,      emit=ask),
         row(ASK,                  ASKED,                          STAYS,      emit=send_ask),
-        row(RECOVER,              (NEW, GATED, FAILED),                  RECOVERING, emit=report),
+        row(RECOVER, (NEW, GATED, FAILED), FAILED, when=app_has_ended, emit=count_as_foreign),
+        row(RECOVER,              FAILED,                  RECOVERING, when=is_foreign, emit=report_as_own),
+        row(RECOVER,              (NEW, GATED, FAILED),           RECOVERING, emit=report),
         row(RECOVER,              RECOVERING,                     STAYS,      emit=report),
 
         row(ALLOCATED,            ASKED,                          STAYS,      when=refused,     emit=assume_failed),

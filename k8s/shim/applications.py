@@ -95,6 +95,7 @@ def join(kernel: Kernel, pod: Pod) -> Task | None:
 def _enter(app: Application, task: Task) -> None:
     app.tasks[task.key] = task
     task.app = app
+    task.in_core = False
     if task.is_placeholder:
         app.placeholders[task.key] = task
     else:
@@ -215,7 +216,9 @@ def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
     if not effect.gang:
         app.resumed = True
     app.core_waits = gang
-    app.core_has_pods = False
+    app.core_pods = 0
+    for task in app.tasks.values():
+        task.in_core = False
     kernel.outbox.add_application(
         messages.add_application(app.metadata, force=app.with_node > 0, gang=gang)
     )
@@ -236,6 +239,8 @@ def _ask_for_pods(kernel: Kernel, app: Application, effect: AskForPods) -> None:
             continue
         if task.state in task_fsm.UNCONFIRMED:
             report(kernel, task)
+        elif task.is_foreign:
+            kernel.place_task(task, task_fsm.RECOVER, task.node, "")
         elif effect.again and task.state in task_fsm.SOUGHT:
             kernel.fire_task(task, task_fsm.ASK)
         else:

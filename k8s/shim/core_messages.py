@@ -12,7 +12,7 @@ from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import leave_behind, settle
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
-from quadriga.k8s.shim.tasks import consider, record_about, report
+from quadriga.k8s.shim.tasks import consider, enters_core, record_about, report
 from quadriga.si import (
     Allocation,
     AllocationRelease,
@@ -77,7 +77,7 @@ def _new(kernel: Kernel, allocation: Allocation, refusals: Mapping[str, str]) ->
         if allocation.applicationID in kernel.applications:
             kernel.outbox.release(messages.release(key, allocation.applicationID, uuid=uuid))
         return
-    task.app.core_has_pods = True
+    enters_core(task)
     refusal = refusals.get(key, "") if refusals else ""
     kernel.place_task(task, task_fsm.ALLOCATED, allocation.nodeID, uuid, refusal=refusal)
     kernel.unreported.discard(key)
@@ -89,6 +89,9 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
     task = kernel.tasks.get(key)
     if task is not None:
         task.failures += 1
+        if task.in_core:
+            task.in_core = False
+            task.app.core_pods -= 1
         kernel.fire_task(task, task_fsm.REJECTED, reason=rejected.reason)
         return
     foreign = kernel.foreign.get(key)
@@ -96,6 +99,11 @@ def _rejected(kernel: Kernel, rejected: RejectedAllocationAsk | RejectedAllocati
         foreign.told = False
         text = f"the core does not count pod {key} of another scheduler: {rejected.reason}"
         kernel.actions.append(actions.LogWarning(text))
+        return
+    app = kernel.applications.get(rejected.applicationID)
+    if app is not None and app.core_pods and app.state in application_fsm.IN_CORE:
+        app.core_pods -= 1  # its pod has ended before the answer came
+        settle(kernel, app)
 
 
 def _released(kernel: Kernel, release: AllocationRelease) -> None:

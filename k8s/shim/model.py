@@ -42,6 +42,7 @@ class Task:
         "condition",
         "failures",
         "group",
+        "in_core",
         "is_foreign",
         "is_placeholder",
         "key",
@@ -67,7 +68,9 @@ class Task:
         self.uuid = ""
         #: of the release that the core asked for; 0: none
         self.release_type = 0
-        #: the core would not have the running pod (K143)
+        #: the core has an ask or an allocation of it, or was sent one, since its application was added
+        self.in_core = False
+        #: the core would not have the running pod, and counts it as foreign (K143)
         self.is_foreign = False
         #: how often the core has rejected it
         self.failures = 0
@@ -77,6 +80,10 @@ class Task:
         self.obstacle = ""
         #: what the core was told that it needs; None: nothing yet
         self.amounts: Amounts | None = None
+
+    @property
+    def app_has_ended(self) -> bool:
+        return self.app.state in application_fsm.ENDED
 
     @property
     def may_try_again(self) -> bool:
@@ -121,7 +128,7 @@ class Application:
     """The pods of one application id."""
 
     __slots__ = (
-        "core_has_pods",
+        "core_pods",
         "core_waits",
         "creations",
         "groups",
@@ -166,8 +173,8 @@ class Application:
         #: the gang is over, and the application goes on without it (K77)
         self.resumed = False
         self.timeout_over = False
-        #: the core has had an ask or an allocation of it since it was added
-        self.core_has_pods = False
+        #: how many pods the core has had asks or allocations of since it was added; rejected ones do not count
+        self.core_pods = 0
         #: the core was told of a gang and has not given it up
         self.core_waits = False
 
@@ -195,6 +202,10 @@ class Application:
     @property
     def groups_full(self) -> bool:
         return not self.unfilled
+
+    @property
+    def core_has_pods(self) -> bool:
+        return self.core_pods > 0
 
     @property
     def has_placeholders(self) -> bool:

@@ -20,7 +20,7 @@ from quadriga.k8s.shim.inputs import Change
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import NodeEntry, order_of
 from quadriga.k8s.shim.pods import report_foreign
-from quadriga.k8s.shim.tasks import report, report_as_foreign
+from quadriga.k8s.shim.tasks import report_or_count
 from quadriga.si import NodeInfo, NodeResponse
 
 __all__ = ["node_changed", "nodes_answered"]
@@ -140,10 +140,7 @@ def _report_pods(kernel: Kernel, entry: NodeEntry, effect: ReportPodsOfNode) -> 
         and (task.is_foreign or task.state in task_fsm.UNCONFIRMED)
     ]
     for _, task in sorted(tasks, key=lambda each: each[0]):
-        if task.is_foreign:
-            report_as_foreign(kernel, task)
-        else:
-            report(kernel, task)
+        report_or_count(kernel, task)
 
 
 @executes(SayNode)

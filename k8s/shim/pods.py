@@ -59,6 +59,8 @@ def add(kernel: Kernel, pod: Pod) -> None:
         consider(kernel, task)
         if pod.spec.node_name:
             _start_gang(kernel, task)
+    elif pod.spec.node_name:  # it came too late for its application, and takes room (K96)
+        consider(kernel, task)
 
 
 def _start_gang(kernel: Kernel, task: Task) -> None:

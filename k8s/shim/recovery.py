@@ -23,7 +23,7 @@ from quadriga.k8s.shim.gangs import create_missing
 from quadriga.k8s.shim.kernel import Kernel, executes
 from quadriga.k8s.shim.model import order_of
 from quadriga.k8s.shim.pods import add, add_foreign, report_foreign
-from quadriga.k8s.shim.tasks import consider, report, report_as_foreign
+from quadriga.k8s.shim.tasks import consider, report_or_count
 
 __all__ = ["advance", "missing"]
 
@@ -168,13 +168,11 @@ def _report(kernel: Kernel) -> None:
         task = kernel.tasks[uid]
         if task.state in task_fsm.FINDS_NODE and not task.is_foreign:
             kernel.place_task(task, task_fsm.RECOVER, task.node, "")
-        if task.is_foreign:
-            report_as_foreign(kernel, task)
-        elif task.app.state in application_fsm.ENDED and task.state in task_fsm.UNCONFIRMED:
-            reason = "the core does not have its application"
-            kernel.fire_task(task, task_fsm.REJECTED, reason=reason)
-        elif task.state in task_fsm.REPORTED and report(kernel, task):
-            kernel.unreported.add(uid)
+            if task.is_foreign:
+                continue
+        if task.is_foreign or task.state in task_fsm.REPORTED:
+            if report_or_count(kernel, task):
+                kernel.unreported.add(uid)
     advance(kernel, progress=False)
 
 

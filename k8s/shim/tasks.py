@@ -20,6 +20,7 @@ from quadriga.k8s.lifecycles.effects import (
     Reconsider,
     RefuseNode,
     ReleaseAsk,
+    ReleaseForeign,
     ReportForeign,
     ReportPod,
     Say,
@@ -43,7 +44,15 @@ _TYPES: Final[dict[int, TerminationType]] = {
     )
 }
 
-__all__ = ["consider", "is_known", "record_about", "report", "report_as_foreign"]
+__all__ = [
+    "consider",
+    "enters_core",
+    "is_known",
+    "record_about",
+    "report",
+    "report_as_foreign",
+    "report_or_count",
+]
 
 
 def consider(kernel: Kernel, task: Task) -> None:
@@ -113,9 +122,16 @@ def _ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
     )
 
 
+def enters_core(task: Task) -> None:
+    """The core gets an ask or an allocation of the pod, so that it will end the application (K178)."""
+    if not task.in_core:
+        task.in_core = True
+        task.app.core_pods += 1
+
+
 @executes(SendAsk)
 def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
-    task.app.core_has_pods = True
+    enters_core(task)
     kernel.outbox.ask(_ask_of(kernel, task))
 
 
@@ -125,6 +141,7 @@ def report(kernel: Kernel, task: Task) -> bool:
         return False
     pod = task.pod
     task.amounts = resources.of_pod(pod)
+    enters_core(task)
     kernel.outbox.report(
         messages.allocation(
             pod,
@@ -175,6 +192,25 @@ def _confirm_release(kernel: Kernel, task: Task, effect: ConfirmRelease) -> None
 def _report_foreign(kernel: Kernel, task: Task, effect: ReportForeign) -> None:
     task.is_foreign = True
     report_as_foreign(kernel, task)
+
+
+@executes(ReleaseForeign)
+def _release_foreign(kernel: Kernel, task: Task, effect: ReleaseForeign) -> None:
+    task.is_foreign = False
+    if is_known(kernel, task.node):
+        kernel.outbox.release(messages.release(task.key))
+
+
+def report_or_count(kernel: Kernel, task: Task) -> bool:
+    """Report the pod with its node, or have it counted as foreign if the core does not have its application any
+    more (K96). Whether an answer will come."""
+    if task.is_foreign:
+        report_as_foreign(kernel, task)
+    elif task.app_has_ended:
+        kernel.fire_task(task, task_fsm.REJECTED, reason="its application has ended")
+    else:
+        return report(kernel, task)
+    return False
 
 
 def report_as_foreign(kernel: Kernel, task: Task) -> None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from k8s_world import World, gang
 from test_k8s_world import SOFT, WHOLE
 
 from quadriga.k8s.objects import NamedReference
-from quadriga.si import AddApplicationRequest, ApplicationRequest
+from quadriga.k8s.shim.inputs import CoreAnswered
+from quadriga.si import (
+    AddApplicationRequest,
+    AllocationRequest,
+    ApplicationRequest,
+    ApplicationResponse,
+    UpdatedApplication,
+)
 
 
 def added(world: World) -> list[AddApplicationRequest]:
@@ -98,6 +106,119 @@ def test_k60_a_pod_that_comes_while_the_application_completes_is_not_lost() -> N
         world.run(60)
         assert world.pods[pod.uid].status.phase == "Succeeded", moment
         world.check()
+
+
+def placed_by_another(world: World, uid: str) -> None:
+    """Another scheduler binds the pod, and the shim hears of that."""
+    world.place(uid, "n1")
+    world.settle()
+
+
+@pytest.mark.parametrize("state", ["Completed", "Failed", "Killed", "Failing"])
+@pytest.mark.parametrize("is_known", [True, False], ids=["waiting", "unknown"])
+def test_k96_a_pod_that_another_scheduler_binds_counts_at_once_whatever_its_application_is(
+    state: str, is_known: bool
+) -> None:
+    world = World()
+    world.add_node("n1")
+    first = world.add_pod("a", "app")
+    world.run(1)
+    ended = UpdatedApplication(applicationID="app", state=state)
+    world.inputs.append(CoreAnswered(ApplicationResponse(updated=[ended])))
+    world.settle()
+    if is_known:
+        late = world.add_pod("b", "app")
+        world.settle()
+        placed_by_another(world, late.uid)
+    else:
+        late = world.add_pod("b", "app", node="n1")
+        world.settle()
+    assert world.books() == {first.uid: "n1", late.uid: "n1"}
+    world.end_pod(late.uid)
+    world.settle()
+    assert world.books() == {first.uid: "n1"}
+
+
+def test_k96_a_pod_that_counts_as_foreign_is_its_applications_own_when_that_starts_anew() -> None:
+    world = World()
+    world.add_node("n1")
+    world.refuse_applications = True
+    first = world.add_pod("a", "app", node="n1")
+    world.run(1)
+    assert world.app_state("app") == "Rejected"
+    late = world.add_pod("b", "app")
+    world.settle()
+    placed_by_another(world, late.uid)
+    assert world.books() == {first.uid: "n1", late.uid: "n1"}
+    world.refuse_applications = False
+    world.end_pod(first.uid)
+    world.run(1)
+    assert world.app_state("app") == "Running"
+    assert world.core_app("app") == "Running"
+    world.check()
+    assert not [each for each in world.shim.dump()["applications"][0]["tasks"] if each["foreign"]]
+    world.end_pod(late.uid)
+    world.run(60)
+    assert (world.app_state("app"), world.books()) == ("", {})
+
+
+def test_k96_a_pod_without_an_application_counts_when_its_node_comes() -> None:
+    world = World()
+    world.add_node("n1")
+    world.refuse_applications = True
+    world.add_pod("a", "app", node="n1")
+    late = world.add_pod("b", "app", node="n2")
+    world.run(1)
+    assert late.uid not in world.books()
+    world.add_node("n2")
+    world.run(1)
+    world.check()
+    world.restart()
+    world.run(1)
+    world.check()
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["answered", "unanswered"])
+def test_k178_an_application_whose_asks_were_all_rejected_goes_with_its_pods(
+    answered: bool,
+) -> None:
+    world = World()
+    world.add_node("n1")
+    world.run(1)
+    pods = [world.add_pod(name, "app", cpu="-1") for name in ("a", "b")]
+    if answered:
+        world.run(1)
+        assert "TaskRejected/Scheduling" in world.reasons(pods[0].uid)
+    else:  # the answers come when the pods are gone already
+        while not any(isinstance(each, AllocationRequest) for each in world.sent):
+            world.half_step()
+    assert world.app_state("app") == "Running"
+    for pod in pods:
+        world.delete_pod(pod.uid)
+    if not answered:
+        world.inputs.rotate(len(pods))
+    world.run(1)
+    assert (world.app_state("app"), world.core_app("app")) == ("", "Killed")
+    # the id is free
+    pod = world.add_pod("c", "app", duration=1)
+    world.run(60)
+    assert world.pods[pod.uid].status.phase == "Succeeded"
+    assert world.app_state("app") == ""
+
+
+def test_k178_one_pod_that_the_core_has_taken_lets_the_core_complete_the_application() -> None:
+    world = World()
+    world.add_node("n1")
+    bad = world.add_pod("a", "app", cpu="-1")
+    world.add_pod("b", "app", duration=1)
+    world.run(2)
+    world.delete_pod(bad.uid)
+    world.run(2)
+    assert world.app_state("app") == "Running"  # it completes 30 s after its last pod
+    assert world.core_app("app") == "Waiting"
+    world.run(60)
+    assert world.app_state("app") == ""
+    assert world.core_app("app") == "Completed"
 
 
 def test_k33_a_pod_that_vanishes_early_leaves_nothing() -> None:

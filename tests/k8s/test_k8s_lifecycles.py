@@ -48,6 +48,7 @@ from quadriga.k8s.lifecycles.effects import (
     Recover,
     RefuseNode,
     ReleaseAsk,
+    ReleaseForeign,
     ReleasePod,
     RemoveApplication,
     ReportForeign,
@@ -108,6 +109,7 @@ class Thing:
     uuid: str = ""
     release_type: int = 0
     is_foreign: bool = False
+    app_has_ended: bool = False
     may_try_again: bool = False
     has_version: bool = False
     has_synced: bool = False
@@ -132,6 +134,7 @@ AGREES: dict[str, dict[str, Any]] = {
     "may_try_again": {"may_try_again": True},
     "has_allocation": {"uuid": "u-0"},
     "is_foreign": {"is_foreign": True},
+    "app_has_ended": {"app_has_ended": True},
     "is_unknown_there": {},
     "has_version": {"has_version": True},
     "may_open": {"info": {"serving": True}},
@@ -541,6 +544,19 @@ def test_k143_a_running_pod_that_the_core_rejects_counts_as_foreign() -> None:
     assert fired(TASK, task, "again") == ()
     task.is_foreign = True
     assert fired(TASK, task, "ended") == (ConfirmRelease(task_fsm.STOPPED_BY_RM),)
+
+
+@pytest.mark.parametrize("state", ["New", "Gated", "Failed"])
+def test_k96_a_pod_that_is_placed_after_the_end_of_its_application_counts_as_foreign(
+    state: str,
+) -> None:
+    task = Thing(state, app_has_ended=True)
+    said, report = fired(TASK, task, "recover")
+    assert (said.reason, report, task.state) == ("TaskRejected", ReportForeign(), "Failed")
+    # its application starts anew
+    task.is_foreign, task.app_has_ended = True, False
+    assert fired(TASK, task, "recover") == (ReportPod(), ReleaseForeign())
+    assert task.state == "Recovering"
 
 
 def test_k37_a_rejected_pod_is_tried_again_after_30_seconds() -> None:
