@@ -250,8 +250,14 @@ class Queue(Level):
     # -- quota -----------------------------------------------------------------------------------
 
     def has_room(self, shape: Shape) -> bool:
-        """Whether one more allocation of this shape stays within the max of this queue (5.3)."""
-        return shape.stays_within(self.limits, self.allocated)
+        """Whether one more allocation of this shape stays within the max of this queue (5.3).
+
+        Root's max is what all nodes have. It does not bound asks that require their node, which that node
+        bounds (2.8).
+        """
+        if shape.stays_within(self.limits, self.allocated):
+            return True
+        return self.parent is None and bool(shape.required_node)
 
     def is_short(self, shape: Shape) -> bool:
         """Whether the quota has no room for asks of this shape."""

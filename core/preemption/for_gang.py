@@ -416,11 +416,14 @@ class _Search:
                 if queue in freed:
                     add_to(freed[queue], victim.allocation.vector)
         for queue, back in freed.items():
+            asked = total
+            if queue.parent is None:  # root's max does not bound members that require their node
+                asked = needs_of(app, from_queues(self._members))
             for at, limit in queue.limits:
                 kept = queue.reserved_headroom[at] - app.reserved_headroom[at]
                 if queue.parent is None:  # root's quota is what the nodes have
                     kept = 0
-                if total[at] > max(0, limit - queue.allocated[at] + back[at] - kept):
+                if asked[at] > max(0, limit - queue.allocated[at] + back[at] - kept):
                     return False
         return not any(
             total[at] > max(0, limit - ledger.usage[at])

@@ -60,7 +60,12 @@ class GroupProgress:
         #: so many more placeholders certainly leave the gang incomplete
         self.gang_lacks = gang.missing(app, self.shape.need) - 1 if placeholder else _UNLIMITED
         needs = dict(self.shape.need)
-        used = [(queue.limits, queue.allocated) for queue in self.queues if queue.limits]
+        bounding = self.queues
+        if (
+            charges_root and self.shape.required_node
+        ):  # root's max does not bound it, see ``has_room``
+            bounding = lineage[:-1]
+        used = [(queue.limits, queue.allocated) for queue in bounding if queue.limits]
         used += [(ledger.resources, ledger.usage) for ledger in app.limiting]
         #: the quotas and limits that apply: a total, a resource type, and the most of it that may be
         #: in use for one more placement to have room

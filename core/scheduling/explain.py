@@ -304,7 +304,8 @@ def _of_limits(ask: Ask) -> Iterator[Check]:
 
 
 def _of_queues(ask: Ask) -> Iterator[Check]:
-    for queue in ask.app.queue.lineage:
+    queues = ask.app.queue.lineage
+    for queue in queues[:-1] if ask.required_node else queues:  # root's max does not bound it (2.8)
         owner, where = f"queue {queue.path}", f"in {queue.path}"
         yield from _amounts(ask, "quota", owner, where, queue.limits, queue.allocated)
 

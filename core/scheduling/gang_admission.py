@@ -98,9 +98,9 @@ def _place_all(kernel: Kernel, app: Application) -> bool:
     kept = [each.node for each in app.reservations if each.node.reservation is each]
     plan = make_plan(kernel, partition, members, [node for node in kept if node.open])
     if plan.places:
-        if _exceeds(
-            app, partition.root, demand, kept=False
-        ):  # other nodes hold more than they have
+        several = _demand_of([group for group in members if not group.shape.required_node])
+        # other nodes hold more than they have; root's max does not bound members that require a node
+        if _exceeds(app, partition.root, several, kept=False):
             refund(plan)
             _wait_for_quota(app, partition.root)
             return False

@@ -174,10 +174,10 @@ def _excess(size: Vector, vector: Vector) -> Vector:
 def _has_quota(ask: Ask, more: Vector) -> bool:
     """Whether all quotas and limits of the ask have room for ``more``."""
     app = ask.app
-    shape = Shape(0, Requirements(more))
-    return all(
-        shape.stays_within(queue.limits, queue.allocated) for queue in app.queue.lineage
-    ) and (all(shape.stays_within(ledger.resources, ledger.usage) for ledger in app.limiting))
+    shape = Shape(0, Requirements(more, ask.required_node))
+    return all(queue.has_room(shape) for queue in app.queue.lineage) and (
+        all(shape.stays_within(ledger.resources, ledger.usage) for ledger in app.limiting)
+    )
 
 
 def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from quadriga.si import NodeInfo, TerminationType
 from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import Script
@@ -14,7 +16,7 @@ PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 def node_of(size: int = 4, **asks: dict[str, object]) -> Script:
     """Node n1 with one allocation of one vcore of application ``others`` for each ask, in order.
 
-    A draining node is there so that the cluster as a whole (root's max) is not what is short.
+    A draining node is there so that the cluster as a whole (root's max) has room.
     """
     script = Script()
     script.node("spare", NodeInfo.CREATE_DRAIN, vcore=100, memory=100)
@@ -170,6 +172,132 @@ partitions:
             resources: {max: {vcore: 2m}}
           - name: b
 """
+
+
+# -- on a cluster without any room -----------------------------------------------------------------
+
+
+def full(config: str | None = None, *, nodes: int = 2) -> Script:
+    """Nodes n1, n2, ... of two vcores each, all of which application ``others`` holds."""
+    script = Script(config) if config else Script()
+    script.app("others", "root.b" if config else "root.default")
+    script.app("app", "root.a" if config else "root.default")
+    for number in range(1, nodes + 1):
+        script.node(f"n{number}", vcore=2)
+        ask(script, "others", f"{number}a", f"{number}b", others=False, vcore=1)
+        script.schedule()
+    return script
+
+
+def test_2_8_it_preempts_although_root_is_at_its_max() -> None:
+    """Root's max is what all nodes have; the node bounds the ask."""
+    script = full()
+    require(script, "daemon", node="n2")
+    assert script.schedule(1) == []
+    assert reserved(script) == {"n2": "app/daemon"}
+    assert preempted(script.schedule(1)) == ["others/2b-0"]
+    script.confirm(PREEMPTED)
+    assert news(script.schedule()) == ["app/daemon-0 on n2"]
+
+
+def test_2_8_nobody_else_gets_the_room_that_its_victims_leave() -> None:
+    script = full()
+    ask(script, "others", "old", others=False, priority=9, vcore=1)
+    script.schedule()
+    require(script, "daemon", node="n2")
+    script.schedule()
+    ask(script, "others", "young", others=False, priority=9, vcore=1)
+    assert script.schedule() == []
+    script.confirm(PREEMPTED)
+    assert news(script.schedule()) == ["app/daemon-0 on n2"]
+    script.release("others", "1a-0")
+    assert news(script.schedule()) == ["others/old-0 on n1"]
+
+
+def test_2_8_a_daemon_on_each_node_of_a_full_cluster() -> None:
+    script = full(nodes=5)
+    for number in range(1, 6):
+        require(script, f"d{number}", node=f"n{number}")
+    assert sorted(preempted(script.schedule())) == [f"others/{n}b-0" for n in range(1, 6)]
+    script.confirm(PREEMPTED)
+    heard = news(script.schedule())
+    assert sorted(heard) == [f"app/d{n}-0 on n{n}" for n in range(1, 6)]
+    assert script.schedule() == []
+
+
+def test_2_8_daemons_have_room_although_another_node_holds_more_than_it_has() -> None:
+    """Root is above its max then, and no ask without a required node is served."""
+    script = full()
+    script.release("others", "2b-0")
+    script.node("n1", NodeInfo.UPDATE, vcore=1)
+    ask(script, "others", "any", others=False, vcore=1)
+    assert news(script.schedule()) == []
+    require(script, *(f"d{n}" for n in range(3)), node="n2")
+    assert news(script.schedule(1)) == ["app/d0-0 on n2"]
+
+
+def test_2_8_explain_does_not_name_the_max_of_root() -> None:
+    script = full()
+    require(script, "daemon", node="n2", priority=-1)
+    script.schedule()
+    checks = script.scheduler.explain("app", "daemon").checks
+    assert "quota" not in {check.about for check in checks}
+    assert "hold too little" in explained(script, "daemon")
+    ask(script, "app", "plain", vcore=1)
+    others = script.scheduler.explain("app", "plain").checks
+    assert [check.subject for check in others if check.about == "quota"] == ["queue root"]
+
+
+LIMITED = QUOTA.replace("max: {vcore: 2m}", "max: {vcore: 1m}")
+UNDER_A_PARENT = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: top
+            resources: {max: {vcore: 1m}}
+            queues:
+              - name: a
+          - name: b
+"""
+OF_USERS = """\
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: '*'
+        queues:
+          - name: a
+            limits: [{limit: all, users: ['*'], maxresources: {vcore: 1m}}]
+          - name: b
+"""
+
+
+@pytest.mark.parametrize(
+    ("config", "leaf", "about"),
+    [
+        (LIMITED, "root.a", "quota"),
+        (UNDER_A_PARENT, "root.top.a", "quota"),
+        (OF_USERS, "root.a", "limit"),
+    ],
+    ids=["own max", "max above", "limit of a user"],
+)
+def test_2_8_a_configured_quota_still_stops_it(config: str, leaf: str, about: str) -> None:
+    script = Script(config)
+    script.app("others", "root.b")
+    script.app("app", leaf)
+    script.node("n1", vcore=3)
+    ask(script, "app", "own", vcore=1)
+    ask(script, "others", "x", "y", others=False, vcore=1)
+    script.schedule()
+    require(script, "daemon")
+    assert script.schedule() == []
+    failing = [c.about for c in script.scheduler.explain("app", "daemon").checks if not c.passed]
+    assert failing[0] == about
+    script.release("app", "own-0")
+    assert news(script.schedule()) == ["app/daemon-0 on n1"]
 
 
 # -- required nodes and others ---------------------------------------------------------------------

@@ -12,6 +12,7 @@ from quadriga.si import (
     RequestError,
     UpdateContainerSchedulingStateRequest,
 )
+from quadriga.si.constants import TAG_REQUIRED_NODE
 from quadriga.sim.script import ONE_QUEUE, Script
 
 ALL = {"si.schedulingStates": "all"}
@@ -360,3 +361,14 @@ def test_x43_a_member_whose_gang_has_preempted_is_told_of_its_node() -> None:
 
 
 DEFAULT = "{name: default, resources: {guaranteed: {vcore: 1}}}"
+
+
+def test_x43_an_ask_that_requires_its_node_is_not_skipped_on_a_full_cluster() -> None:
+    """Only the nodes are full; no quota stops it (2.8)."""
+    script = queue("")
+    script.ask("a", "all", priority=1, vcore=10_000)
+    waits(script)
+    script.ask("a", "daemon", tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    waits(script)
+    waits(script)
+    assert states(script) == [("RESERVED", "a/daemon", "node n1 is reserved for it")]

@@ -26,16 +26,21 @@ from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import (
+    Affinity,
     Container,
     Metadata,
     Namespace,
     Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
     OwnerReference,
     Pod,
     PodSpec,
     PodStatus,
+    Requirement,
     ResourceRequirements,
 )
 from quadriga.k8s.shim import actions
@@ -260,8 +265,12 @@ class World:
         priority: int | None = None,
         queue: str = "",
         namespace: str = "default",
+        daemon: str = "",
         **spec: Any,
     ) -> Pod:
+        """``daemon``: it belongs to a DaemonSet, which made it for this node."""
+        if daemon:
+            spec["affinity"] = Affinity(NodeAffinity(_only(daemon)))
         all_labels = dict(labels or {})
         if app:
             all_labels[keys.APP_ID] = app
@@ -283,6 +292,7 @@ class World:
                 creation_timestamp=self.stamp(),
                 labels=all_labels,
                 annotations=all_annotations,
+                owner_references=(OwnerReference(kind="DaemonSet", name=app),) if daemon else (),
             ),
             PodSpec(
                 scheduler_name=scheduler,
@@ -596,6 +606,12 @@ class World:
     def describe(self) -> str:
         pods = [(p.metadata.name, p.status.phase, p.spec.node_name) for p in self.pods.values()]
         return f"{pods} {self.shim.dump()['applications']} {self.log[-20:]}"
+
+
+def _only(node: str) -> NodeSelector:
+    """What the controller of DaemonSets writes into a pod for one node."""
+    name = Requirement("metadata.name", "In", (node,))
+    return NodeSelector((NodeSelectorTerm(match_fields=(name,)),))
 
 
 def _line(action: Action) -> str:

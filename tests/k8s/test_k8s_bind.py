@@ -276,6 +276,26 @@ def test_t15_a_victim_is_deleted_and_the_preemptor_runs_in_its_place() -> None:
     world.check()
 
 
+def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
+    world = World()
+    for name in ("n1", "n2"):
+        world.add_node(name, cpu="4")
+    for n in range(8):
+        world.add_pod(f"batch-{n}", "batch")
+    world.run(5)
+    assert world.phases("batch") == {"Running": 8}
+    waiting = world.add_pod("waiting", "other", cpu="1")
+    agents = [world.add_pod(f"agent-{node}", "agent", daemon=node) for node in ("n1", "n2")]
+    world.run(60)
+    placed = {world.pods[agent.uid].spec.node_name for agent in agents}
+    assert placed == {"n1", "n2"}
+    assert world.phases("agent") == {"Running": 2}
+    assert len([each for each in world.deletes if each.preempted]) == 2
+    assert world.pods[waiting.uid].spec.node_name == ""
+    assert {"Preempted/Preempting"} <= set(world.reasons())
+    world.check()
+
+
 def test_k90_a_pod_that_is_being_deleted_is_not_asked_for() -> None:
     world = World()
     world.add_node("n1")
