@@ -153,16 +153,22 @@ class Scheduler:
         """
         self._kernel.groups_of = groups_of
 
-    def set_predicate(self, rm_id: str, predicate: Predicate | None) -> None:
+    def set_predicate(
+        self, rm_id: str, predicate: Predicate | None, refusal: Predicate | None = None
+    ) -> None:
         """Set the function that is called before an ask is placed (I36).
 
         Its arguments are the allocation key, the node id, and whether to allocate or to reserve. It
         returns ``None`` if the pod fits the node, else the reason why not.
+
+        An explanation asks ``refusal`` instead, if it is given: a question from which nothing follows.
         """
-        if predicate is None:
-            self._kernel.predicates.pop(rm_id, None)
-        else:
-            self._kernel.predicates[rm_id] = predicate
+        kernel = self._kernel
+        for functions, function in ((kernel.predicates, predicate), (kernel.refusals, refusal)):
+            if function is None:
+                functions.pop(rm_id, None)
+            else:
+                functions[rm_id] = function
 
     def set_preemption_predicate(self, rm_id: str, predicate: PreemptionPredicate | None) -> None:
         """Set the function that is called before allocations are preempted for an ask (I37).

@@ -9,6 +9,7 @@ sides.
 from quadriga.si import constants
 from quadriga.si.api import (
     NullCallback,
+    RefusalPlugin,
     RequestError,
     ResourceManagerCallback,
     SchedulerAPI,
@@ -80,6 +81,7 @@ __all__ = [
     "PreemptionPredicatesResponse",
     "Quantity",
     "Recorder",
+    "RefusalPlugin",
     "RegisterResourceManagerRequest",
     "RegisterResourceManagerResponse",
     "RejectedAllocation",

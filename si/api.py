@@ -158,6 +158,16 @@ class StateDumpPlugin(Protocol):
         ...
 
 
+@runtime_checkable
+class RefusalPlugin(Protocol):
+    """An optional method of an RM in this process: its predicates as a read, for explanations."""
+
+    def refusal(self, args: PredicatesArgs) -> str | None:
+        """The answer of `predicates` to this question (I36). Unlike there, the RM must not take a yes
+        for a decision: nothing follows from it."""
+        ...
+
+
 class NullCallback:
     """A `ResourceManagerCallback` without effect, as a base for RMs that implement only some
     methods.

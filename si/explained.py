@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Explained"]
+__all__ = ["Explained", "FailedCheck"]
+
+
+class FailedCheck(NamedTuple):
+    """A check of an ask that fails, with its numbers in words and the smallest change that would help."""
+
+    about: str
+    subject: str
+    text: str
+    remedy: str
+    verdict: str
 
 
 class Explained(NamedTuple):
@@ -12,7 +22,8 @@ class Explained(NamedTuple):
     ask, and empty if none was named.
 
     ``gathers``: the application is a gang that holds placeholders and lacks others. ``reservations``
-    are pairs (node id, allocation key) of the nodes that are reserved for its asks.
+    are pairs (node id, allocation key) of the nodes that are reserved for its asks. ``checks`` are those
+    that fail, in the order of ``reasons``.
     """
 
     queue: str
@@ -21,3 +32,4 @@ class Explained(NamedTuple):
     verdict: str = ""
     gathers: bool = False
     reservations: tuple[tuple[str, str], ...] = ()
+    checks: tuple[FailedCheck, ...] = ()

@@ -33,6 +33,10 @@ class RemotePredicate(Protocol):
         `ANSWER_PENDING` if the question has been queued but not answered."""
         ...
 
+    def known(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
+        """The answer that is there and still valid, else `ANSWER_PENDING`. Nothing is asked."""
+        ...
+
     def look_ahead(self, allocation_key: str, node_ids: Iterable[str], allocate: bool) -> None:
         """Add further nodes to the question that is being prepared, as many as one question allows.
         They are the nodes that come next if the first one is refused."""

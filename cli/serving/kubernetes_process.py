@@ -24,6 +24,7 @@ from quadriga.cli.serving.scraping import plain
 from quadriga.cli.serving.settings import settings_of
 
 if TYPE_CHECKING:
+    from quadriga.k8s.driver.explaining import Failing
     from quadriga.k8s.driver.remote import CoreWatcher
     from quadriga.si.client import Client
 
@@ -107,9 +108,9 @@ class _RemoteProcess:
         _log.info("stopped")
         return code
 
-    def _explain(self, application_id: str, allocation_key: str) -> tuple[Sequence[str], str]:
-        found = self._client.explain(application_id, allocation_key)
-        return found.reasons, found.verdict
+    def _explain(self, application_id: str, allocation_key: str) -> tuple[str, Sequence[Failing]]:
+        found = self._client.explain(application_id, allocation_key, predicates=False)
+        return found.verdict, found.checks
 
     async def _metrics(self) -> bytes:
         return plain(self._part.measured())

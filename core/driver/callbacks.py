@@ -21,6 +21,7 @@ from quadriga.si import (
     PredicatesArgs,
     PreemptionPredicatesArgs,
     PreemptionPredicatesResponse,
+    RefusalPlugin,
     ResourceManagerCallback,
     UpdateContainerSchedulingStateRequest,
 )
@@ -89,8 +90,13 @@ class Callbacks:
         """
         if not has_own(callback, "predicates"):
             return None
-        method = callback.predicates
+        return self._asking(callback.predicates)
 
+    def refusal(self, callback: ResourceManagerCallback) -> Predicate | None:
+        """The callback's predicates for explanations, if it has any beside those for decisions."""
+        return self._asking(callback.refusal) if isinstance(callback, RefusalPlugin) else None
+
+    def _asking(self, method: Callable[[PredicatesArgs], str | None]) -> Predicate:
         def ask(key: str, node_id: str, allocate: bool) -> str | None:
             args = PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
             self.asking = True

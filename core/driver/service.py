@@ -142,7 +142,8 @@ class SchedulerService:
         self._callbacks.of[rm_id] = callback
         # without a method for events of its own, none need be sent (I40)
         self.scheduler.set_events(rm_id, has_own(callback, "send_event"))
-        self.scheduler.set_predicate(rm_id, self._watch.timed(self._callbacks.predicate(callback)))
+        predicate = self._watch.timed(self._callbacks.predicate(callback))
+        self.scheduler.set_predicate(rm_id, predicate, self._callbacks.refusal(callback))
         preemption = self._callbacks.preemption_predicate(callback)
         self.scheduler.set_preemption_predicate(rm_id, preemption)
         return outputs
@@ -383,23 +384,32 @@ class SchedulerService:
         return []
 
     def explain(
-        self, rm_id: str, partition: str, application_id: str, allocation_key: str = ""
+        self,
+        rm_id: str,
+        partition: str,
+        application_id: str,
+        allocation_key: str = "",
+        *,
+        predicates: bool = True,
     ) -> Future[Explained]:
         """Where an application is and what it holds; with ``allocation_key`` also why that ask waits.
 
         Read after the requests that the resource manager has sent before. The future gets ``KeyError``
-        for an unknown application or ask.
+        for an unknown application or ask. Without ``predicates`` the resource manager is not asked about each
+        node.
         """
 
         def reader(scheduler: Scheduler) -> Explained:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
-            verdict = ""
+            verdict, checks = "", ()
             if allocation_key:
-                explained = scheduler.explain(application_id, allocation_key, partition, rm_id)
-                reasons, verdict = explained.reasons, explained.verdict
+                explained = scheduler.explain(
+                    application_id, allocation_key, partition, rm_id, predicates=predicates
+                )
+                reasons, verdict, checks = explained.reasons, explained.verdict, explained.failing
             state = Dialect(app.partition.rm.dialect).state(app.state)
-            return Explained(app.queue_path, state, reasons, verdict, *holdings_of(app))
+            return Explained(app.queue_path, state, reasons, verdict, *holdings_of(app), checks)
 
         return self._read_later(reader, rm_id)
 

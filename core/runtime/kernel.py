@@ -111,6 +111,7 @@ class Kernel:
         "overdue",
         "predicates",
         "preemption_predicates",
+        "refusals",
         "queue",
         "reason",
         "summaries",
@@ -149,6 +150,8 @@ class Kernel:
         self.notes: deque[tuple[int, str]] = deque(maxlen=1000)
         #: by rmID: whether a pod fits a node; returns ``None`` if it does, else the reason (I36)
         self.predicates: dict[str, Callable[[str, str, bool], str | None]] = {}
+        #: the same as a read, for explanations, where the resource manager tells the two apart
+        self.refusals: dict[str, Callable[[str, str, bool], str | None]] = {}
         #: by rmID: how many of these victims a pod needs evicted to fit a node (I37)
         self.preemption_predicates: dict[str, Callable[[str, str, list[str], int], int | None]] = {}
         #: the groups of a user whose request names none (I24)

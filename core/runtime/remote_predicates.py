@@ -6,7 +6,7 @@ aside until the answer is there: trying it earlier would change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["AnswerPending", "TooManyPending", "awaited", "first_allowed", "look_ahead"]
+__all__ = [
+    "AnswerPending",
+    "TooManyPending",
+    "awaited",
+    "first_allowed",
+    "for_explanation",
+    "look_ahead",
+]
 
 
 class TooManyPending(Exception):
@@ -24,6 +31,14 @@ class TooManyPending(Exception):
 
 class AnswerPending(Exception):
     """The answer of the preemption predicates is pending: no node can be chosen yet."""
+
+
+def for_explanation(kernel: Kernel, rm_id: str) -> Callable[[str, str, bool], str | None] | None:
+    """The predicates as a read. A remote resource manager is not asked: what it has answered already is
+    told, else `ANSWER_PENDING`."""
+    predicate = kernel.predicates.get(rm_id)
+    known = getattr(predicate, "known", predicate)
+    return kernel.refusals.get(rm_id, known)
 
 
 def first_allowed(predicate: Any, ask: Ask, nodes: Iterable[Node]) -> Node | None:

@@ -5,12 +5,14 @@ A reserved node that lacks room is listed under what it lacks, not under its res
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from quadriga.core.ordering.lending import lends, lent_until
 from quadriga.core.runtime.kernel import Kernel
+from quadriga.core.runtime.remote_predicates import for_explanation
 from quadriga.core.scheduling.explanation import HOLDERS, Check, Holder
 from quadriga.fsm.table import SECOND
+from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +22,15 @@ if TYPE_CHECKING:
     from quadriga.core.model.shapes import Shape
 
 __all__ = ["of_nodes"]
+
+
+#: what is known if the resource manager is not asked now
+_REFUSED: Final = Check(
+    "predicates",
+    False,
+    "the resource manager refused it on every node (I36)",
+    verdict="The resource manager has refused it on every node with room.",
+)
 
 
 def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterator[Check]:
@@ -35,12 +46,7 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
     yield Check("node sizes", True, f"{len(fitting)} of {len(nodes)} nodes are large enough")
     yield from _reservations(ask)
     if not predicates and ask in partition.waiting.deferred_asks:
-        yield Check(
-            "predicates",
-            False,
-            "the resource manager refused it on every node (I36)",
-            verdict="The resource manager has refused it on every node with room.",
-        )
+        yield _REFUSED
     draining, kept, free = [], [], []
     lacking: dict[tuple[int, ...], list[Node]] = {}
     for node in fitting:
@@ -53,7 +59,8 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         else:
             free.append(node)
     refused: dict[str, int] = {}
-    predicate = kernel.predicates.get(partition.rm.rm_id) if predicates else None
+    predicate = for_explanation(kernel, partition.rm.rm_id) if predicates else None
+    unanswered = 0
 
     def in_order(node: Node) -> tuple[bool, float, str]:
         """Return a key that puts the node reserved for the ask first, then the order of a decision."""
@@ -64,7 +71,21 @@ def of_nodes(kernel: Kernel, ask: Ask, shape: Shape, predicates: bool) -> Iterat
         if not reason:
             yield Check("nodes", True, f"node {node.node_id} has room", node=node.node_id)
             return
+        if reason is ANSWER_PENDING:
+            unanswered += 1
+            continue
         refused[str(reason)] = refused.get(str(reason), 0) + 1
+    if unanswered:
+        yield (
+            _REFUSED
+            if ask in partition.waiting.deferred_asks
+            else Check(
+                "predicates",
+                False,
+                f"{_number(unanswered)}: the resource manager has not said whether it may go there",
+                verdict="The resource manager has not said yet whether it may go to a node with room.",
+            )
+        )
     for reason, count in sorted(refused.items()):
         verdict = f"The resource manager refuses it on each node with room: {reason}."
         yield Check("nodes", False, f"{_number(count)}: {reason}", verdict=verdict)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from quadriga.si.explained import FailedCheck
+
 __all__ = ["HOLDERS", "Check", "Explanation", "Holder"]
 
 #: at most this number of holders is named in a check; it counts the others
@@ -63,6 +65,15 @@ class Explanation:
     @property
     def reasons(self) -> tuple[str, ...]:
         return tuple(check.text for check in self.checks if not check.passed)
+
+    @property
+    def failing(self) -> tuple[FailedCheck, ...]:
+        """The checks that fail, in words only."""
+        return tuple(
+            FailedCheck(each.about, each.subject, each.text, each.remedy, each.verdict)
+            for each in self.checks
+            if not each.passed
+        )
 
     @property
     def remedies(self) -> tuple[str, ...]:

@@ -56,6 +56,10 @@ class CoreCallback:
     def predicates(self, args: PredicatesArgs) -> str | None:
         return self._cache.predicates(args.allocationKey, args.nodeID, args.allocate)
 
+    def refusal(self, args: PredicatesArgs) -> str | None:
+        """For an explanation: nothing is assumed (K99)."""
+        return next(iter(self._cache.refusals(args.allocationKey, args.nodeID)), None)
+
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
         index = self._cache.preemption_predicates(
             args.allocationKey, args.nodeID, tuple(args.preemptAllocationKeys), args.startIndex

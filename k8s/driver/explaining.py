@@ -16,17 +16,17 @@ from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
-from quadriga.core.scheduling.explanation import Check
 from quadriga.si import RequestError
 
-__all__ = ["CoreSays", "Explainer", "LocalCore", "RemoteCore", "text_of"]
+__all__ = ["CoreSays", "Explainer", "Failing", "LocalCore", "RemoteCore", "text_of"]
 
 #: nodes that the constraints are looked up for without giving way to other work
 _CHUNK: Final = 100
 #: groups of nodes that are told
 _GROUPS: Final = 6
 #: checks of the core that are about nodes
-_ABOUT_NODES: Final = frozenset({"nodes", "node sizes", "predicates"})
+_SIZES, _PREDICATES = "node sizes", "predicates"
+_ABOUT_NODES: Final = frozenset({"nodes", _SIZES, _PREDICATES})
 
 _ROOT: Final = "queue root"
 
@@ -47,6 +47,21 @@ class CoreSays:
     remedy: str = ""
     #: quotas, limits or a gang keep it waiting: nodes are not what it waits for
     held: bool = False
+
+
+class Failing(Protocol):
+    """A check of the core that fails: `quadriga.si.explained.FailedCheck`, or its message."""
+
+    @property
+    def about(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def remedy(self) -> str: ...
+    @property
+    def verdict(self) -> str: ...
 
 
 class Core(Protocol):
@@ -76,40 +91,44 @@ class LocalCore:
                 )
             except (KeyError, RequestError):
                 return None
-            failing = [each for each in found.checks if not each.passed]
-            if not failing:
-                return CoreSays("")
-            # root has as much as all nodes together: the nodes say more about that
-            beyond_root = [each for each in failing if each.subject != _ROOT] or failing
-            first = beyond_root[0]
-            if first.about not in _ABOUT_NODES and not found.hopeless:
-                return CoreSays(first.verdict or found.verdict, (), _remedy(beyond_root), True)
-            told = [each for each in failing if each.about in _ABOUT_NODES]
-            nodes = tuple(each.text for each in told if each.about != "predicates")
-            return CoreSays(found.verdict, nodes, _remedy(told))
+            return _says(found.verdict, found.failing)
 
         return await asyncio.wrap_future(self._service.read_later(read))
 
 
-def _remedy(checks: Sequence[Check]) -> str:
+def _says(verdict: str, failing: Sequence[Failing]) -> CoreSays:
+    """What the checks that fail come to."""
+    if not failing:
+        return CoreSays("")
+    # root has as much as all nodes together: the nodes say more about that
+    beyond_root = [each for each in failing if each.subject != _ROOT] or failing
+    first = beyond_root[0]
+    hopeless = any(each.about == _SIZES for each in failing)
+    if first.about not in _ABOUT_NODES and not hopeless:
+        return CoreSays(first.verdict or verdict, (), _remedy(beyond_root), True)
+    told = [each for each in failing if each.about in _ABOUT_NODES]
+    nodes = tuple(each.text for each in told if each.about != _PREDICATES)
+    return CoreSays(verdict, nodes, _remedy(told))
+
+
+def _remedy(checks: Sequence[Failing]) -> str:
     return next((each.remedy for each in checks if each.remedy), "")
 
 
 class RemoteCore:
-    """A core that is reached by a client: ``ask`` blocks, and returns reasons and verdict."""
+    """A core that is reached by a client: ``ask`` blocks, and returns the verdict and the checks that fail."""
 
-    def __init__(self, ask: Callable[[str, str], tuple[Sequence[str], str]]) -> None:
+    def __init__(self, ask: Callable[[str, str], tuple[str, Sequence[Failing]]]) -> None:
         self._ask = ask
 
     async def explain(
         self, rm_id: str, application_id: str, allocation_key: str
     ) -> CoreSays | None:
         try:
-            reasons, verdict = await asyncio.to_thread(self._ask, application_id, allocation_key)
+            verdict, failing = await asyncio.to_thread(self._ask, application_id, allocation_key)
         except (RequestError, ConnectionError, TimeoutError):
             return None
-        nodes = tuple(each for each in reasons if _COUNTED.match(each))
-        return CoreSays(verdict, nodes, held=bool(reasons) and not nodes)
+        return _says(verdict, failing)
 
 
 class Explainer:

@@ -228,15 +228,22 @@ class AsyncClient:
         return response
 
     async def explain(
-        self, application_id: str, allocation_key: str = "", partition: str = ""
+        self,
+        application_id: str,
+        allocation_key: str = "",
+        partition: str = "",
+        *,
+        predicates: bool = True,
     ) -> ExplainResponse:
-        """Where an application is, and why one of its asks waits. Raises like
-        `update_configuration`; `RequestError` for unknown names."""
+        """Where an application is, and why one of its asks waits; with ``predicates`` also by what this
+        resource manager has answered about nodes. Raises like `update_configuration`; `RequestError`
+        for unknown names."""
         request = ExplainRequest(
             rmID=self._registration.rm_id,
             partition=partition,
             applicationID=application_id,
             allocationKey=allocation_key,
+            withoutPredicates=not predicates,
         )
         response = await self._call(lambda stub: stub.Explain, request)
         assert isinstance(response, ExplainResponse)

@@ -182,11 +182,19 @@ class Client:
         )
 
     def explain(
-        self, application_id: str, allocation_key: str = "", partition: str = ""
+        self,
+        application_id: str,
+        allocation_key: str = "",
+        partition: str = "",
+        *,
+        predicates: bool = True,
     ) -> ExplainResponse:
-        """Where an application is, and why one of its asks waits. Raises like
-        `update_configuration`; `RequestError` for unknown names."""
-        return self._do(self._client.explain(application_id, allocation_key, partition))
+        """Where an application is, and why one of its asks waits; with ``predicates`` also by what this
+        resource manager has answered about nodes. Raises like `update_configuration`; `RequestError`
+        for unknown names."""
+        return self._do(
+            self._client.explain(application_id, allocation_key, partition, predicates=predicates)
+        )
 
     def shutdown(self) -> None:
         """Leave for good after all requests that were made before: the scheduler drops the resource

@@ -25,15 +25,15 @@ _sym_db = _symbol_database.Default()
 from quadriga.si.v1 import si_pb2 as quadriga_dot_si_dot_v1_dot_si__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%quadriga/si/extension/extension.proto\x12\x0bquadriga.v1\x1a\x17quadriga/si/v1/si.proto\"\x1d\n\x1bUpdateConfigurationResponse\"\x1f\n\x0fShutdownRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\"\x12\n\x10ShutdownResponse\"_\n\x0e\x45xplainRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x15\n\rapplicationID\x18\x03 \x01(\t\x12\x15\n\rallocationKey\x18\x04 \x01(\t\"\x94\x01\n\x0f\x45xplainResponse\x12\r\n\x05queue\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0f\n\x07reasons\x18\x03 \x03(\t\x12\x0f\n\x07verdict\x18\x04 \x01(\t\x12\x0f\n\x07gathers\x18\x05 \x01(\x08\x12\x30\n\rreservedNodes\x18\x06 \x03(\x0b\x32\x19.quadriga.v1.ReservedNode\"5\n\x0cReservedNode\x12\x0e\n\x06nodeID\x18\x01 \x01(\t\x12\x15\n\rallocationKey\x18\x02 \x01(\t\"\x99\x02\n\x0e\x43\x61llbackAnswer\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.quadriga.v1.HelloH\x00\x12\x33\n\npredicates\x18\x02 \x01(\x0b\x32\x1d.quadriga.v1.PredicatesAnswerH\x00\x12G\n\x14preemptionPredicates\x18\x03 \x01(\x0b\x32\'.quadriga.v1.PreemptionPredicatesAnswerH\x00\x12\x31\n\tstateDump\x18\x04 \x01(\x0b\x32\x1c.quadriga.v1.StateDumpAnswerH\x00\x12\'\n\x08received\x18\x05 \x01(\x0b\x32\x13.quadriga.v1.CountsH\x00\x42\x08\n\x06\x61nswer\"\xab\x01\n\x05Hello\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x12\n\npredicates\x18\x02 \x01(\x08\x12\x1c\n\x14preemptionPredicates\x18\x03 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x04 \x01(\x08\x12\x18\n\x10schedulingStates\x18\x05 \x01(\x08\x12\x11\n\tstateDump\x18\x06 \x01(\x08\x12%\n\x08received\x18\x07 \x01(\x0b\x32\x13.quadriga.v1.Counts\"Q\n\x06\x43ounts\x12\x12\n\nallocation\x18\x01 \x01(\x04\x12\x13\n\x0b\x61pplication\x18\x02 \x01(\x04\x12\x0c\n\x04node\x18\x03 \x01(\x04\x12\x10\n\x08\x63\x61llback\x18\x04 \x01(\x04\">\n\x05Order\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12&\n\x08messages\x18\x02 \x03(\x0e\x32\x14.quadriga.v1.Channel\"\xc8\x03\n\x08\x43\x61llback\x12#\n\x05ready\x18\x01 \x01(\x0b\x32\x12.quadriga.v1.ReadyH\x00\x12\x35\n\npredicates\x18\x02 \x01(\x0b\x32\x1f.quadriga.v1.PredicatesQuestionH\x00\x12I\n\x14preemptionPredicates\x18\x03 \x01(\x0b\x32).quadriga.v1.PreemptionPredicatesQuestionH\x00\x12%\n\x06\x65vents\x18\x04 \x01(\x0b\x32\x13.quadriga.v1.EventsH\x00\x12\x39\n\x10schedulingStates\x18\x05 \x01(\x0b\x32\x1d.quadriga.v1.SchedulingStatesH\x00\x12\x33\n\tstateDump\x18\x06 \x01(\x0b\x32\x1e.quadriga.v1.StateDumpQuestionH\x00\x12#\n\x05order\x18\x07 \x01(\x0b\x32\x12.quadriga.v1.OrderH\x00\x12$\n\x05taken\x18\x08 \x01(\x0b\x32\x13.quadriga.v1.CountsH\x00\x12\'\n\x07refused\x18\t \x01(\x0b\x32\x14.quadriga.v1.RefusedH\x00\x42\n\n\x08\x63\x61llback\"Q\n\x07Refused\x12%\n\x07\x63hannel\x18\x01 \x01(\x0e\x32\x14.quadriga.v1.Channel\x12\x0f\n\x07request\x18\x02 \x01(\x0c\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x07\n\x05Ready\"Z\n\x12PredicatesQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rallocationKey\x18\x02 \x01(\t\x12\x10\n\x08\x61llocate\x18\x03 \x01(\x08\x12\x0f\n\x07nodeIDs\x18\x04 \x03(\t\"/\n\x10PredicatesAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07reasons\x18\x02 \x03(\t\"Y\n\x1cPreemptionPredicatesQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\x12-\n\x04\x61rgs\x18\x02 \x03(\x0b\x32\x1f.si.v1.PreemptionPredicatesArgs\"`\n\x1aPreemptionPredicatesAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x36\n\tresponses\x18\x02 \x03(\x0b\x32#.si.v1.PreemptionPredicatesResponse\",\n\x06\x45vents\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.si.v1.EventRecord\"P\n\x10SchedulingStates\x12<\n\x06states\x18\x01 \x03(\x0b\x32,.si.v1.UpdateContainerSchedulingStateRequest\"\x1f\n\x11StateDumpQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\":\n\x0fStateDumpAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04json\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"\x82\x01\n\x0bStepRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x0b\n\x03now\x18\x02 \x01(\x03\x12\x0f\n\x07\x61\x64vance\x18\x06 \x01(\x08\x12&\n\x08requests\x18\x03 \x03(\x0e\x32\x14.quadriga.v1.Channel\x12\x10\n\x08schedule\x18\x04 \x01(\x08\x12\r\n\x05limit\x18\x05 \x01(\x03\"\x9d\x01\n\x0cStepResponse\x12&\n\x08messages\x18\x01 \x03(\x0e\x32\x14.quadriga.v1.Channel\x12\x19\n\x0cnextDeadline\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nunfinished\x18\x03 \x01(\x08\x12%\n\x07refused\x18\x04 \x03(\x0b\x32\x14.quadriga.v1.RefusalB\x0f\n\r_nextDeadline\"(\n\x07Refusal\x12\r\n\x05place\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t*W\n\x07\x43hannel\x12\x13\n\x0fUNKNOWN_CHANNEL\x10\x00\x12\x0e\n\nALLOCATION\x10\x01\x12\x0f\n\x0b\x41PPLICATION\x10\x02\x12\x08\n\x04NODE\x10\x03\x12\x0c\n\x08\x43\x41LLBACK\x10\x04\x32\x8a\x03\n\tExtension\x12\x64\n\x13UpdateConfiguration\x12!.si.v1.UpdateConfigurationRequest\x1a(.quadriga.v1.UpdateConfigurationResponse\"\x00\x12\x45\n\tCallbacks\x12\x1b.quadriga.v1.CallbackAnswer\x1a\x15.quadriga.v1.Callback\"\x00(\x01\x30\x01\x12I\n\x08Shutdown\x12\x1c.quadriga.v1.ShutdownRequest\x1a\x1d.quadriga.v1.ShutdownResponse\"\x00\x12=\n\x04Step\x12\x18.quadriga.v1.StepRequest\x1a\x19.quadriga.v1.StepResponse\"\x00\x12\x46\n\x07\x45xplain\x12\x1b.quadriga.v1.ExplainRequest\x1a\x1c.quadriga.v1.ExplainResponse\"\x00\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%quadriga/si/extension/extension.proto\x12\x0bquadriga.v1\x1a\x17quadriga/si/v1/si.proto\"\x1d\n\x1bUpdateConfigurationResponse\"\x1f\n\x0fShutdownRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\"\x12\n\x10ShutdownResponse\"z\n\x0e\x45xplainRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\t\x12\x15\n\rapplicationID\x18\x03 \x01(\t\x12\x15\n\rallocationKey\x18\x04 \x01(\t\x12\x19\n\x11withoutPredicates\x18\x05 \x01(\x08\"\xbe\x01\n\x0f\x45xplainResponse\x12\r\n\x05queue\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x0f\n\x07reasons\x18\x03 \x03(\t\x12\x0f\n\x07verdict\x18\x04 \x01(\t\x12\x0f\n\x07gathers\x18\x05 \x01(\x08\x12\x30\n\rreservedNodes\x18\x06 \x03(\x0b\x32\x19.quadriga.v1.ReservedNode\x12(\n\x06\x63hecks\x18\x07 \x03(\x0b\x32\x18.quadriga.v1.FailedCheck\"\\\n\x0b\x46\x61iledCheck\x12\r\n\x05\x61\x62out\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\x12\x0f\n\x07verdict\x18\x05 \x01(\t\"5\n\x0cReservedNode\x12\x0e\n\x06nodeID\x18\x01 \x01(\t\x12\x15\n\rallocationKey\x18\x02 \x01(\t\"\x99\x02\n\x0e\x43\x61llbackAnswer\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.quadriga.v1.HelloH\x00\x12\x33\n\npredicates\x18\x02 \x01(\x0b\x32\x1d.quadriga.v1.PredicatesAnswerH\x00\x12G\n\x14preemptionPredicates\x18\x03 \x01(\x0b\x32\'.quadriga.v1.PreemptionPredicatesAnswerH\x00\x12\x31\n\tstateDump\x18\x04 \x01(\x0b\x32\x1c.quadriga.v1.StateDumpAnswerH\x00\x12\'\n\x08received\x18\x05 \x01(\x0b\x32\x13.quadriga.v1.CountsH\x00\x42\x08\n\x06\x61nswer\"\xab\x01\n\x05Hello\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x12\n\npredicates\x18\x02 \x01(\x08\x12\x1c\n\x14preemptionPredicates\x18\x03 \x01(\x08\x12\x0e\n\x06\x65vents\x18\x04 \x01(\x08\x12\x18\n\x10schedulingStates\x18\x05 \x01(\x08\x12\x11\n\tstateDump\x18\x06 \x01(\x08\x12%\n\x08received\x18\x07 \x01(\x0b\x32\x13.quadriga.v1.Counts\"Q\n\x06\x43ounts\x12\x12\n\nallocation\x18\x01 \x01(\x04\x12\x13\n\x0b\x61pplication\x18\x02 \x01(\x04\x12\x0c\n\x04node\x18\x03 \x01(\x04\x12\x10\n\x08\x63\x61llback\x18\x04 \x01(\x04\">\n\x05Order\x12\r\n\x05\x66irst\x18\x01 \x01(\x04\x12&\n\x08messages\x18\x02 \x03(\x0e\x32\x14.quadriga.v1.Channel\"\xc8\x03\n\x08\x43\x61llback\x12#\n\x05ready\x18\x01 \x01(\x0b\x32\x12.quadriga.v1.ReadyH\x00\x12\x35\n\npredicates\x18\x02 \x01(\x0b\x32\x1f.quadriga.v1.PredicatesQuestionH\x00\x12I\n\x14preemptionPredicates\x18\x03 \x01(\x0b\x32).quadriga.v1.PreemptionPredicatesQuestionH\x00\x12%\n\x06\x65vents\x18\x04 \x01(\x0b\x32\x13.quadriga.v1.EventsH\x00\x12\x39\n\x10schedulingStates\x18\x05 \x01(\x0b\x32\x1d.quadriga.v1.SchedulingStatesH\x00\x12\x33\n\tstateDump\x18\x06 \x01(\x0b\x32\x1e.quadriga.v1.StateDumpQuestionH\x00\x12#\n\x05order\x18\x07 \x01(\x0b\x32\x12.quadriga.v1.OrderH\x00\x12$\n\x05taken\x18\x08 \x01(\x0b\x32\x13.quadriga.v1.CountsH\x00\x12\'\n\x07refused\x18\t \x01(\x0b\x32\x14.quadriga.v1.RefusedH\x00\x42\n\n\x08\x63\x61llback\"Q\n\x07Refused\x12%\n\x07\x63hannel\x18\x01 \x01(\x0e\x32\x14.quadriga.v1.Channel\x12\x0f\n\x07request\x18\x02 \x01(\x0c\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x07\n\x05Ready\"Z\n\x12PredicatesQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rallocationKey\x18\x02 \x01(\t\x12\x10\n\x08\x61llocate\x18\x03 \x01(\x08\x12\x0f\n\x07nodeIDs\x18\x04 \x03(\t\"/\n\x10PredicatesAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0f\n\x07reasons\x18\x02 \x03(\t\"Y\n\x1cPreemptionPredicatesQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\x12-\n\x04\x61rgs\x18\x02 \x03(\x0b\x32\x1f.si.v1.PreemptionPredicatesArgs\"`\n\x1aPreemptionPredicatesAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x36\n\tresponses\x18\x02 \x03(\x0b\x32#.si.v1.PreemptionPredicatesResponse\",\n\x06\x45vents\x12\"\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x12.si.v1.EventRecord\"P\n\x10SchedulingStates\x12<\n\x06states\x18\x01 \x03(\x0b\x32,.si.v1.UpdateContainerSchedulingStateRequest\"\x1f\n\x11StateDumpQuestion\x12\n\n\x02id\x18\x01 \x01(\x04\":\n\x0fStateDumpAnswer\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04json\x18\x02 \x01(\t\x12\r\n\x05\x65rror\x18\x03 \x01(\t\"\x82\x01\n\x0bStepRequest\x12\x0c\n\x04rmID\x18\x01 \x01(\t\x12\x0b\n\x03now\x18\x02 \x01(\x03\x12\x0f\n\x07\x61\x64vance\x18\x06 \x01(\x08\x12&\n\x08requests\x18\x03 \x03(\x0e\x32\x14.quadriga.v1.Channel\x12\x10\n\x08schedule\x18\x04 \x01(\x08\x12\r\n\x05limit\x18\x05 \x01(\x03\"\x9d\x01\n\x0cStepResponse\x12&\n\x08messages\x18\x01 \x03(\x0e\x32\x14.quadriga.v1.Channel\x12\x19\n\x0cnextDeadline\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x12\n\nunfinished\x18\x03 \x01(\x08\x12%\n\x07refused\x18\x04 \x03(\x0b\x32\x14.quadriga.v1.RefusalB\x0f\n\r_nextDeadline\"(\n\x07Refusal\x12\r\n\x05place\x18\x01 \x01(\x05\x12\x0e\n\x06reason\x18\x02 \x01(\t*W\n\x07\x43hannel\x12\x13\n\x0fUNKNOWN_CHANNEL\x10\x00\x12\x0e\n\nALLOCATION\x10\x01\x12\x0f\n\x0b\x41PPLICATION\x10\x02\x12\x08\n\x04NODE\x10\x03\x12\x0c\n\x08\x43\x41LLBACK\x10\x04\x32\x8a\x03\n\tExtension\x12\x64\n\x13UpdateConfiguration\x12!.si.v1.UpdateConfigurationRequest\x1a(.quadriga.v1.UpdateConfigurationResponse\"\x00\x12\x45\n\tCallbacks\x12\x1b.quadriga.v1.CallbackAnswer\x1a\x15.quadriga.v1.Callback\"\x00(\x01\x30\x01\x12I\n\x08Shutdown\x12\x1c.quadriga.v1.ShutdownRequest\x1a\x1d.quadriga.v1.ShutdownResponse\"\x00\x12=\n\x04Step\x12\x18.quadriga.v1.StepRequest\x1a\x19.quadriga.v1.StepResponse\"\x00\x12\x46\n\x07\x45xplain\x12\x1b.quadriga.v1.ExplainRequest\x1a\x1c.quadriga.v1.ExplainResponse\"\x00\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quadriga.si.extension.extension_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CHANNEL']._serialized_start=2508
-  _globals['_CHANNEL']._serialized_end=2595
+  _globals['_CHANNEL']._serialized_start=2671
+  _globals['_CHANNEL']._serialized_end=2758
   _globals['_UPDATECONFIGURATIONRESPONSE']._serialized_start=79
   _globals['_UPDATECONFIGURATIONRESPONSE']._serialized_end=108
   _globals['_SHUTDOWNREQUEST']._serialized_start=110
@@ -41,47 +41,49 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SHUTDOWNRESPONSE']._serialized_start=143
   _globals['_SHUTDOWNRESPONSE']._serialized_end=161
   _globals['_EXPLAINREQUEST']._serialized_start=163
-  _globals['_EXPLAINREQUEST']._serialized_end=258
-  _globals['_EXPLAINRESPONSE']._serialized_start=261
-  _globals['_EXPLAINRESPONSE']._serialized_end=409
-  _globals['_RESERVEDNODE']._serialized_start=411
-  _globals['_RESERVEDNODE']._serialized_end=464
-  _globals['_CALLBACKANSWER']._serialized_start=467
-  _globals['_CALLBACKANSWER']._serialized_end=748
-  _globals['_HELLO']._serialized_start=751
-  _globals['_HELLO']._serialized_end=922
-  _globals['_COUNTS']._serialized_start=924
-  _globals['_COUNTS']._serialized_end=1005
-  _globals['_ORDER']._serialized_start=1007
-  _globals['_ORDER']._serialized_end=1069
-  _globals['_CALLBACK']._serialized_start=1072
-  _globals['_CALLBACK']._serialized_end=1528
-  _globals['_REFUSED']._serialized_start=1530
-  _globals['_REFUSED']._serialized_end=1611
-  _globals['_READY']._serialized_start=1613
-  _globals['_READY']._serialized_end=1620
-  _globals['_PREDICATESQUESTION']._serialized_start=1622
-  _globals['_PREDICATESQUESTION']._serialized_end=1712
-  _globals['_PREDICATESANSWER']._serialized_start=1714
-  _globals['_PREDICATESANSWER']._serialized_end=1761
-  _globals['_PREEMPTIONPREDICATESQUESTION']._serialized_start=1763
-  _globals['_PREEMPTIONPREDICATESQUESTION']._serialized_end=1852
-  _globals['_PREEMPTIONPREDICATESANSWER']._serialized_start=1854
-  _globals['_PREEMPTIONPREDICATESANSWER']._serialized_end=1950
-  _globals['_EVENTS']._serialized_start=1952
-  _globals['_EVENTS']._serialized_end=1996
-  _globals['_SCHEDULINGSTATES']._serialized_start=1998
-  _globals['_SCHEDULINGSTATES']._serialized_end=2078
-  _globals['_STATEDUMPQUESTION']._serialized_start=2080
-  _globals['_STATEDUMPQUESTION']._serialized_end=2111
-  _globals['_STATEDUMPANSWER']._serialized_start=2113
-  _globals['_STATEDUMPANSWER']._serialized_end=2171
-  _globals['_STEPREQUEST']._serialized_start=2174
-  _globals['_STEPREQUEST']._serialized_end=2304
-  _globals['_STEPRESPONSE']._serialized_start=2307
-  _globals['_STEPRESPONSE']._serialized_end=2464
-  _globals['_REFUSAL']._serialized_start=2466
-  _globals['_REFUSAL']._serialized_end=2506
-  _globals['_EXTENSION']._serialized_start=2598
-  _globals['_EXTENSION']._serialized_end=2992
+  _globals['_EXPLAINREQUEST']._serialized_end=285
+  _globals['_EXPLAINRESPONSE']._serialized_start=288
+  _globals['_EXPLAINRESPONSE']._serialized_end=478
+  _globals['_FAILEDCHECK']._serialized_start=480
+  _globals['_FAILEDCHECK']._serialized_end=572
+  _globals['_RESERVEDNODE']._serialized_start=574
+  _globals['_RESERVEDNODE']._serialized_end=627
+  _globals['_CALLBACKANSWER']._serialized_start=630
+  _globals['_CALLBACKANSWER']._serialized_end=911
+  _globals['_HELLO']._serialized_start=914
+  _globals['_HELLO']._serialized_end=1085
+  _globals['_COUNTS']._serialized_start=1087
+  _globals['_COUNTS']._serialized_end=1168
+  _globals['_ORDER']._serialized_start=1170
+  _globals['_ORDER']._serialized_end=1232
+  _globals['_CALLBACK']._serialized_start=1235
+  _globals['_CALLBACK']._serialized_end=1691
+  _globals['_REFUSED']._serialized_start=1693
+  _globals['_REFUSED']._serialized_end=1774
+  _globals['_READY']._serialized_start=1776
+  _globals['_READY']._serialized_end=1783
+  _globals['_PREDICATESQUESTION']._serialized_start=1785
+  _globals['_PREDICATESQUESTION']._serialized_end=1875
+  _globals['_PREDICATESANSWER']._serialized_start=1877
+  _globals['_PREDICATESANSWER']._serialized_end=1924
+  _globals['_PREEMPTIONPREDICATESQUESTION']._serialized_start=1926
+  _globals['_PREEMPTIONPREDICATESQUESTION']._serialized_end=2015
+  _globals['_PREEMPTIONPREDICATESANSWER']._serialized_start=2017
+  _globals['_PREEMPTIONPREDICATESANSWER']._serialized_end=2113
+  _globals['_EVENTS']._serialized_start=2115
+  _globals['_EVENTS']._serialized_end=2159
+  _globals['_SCHEDULINGSTATES']._serialized_start=2161
+  _globals['_SCHEDULINGSTATES']._serialized_end=2241
+  _globals['_STATEDUMPQUESTION']._serialized_start=2243
+  _globals['_STATEDUMPQUESTION']._serialized_end=2274
+  _globals['_STATEDUMPANSWER']._serialized_start=2276
+  _globals['_STATEDUMPANSWER']._serialized_end=2334
+  _globals['_STEPREQUEST']._serialized_start=2337
+  _globals['_STEPREQUEST']._serialized_end=2467
+  _globals['_STEPRESPONSE']._serialized_start=2470
+  _globals['_STEPRESPONSE']._serialized_end=2627
+  _globals['_REFUSAL']._serialized_start=2629
+  _globals['_REFUSAL']._serialized_end=2669
+  _globals['_EXTENSION']._serialized_start=2761
+  _globals['_EXTENSION']._serialized_end=3155
 # @@protoc_insertion_point(module_scope)

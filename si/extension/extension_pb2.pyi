@@ -35,32 +35,50 @@ class ShutdownResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ExplainRequest(_message.Message):
-    __slots__ = ("rmID", "partition", "applicationID", "allocationKey")
+    __slots__ = ("rmID", "partition", "applicationID", "allocationKey", "withoutPredicates")
     RMID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     APPLICATIONID_FIELD_NUMBER: _ClassVar[int]
     ALLOCATIONKEY_FIELD_NUMBER: _ClassVar[int]
+    WITHOUTPREDICATES_FIELD_NUMBER: _ClassVar[int]
     rmID: str
     partition: str
     applicationID: str
     allocationKey: str
-    def __init__(self, rmID: _Optional[str] = ..., partition: _Optional[str] = ..., applicationID: _Optional[str] = ..., allocationKey: _Optional[str] = ...) -> None: ...
+    withoutPredicates: bool
+    def __init__(self, rmID: _Optional[str] = ..., partition: _Optional[str] = ..., applicationID: _Optional[str] = ..., allocationKey: _Optional[str] = ..., withoutPredicates: bool = ...) -> None: ...
 
 class ExplainResponse(_message.Message):
-    __slots__ = ("queue", "state", "reasons", "verdict", "gathers", "reservedNodes")
+    __slots__ = ("queue", "state", "reasons", "verdict", "gathers", "reservedNodes", "checks")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     REASONS_FIELD_NUMBER: _ClassVar[int]
     VERDICT_FIELD_NUMBER: _ClassVar[int]
     GATHERS_FIELD_NUMBER: _ClassVar[int]
     RESERVEDNODES_FIELD_NUMBER: _ClassVar[int]
+    CHECKS_FIELD_NUMBER: _ClassVar[int]
     queue: str
     state: str
     reasons: _containers.RepeatedScalarFieldContainer[str]
     verdict: str
     gathers: bool
     reservedNodes: _containers.RepeatedCompositeFieldContainer[ReservedNode]
-    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., verdict: _Optional[str] = ..., gathers: bool = ..., reservedNodes: _Optional[_Iterable[_Union[ReservedNode, _Mapping[str, _Any]]]] = ...) -> None: ...
+    checks: _containers.RepeatedCompositeFieldContainer[FailedCheck]
+    def __init__(self, queue: _Optional[str] = ..., state: _Optional[str] = ..., reasons: _Optional[_Iterable[str]] = ..., verdict: _Optional[str] = ..., gathers: bool = ..., reservedNodes: _Optional[_Iterable[_Union[ReservedNode, _Mapping[str, _Any]]]] = ..., checks: _Optional[_Iterable[_Union[FailedCheck, _Mapping[str, _Any]]]] = ...) -> None: ...
+
+class FailedCheck(_message.Message):
+    __slots__ = ("about", "subject", "text", "remedy", "verdict")
+    ABOUT_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    REMEDY_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    about: str
+    subject: str
+    text: str
+    remedy: str
+    verdict: str
+    def __init__(self, about: _Optional[str] = ..., subject: _Optional[str] = ..., text: _Optional[str] = ..., remedy: _Optional[str] = ..., verdict: _Optional[str] = ...) -> None: ...
 
 class ReservedNode(_message.Message):
     __slots__ = ("nodeID", "allocationKey")

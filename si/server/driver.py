@@ -81,9 +81,16 @@ class Served(Protocol):
         ...
 
     def explain(
-        self, rm_id: str, partition: str, application_id: str, allocation_key: str
+        self,
+        rm_id: str,
+        partition: str,
+        application_id: str,
+        allocation_key: str,
+        *,
+        predicates: bool,
     ) -> Future[Explained]:
-        """Where an application is, and why its ask waits. Raises ``KeyError`` for an unknown name."""
+        """Where an application is, and why its ask waits; with ``predicates`` also by what the resource
+        manager says of each node. Raises ``KeyError`` for an unknown name."""
         ...
 
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:

@@ -22,6 +22,16 @@ class QueuedPredicates(PendingQuestions):
         reason: str | None = self._look_up(allocation_key, allocate, (node_id, allocate), node_id)
         return reason
 
+    def known(self, allocation_key: str, node_id: str, allocate: bool, /) -> str | None:
+        """The answer that is there and still valid, else `ANSWER_PENDING`. Nothing is asked."""
+        with self._lock:
+            ask = self._asks.get(allocation_key)
+            answer = None if ask is None else ask.answers.get((node_id, allocate))
+            if answer is None or not self._is_valid(answer, node_id):
+                return ANSWER_PENDING
+            reason: str | None = answer.value
+            return reason
+
     def allowed(self, allocation_key: str) -> frozenset[str]:
         """The nodes to which the ask may be allocated according to answers that are still valid."""
         with self._lock:

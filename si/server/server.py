@@ -18,6 +18,7 @@ from quadriga.si.api import RequestError
 from quadriga.si.extension.extension_pb2 import (
     ExplainRequest,
     ExplainResponse,
+    FailedCheck,
     ReservedNode,
     ShutdownRequest,
     ShutdownResponse,
@@ -343,7 +344,9 @@ class Server:
         app, key = request.applicationID, request.allocationKey
         try:
             found = await asyncio.wrap_future(
-                self._driver.explain(request.rmID, partition, app, key)
+                self._driver.explain(
+                    request.rmID, partition, app, key, predicates=not request.withoutPredicates
+                )
             )
         except KeyError as error:
             name = f"{app}/{key}" if key else app
@@ -358,6 +361,7 @@ class Server:
             reservedNodes=[
                 ReservedNode(nodeID=node, allocationKey=ask) for node, ask in found.reservations
             ],
+            checks=[FailedCheck(**each._asdict()) for each in found.checks],
         )
 
     def _registered(self, principal: Principal, rm_id: str) -> Session:

@@ -58,10 +58,18 @@ class SingleThreadDriver:
         return self.call(lambda driver: driver.set_events(rm_id, wanted).result())
 
     def explain(
-        self, rm_id: str, partition: str, application_id: str, allocation_key: str
+        self,
+        rm_id: str,
+        partition: str,
+        application_id: str,
+        allocation_key: str,
+        *,
+        predicates: bool,
     ) -> Future[Explained]:
         return self.call(
-            lambda driver: driver.explain(rm_id, partition, application_id, allocation_key).result()
+            lambda driver: driver.explain(
+                rm_id, partition, application_id, allocation_key, predicates=predicates
+            ).result()
         )
 
     def begin(self, work: Callable[[], list[Any]]) -> Future[None]:

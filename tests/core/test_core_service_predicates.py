@@ -74,6 +74,34 @@ def test_i36_an_ask_that_no_node_may_take_waits_and_is_tried_again(
     assert placed(heard) == [("a-0", "n2"), ("b-0", "n2")]
 
 
+class Careful(Picky):
+    """Tells a decision from an explanation."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__(*refused)
+        self.read: list[str] = []
+
+    def refusal(self, args: PredicatesArgs) -> str | None:
+        self.read.append(args.nodeID)
+        return "taint" if args.nodeID in self.refused else None
+
+
+def test_i36_an_explanation_asks_nothing_that_a_decision_would_follow_from(
+    manual: SchedulerService,
+) -> None:
+    heard = Careful("n1", "n2")
+    manual.register_resource_manager(register(), heard)
+    manual.update_node(nodes("n1", "n2"))
+    manual.update_application(apps("app"))
+    manual.update_allocation(asks("app", "a"))
+    manual.step(1)
+    heard.asked.clear()
+    told = manual.explain("rm", "default", "app", "a").result()
+    assert (heard.asked, sorted(heard.read)) == ([], ["n1", "n2"])
+    assert "2 nodes: taint" in told.reasons
+    assert [each.text for each in told.checks] == list(told.reasons)
+
+
 def test_i36_allocate_is_false_for_a_reservation(manual: SchedulerService) -> None:
     heard = Picky()
     manual.register_resource_manager(register(), heard)

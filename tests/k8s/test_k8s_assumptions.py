@@ -7,6 +7,9 @@ import threading
 import pytest
 from small_cluster import SECOND, SmallCluster, apart, term
 
+from quadriga.k8s.driver.core_callback import CoreCallback
+from quadriga.si import PredicatesArgs, RefusalPlugin
+
 WEB = {"app": "web"}
 
 
@@ -53,6 +56,18 @@ def test_k99_a_yes_counts_at_once(pair: SmallCluster) -> None:
 def test_k99_a_question_about_a_reservation_does_not_count(pair: SmallCluster) -> None:
     assert pair.cache.predicates("p", "n1", False) is None
     assert pair.allows("q") == "n1 n2"
+
+
+def test_k99_an_explanation_does_not_count(pair: SmallCluster) -> None:
+    before = pair.cache.dump()
+    made = CoreCallback(pair.cache, lambda heard: None, lambda: "{}")
+    assert isinstance(made, RefusalPlugin)
+    question = PredicatesArgs(allocationKey="p", nodeID="n1", allocate=True)
+    assert made.refusal(question) is None
+    assert pair.cache.dump() == before
+    assert pair.allows("q") == "n1 n2"
+    pair.pod("there", "n1", labels=WEB)
+    assert made.refusal(question) == made.predicates(question)
 
 
 def test_k99_a_refusal_does_not_count(pair: SmallCluster) -> None:

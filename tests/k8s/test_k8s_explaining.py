@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from quadriga import si
 from quadriga.core.driver.service import SchedulerService
-from quadriga.k8s.driver.explaining import CoreSays, Explainer, LocalCore, RemoteCore, text_of
+from quadriga.k8s.driver.explaining import (
+    Core,
+    CoreSays,
+    Explainer,
+    Failing,
+    LocalCore,
+    RemoteCore,
+    text_of,
+)
 
+Cores = Callable[[SchedulerService], Core]
 GIB = 1 << 30
 QUEUES = """
 partitions:
@@ -74,14 +83,35 @@ def ask(service: SchedulerService, queue: str, key: str = "uid-1", **values: int
     service.update_allocation(si.AllocationRequest(rmID="mycluster", asks=[wanted]))
 
 
+def remote(service: SchedulerService) -> RemoteCore:
+    """Answers as the service does over gRPC."""
+
+    def ask_core(application: str, key: str) -> tuple[str, Sequence[Failing]]:
+        try:
+            found = service.explain(
+                "mycluster", "default", application, key, predicates=False
+            ).result()
+        except KeyError as error:
+            raise si.RequestError("explain", key, str(error)) from None
+        return found.verdict, found.checks
+
+    return RemoteCore(ask_core)
+
+
+@pytest.fixture(params=["local", "remote"])
+def core_of(request: pytest.FixtureRequest) -> Cores:
+    """K1: the same words in one process and over gRPC."""
+    return LocalCore if request.param == "local" else remote
+
+
 def explained(
-    service: SchedulerService,
+    core: Core,
     application: str | None,
     refusals: dict[str, Sequence[str]] | None = None,
     uid: str = "uid-1",
 ) -> str | None:
     explainer = Explainer(
-        LocalCore(service),
+        core,
         rm_id="mycluster",
         application_of=lambda uid: application,
         nodes=lambda: ("n3", "n1", "n2"),
@@ -90,10 +120,10 @@ def explained(
     return asyncio.run(explainer.explain(uid))
 
 
-def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService) -> None:
+def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of: Cores) -> None:
     ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)  # fills n3
     ask(service, "wide", vcore=100, memory=3 * GIB)
-    assert explained(service, "app-wide") == (
+    assert explained(core_of(service), "app-wide") == (
         "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472)."
         " Smallest change: memory=3221225472 more free on node n3."
     )
@@ -101,12 +131,15 @@ def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService) -> None
 
 def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
     service: SchedulerService,
+    core_of: Cores,
 ) -> None:
     ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)
     ask(service, "wide", vcore=100, memory=3 * GIB)
     tainted = "TaintToleration: the pod does not tolerate gpu=yes:NoSchedule"
     other = "NodeAffinity: the node does not match"
-    text = explained(service, "app-wide", {"n1": [tainted, other], "n2": [tainted], "n3": [other]})
+    text = explained(
+        core_of(service), "app-wide", {"n1": [tainted, other], "n2": [tainted], "n3": [other]}
+    )
     assert text == (
         "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472);"
         f" 2 {tainted}; 1 {other}."
@@ -114,9 +147,11 @@ def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
     )
 
 
-def test_k156_a_pod_that_is_larger_than_every_node(service: SchedulerService) -> None:
+def test_k156_a_pod_that_is_larger_than_every_node(
+    service: SchedulerService, core_of: Cores
+) -> None:
     ask(service, "wide", vcore=100, memory=9 * GIB)
-    text = explained(service, "app-wide")
+    text = explained(core_of(service), "app-wide")
     assert text is not None
     assert text.startswith("0 of 3 nodes: no node is large enough for")
     assert "Smallest change: add a node with" in text
@@ -124,11 +159,12 @@ def test_k156_a_pod_that_is_larger_than_every_node(service: SchedulerService) ->
 
 def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     service: SchedulerService,
+    core_of: Cores,
 ) -> None:
     ask(service, "small", vcore=2000, memory=GIB)
     asked = []
     explainer = Explainer(
-        LocalCore(service),
+        core_of(service),
         rm_id="mycluster",
         application_of=lambda uid: "app-small",
         nodes=lambda: ("n1", "n2", "n3"),
@@ -141,12 +177,14 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     assert asked == []
 
 
-def test_k156_a_pod_that_waits_no_more_has_no_explanation(service: SchedulerService) -> None:
+def test_k156_a_pod_that_waits_no_more_has_no_explanation(
+    service: SchedulerService, core_of: Cores
+) -> None:
     ask(service, "wide", vcore=100, memory=GIB)  # allocated at once
-    assert explained(service, "app-wide") is None
-    assert explained(service, "app-wide", uid="unknown") is None
-    assert explained(service, "unknown") is None
-    assert explained(service, None) is None
+    assert explained(core_of(service), "app-wide") is None
+    assert explained(core_of(service), "app-wide", uid="unknown") is None
+    assert explained(core_of(service), "unknown") is None
+    assert explained(core_of(service), None) is None
 
 
 def test_k156_texts_cite_no_rules() -> None:
@@ -170,28 +208,8 @@ def test_k156_a_pod_with_nothing_in_its_way_says_so() -> None:
     assert text_of(CoreSays(""), 3, Counter()) == "It is next in turn."
 
 
-def test_k1_a_remote_core_explains_too() -> None:
-    def ask_core(application: str, key: str) -> tuple[Sequence[str], str]:
-        assert (application, key) == ("app", "uid-1")
-        return (
-            ["2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=5"],
-            "No node has enough free room.",
-        )
-
-    explainer = Explainer(
-        RemoteCore(ask_core),
-        rm_id="mycluster",
-        application_of=lambda uid: "app",
-        nodes=lambda: ("n1", "n2"),
-        refusals=lambda uid, node: (),
-    )
-    assert asyncio.run(explainer.explain("uid-1")) == (
-        "0 of 2 nodes: 2 lack vcore (node n1 comes nearest and lacks vcore=5)."
-    )
-
-
 def test_k1_a_remote_core_that_does_not_answer_explains_nothing() -> None:
-    def ask_core(application: str, key: str) -> tuple[Sequence[str], str]:
+    def ask_core(application: str, key: str) -> tuple[str, Sequence[Failing]]:
         raise si.RequestError("explain", key, "is unknown")
 
     assert asyncio.run(RemoteCore(ask_core).explain("mycluster", "app", "uid-1")) is None

@@ -304,6 +304,10 @@ def test_explain_tells_where_and_why(client: Make) -> None:
     assert told.reasons
     assert told.verdict == "No node is large enough for it: it needs vcore=9000 on one node."
     assert not (told.gathers or told.reservedNodes)
+    failing = {each.about: each for each in told.checks}
+    assert [each.text for each in told.checks] == list(told.reasons)
+    assert failing["node sizes"].remedy == "add a node with vcore=9000"
+    assert failing["node sizes"].verdict == told.verdict
     assert not rm.explain("a").reasons
     assert not rm.explain("a").verdict
     with pytest.raises(RequestError, match="'nobody' in partition 'default' is not known"):

@@ -18,7 +18,10 @@ from quadriga.si.extension.extension_pb2 import (
     PreemptionPredicatesAnswer,
     StateDumpAnswer,
 )
+from quadriga.si.remote_predicates import ANSWER_PENDING
 from quadriga.si.server import Limits
+from quadriga.si.server.questions import QuestionIds
+from quadriga.si.server.queued_predicates import QueuedPredicates
 from tests.si.wire import RM, application, ask, house, node, until
 
 pytestmark = pytest.mark.asyncio
@@ -278,3 +281,23 @@ async def test_a_gang_member_takes_over_with_predicates() -> None:
         await until(lambda: len(rm.heard("UpdateAllocation", "released")) == 2)
         assert [q.allocate for q in told.questions] == [True, True, False, False]
         await told.end()
+
+
+async def test_i36_an_explanation_reads_answers_and_asks_no_question() -> None:
+    woken, now = list[bool](), [0.0]
+    questions = QueuedPredicates(
+        Limits(), QuestionIds(), lambda: now[0], lambda: woken.append(True)
+    )
+    assert questions.known("pod", "n1", True) is ANSWER_PENDING
+    assert (woken, questions.flush(), questions.awaits("pod")) == ([], [], False)
+    assert questions("pod", "n1", True) is ANSWER_PENDING
+    (question,) = questions.flush()
+    assert questions.known("pod", "n1", True) is ANSWER_PENDING
+    now[0] = 0.1
+    assert questions.answer(question.predicates.id, ["taint"], "none")
+    assert questions.known("pod", "n1", True) == "taint"
+    assert questions.known("pod", "n1", False) is ANSWER_PENDING
+    assert questions.known("pod", "n2", True) is ANSWER_PENDING
+    now[0] += Limits().predicate_age_s + 1
+    assert questions.known("pod", "n1", True) is ANSWER_PENDING
+    assert questions.flush() == []
