@@ -52,7 +52,7 @@ from quadriga.si import (
     UpdateConfigurationRequest,
 )
 from quadriga.si.api import has_own
-from quadriga.si.explained import Explained
+from quadriga.si.explained import Explained, FailedCheck
 from quadriga.si.items import count
 from quadriga.si.outcome import Outcome
 
@@ -402,7 +402,8 @@ class SchedulerService:
         def reader(scheduler: Scheduler) -> Explained:
             app = scheduler.application(application_id, partition, rm_id)
             reasons: tuple[str, ...] = ()
-            verdict, checks = "", ()
+            checks: tuple[FailedCheck, ...] = ()
+            verdict = ""
             if allocation_key:
                 explained = scheduler.explain(
                     application_id, allocation_key, partition, rm_id, predicates=predicates
