@@ -7,7 +7,7 @@ change is announced once, in the order of the API server.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 from urllib.parse import urlencode
 
@@ -115,6 +115,11 @@ class Reflector(Generic[T]):
     def known(self) -> int:
         """The number of objects."""
         return len(self._known)
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """By UID. The mapping changes, and is another one after a list."""
+        return self._known
 
     @property
     def synced(self) -> bool:

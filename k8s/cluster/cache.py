@@ -190,6 +190,10 @@ class ClusterCache:
         """All nodes."""
         return tuple(self._objects)
 
+    def pod_uids(self) -> tuple[str, ...]:
+        """All pods that have not ended."""
+        return tuple(self._pods)
+
     # ---- assumptions
 
     def assume(self, uid: str, node: str) -> str | None:

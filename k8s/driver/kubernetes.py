@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.event_writer import EventWriter
@@ -31,7 +32,9 @@ from quadriga.k8s.api.writes import PodWrites
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion.placeholders import SUFFIX_ALPHABET, SUFFIX_LENGTH
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.driver.auditing import EVERY, Auditor
 from quadriga.k8s.driver.config_maps import ConfigMaps, config_maps_path
+from quadriga.k8s.driver.core_books import Books
 from quadriga.k8s.driver.core_callback import CoreCallback
 from quadriga.k8s.driver.core_sender import CoreSender
 from quadriga.k8s.driver.explaining import Core, Explainer
@@ -90,6 +93,8 @@ class Options:
     leader_election: bool | None = None
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
     watching: type[Watching] | Watching = Watching
+    #: seconds between two audits (K176)
+    audit_every: float = EVERY
     #: the garbage collector rests while the cluster is listed (K190)
     tune_gc: bool = True
 
@@ -203,7 +208,9 @@ class KubernetesShim:
 
     def measured(self) -> list[Measured]:
         """Metrics (K16). From any thread."""
-        return measured_of(self._inbox, self._writers, self._reflectors, self._leads)
+        shim = self._shim
+        audit = shim.audit if shim is not None else None
+        return measured_of(self._inbox, self._writers, self._reflectors, self._leads, audit)
 
     def state_dump(self) -> str:
         """All of the shim's state as JSON, without secrets (K17). From any thread but the loop's."""
@@ -313,6 +320,7 @@ class KubernetesShim:
                 tasks.create_task(conditions.run())
                 tasks.create_task(events.run())
                 tasks.create_task(self._lead(client))
+                tasks.create_task(self._new_auditor(self._shim).run())
                 tasks.create_task(self._decide(inbox, self._shim, self._writers))
         except* _Stopped as stopped:
             raise _first(stopped) from None
@@ -330,6 +338,22 @@ class KubernetesShim:
             obstacle=volumes.obstacle,
             build=self.options.build,
             namespace=self.options.namespace,
+        )
+
+    def _new_auditor(self, shim: Shim) -> Auditor:
+        service = self._scheduler
+        (pods,) = (each for each in self._reflectors if each.key == _KINDS[-1][0])
+        return Auditor(
+            Books(service, self.settings.cluster_id)
+            if isinstance(service, SchedulerService)
+            else None,
+            self._cache,
+            pods=lambda: pods.objects,
+            applications=shim.application_ids,
+            serves=lambda: shim.serving,
+            put=self._put,
+            sleep=self._timing.sleep,
+            every=self.options.audit_every,
         )
 
     def _new_reflectors(

@@ -9,6 +9,7 @@ from typing import Any
 from quadriga.k8s.api.reflector import Reflector
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.writers import Writers
+from quadriga.k8s.shim.differences import KINDS, Audit
 
 __all__ = ["Measured", "measured_of"]
 
@@ -19,9 +20,13 @@ _SECOND = 1_000_000_000
 
 
 def measured_of(
-    inbox: Inbox | None, writers: Writers | None, reflectors: Sequence[Reflector[Any]], leads: bool
+    inbox: Inbox | None,
+    writers: Writers | None,
+    reflectors: Sequence[Reflector[Any]],
+    leads: bool,
+    audit: Audit | None,
 ) -> list[Measured]:
-    """The metrics. Without writers the settings have not been read yet."""
+    """The metrics. Without writers and audits the settings have not been read yet."""
     found: list[Measured] = [
         (
             "quadriga_kubernetes_leader",
@@ -56,7 +61,42 @@ def measured_of(
     ]
     if writers is not None:
         found += _of_writers(writers)
+    if audit is not None:
+        found += _of_audit(audit)
     return found
+
+
+def _of_audit(audit: Audit) -> list[Measured]:
+    report = audit.report
+    return [
+        (
+            "quadriga_kubernetes_audits_total",
+            "counter",
+            "Comparisons of the cluster with what the scheduler counts.",
+            [({}, report.number if report is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_audit_differences_total",
+            "counter",
+            "Differences that two audits in a row have found, by kind.",
+            [({"kind": kind}, audit.stood[kind]) for kind in KINDS],
+        ),
+        (
+            "quadriga_kubernetes_audit_standing",
+            "gauge",
+            "Differences that the last audit has found, and the one before it.",
+            [({}, len(report.standing) if report is not None else 0)],
+        ),
+        (
+            "quadriga_kubernetes_audit_compared",
+            "gauge",
+            "Things that the last audit has compared, by kind.",
+            [
+                ({"kind": kind}, count)
+                for kind, count in sorted(report.compared.items() if report is not None else ())
+            ],
+        ),
+    ]
 
 
 def _of_writers(writers: Writers) -> list[Measured]:

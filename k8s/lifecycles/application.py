@@ -97,6 +97,8 @@ DROPS_PLACEHOLDERS: Final[frozenset[State]] = frozenset(
 WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING})
 #: States of an application that is not submitted.
 UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
+#: States in which the core has the asks that were sent; in others it lets them go by itself.
+HAS_ASKS: Final[frozenset[State]] = frozenset({RESERVING, RUNNING})
 #: States in which the end of the last placeholder settles the application.
 SETTLES: Final[frozenset[State]] = frozenset({RESUMING})
 #: States in which the answer of the core to the submission is still expected.

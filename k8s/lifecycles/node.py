@@ -48,6 +48,8 @@ OVERDUE: Final = "overdue"
 
 #: States of a node that the core knows: what runs there is reported.
 KNOWN: Final[frozenset[State]] = frozenset({CLOSED, OPEN})
+#: States of a node that takes new pods.
+OPENED: Final[frozenset[State]] = frozenset({OPEN})
 #: States of a node that is offered again when it changes.
 TURNED_AWAY: Final[frozenset[State]] = frozenset({REJECTED})
 #: States of a node whose answer from the core is expected.

@@ -12,7 +12,7 @@ from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import leave_behind, settle
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
-from quadriga.k8s.shim.tasks import consider, enters_core, record_about, report
+from quadriga.k8s.shim.tasks import consider, enters_core, record_about, report, report_or_count
 from quadriga.si import (
     Allocation,
     AllocationRelease,
@@ -25,7 +25,7 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 
-__all__ = ["allocations_answered", "applications_answered", "events_sent", "state_told"]
+__all__ = ["allocations_answered", "applications_answered", "dropped", "events_sent", "state_told"]
 
 #: what each new state of the core means, in both of its dialects (K8)
 _UPDATES: Final[dict[str, application_fsm.Trigger]] = {
@@ -112,7 +112,7 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
     task = kernel.tasks.get(key)
     if kind in _CONFIRMATIONS:
         if task is not None and uuid and task.uuid == uuid:
-            _dropped(kernel, task)
+            dropped(kernel, task)
         return
     app = kernel.applications.get(release.applicationID)
     if task is None:
@@ -125,13 +125,13 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
     kernel.fire_application(app, application_fsm.RELEASE, key=key, type=kind)
 
 
-def _dropped(kernel: Kernel, task: Task) -> None:
+def dropped(kernel: Kernel, task: Task) -> None:
     """The core does not count the pod any more, and the shim has not asked for that: its node was removed
     before the allocation was known here (K97). If it has a node it is reported again."""
     kernel.fire_task(task, task_fsm.NODE_LOST)
     task.uuid = ""
     if task.state in task_fsm.UNCONFIRMED and kernel.serving:
-        report(kernel, task)
+        report_or_count(kernel, task)
 
 
 # -- applications ------------------------------------------------------------------------------

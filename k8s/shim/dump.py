@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from quadriga.k8s.shim import audit
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task
 
@@ -27,6 +28,7 @@ def of(kernel: Kernel) -> dict[str, Any]:
         "priorityClasses": sorted(kernel.classes),
         "applications": [_application(app) for _, app in sorted(kernel.applications.items())],
         "cluster": kernel.cache.dump(),
+        "audit": audit.dump(kernel),
         "foreignPods": [
             {"uid": uid, "node": each.pod.spec.node_name, "orphan": not each.told}
             for uid, each in sorted(kernel.foreign.items())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
 from quadriga.si import (
@@ -116,6 +116,54 @@ class CreateEnded:
     reason: str = ""
 
 
+class CoreAllocation(NamedTuple):
+    """What the core counts of a pod on a node. ``application`` is "" for one of another scheduler."""
+
+    application: str
+    amounts: Mapping[str, int]
+
+
+class CoreNode(NamedTuple):
+    """A node in the core's books. Amounts are without zeros."""
+
+    is_open: bool
+    capacity: Mapping[str, int]
+    #: by UID
+    pods: Mapping[str, CoreAllocation]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBegins:
+    """What follows up to `AuditEnds` is compared with what is known here (K176). Without the core's books
+    if that is in another process."""
+
+    with_core: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WatchShows:
+    """Some of the pods that the reflector has, and UIDs of pods in the cache that it has not."""
+
+    pods: Sequence[Pod] = ()
+    gone: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CoreShows:
+    """A part of the core's books, read on its own thread: what was asked for, and what is there. Of an
+    application its asks, by UID."""
+
+    nodes_asked: Sequence[str] = ()
+    nodes: Mapping[str, CoreNode] = field(default_factory=dict)
+    applications_asked: Sequence[str] = ()
+    applications: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEnds:
+    """All was shown."""
+
+
 Input = (
     Changed
     | Synced
@@ -127,4 +175,8 @@ Input = (
     | CoreForgot
     | BindEnded
     | CreateEnded
+    | AuditBegins
+    | WatchShows
+    | CoreShows
+    | AuditEnds
 )

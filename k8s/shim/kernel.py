@@ -22,6 +22,7 @@ from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Pod, PriorityClass
 from quadriga.k8s.shim.actions import Action, DropCondition
+from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
 from quadriga.k8s.shim.model import Application, Creation, Foreign, NodeEntry, Task
 from quadriga.k8s.shim.outbox import Outbox
@@ -110,6 +111,7 @@ class Kernel:
         #: pods whose report the core has not answered, during a recovery
         self.unreported: set[str] = set()
 
+        self.audit = Audit()
         self.outbox = Outbox(settings)
         self.actions: list[Action] = []
         self.timers = Timers(_own_limit)

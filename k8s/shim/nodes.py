@@ -23,7 +23,7 @@ from quadriga.k8s.shim.pods import report_foreign
 from quadriga.k8s.shim.tasks import report_or_count
 from quadriga.si import NodeInfo, NodeResponse
 
-__all__ = ["node_changed", "nodes_answered"]
+__all__ = ["leave_all", "node_changed", "nodes_answered", "tell_open"]
 
 
 def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
@@ -57,6 +57,15 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
 def _remove(kernel: Kernel, entry: NodeEntry) -> None:
     """K97: what is assumed there waits again; what is bound there is an orphan."""
     kernel.cache.remove_node(entry.key)
+    leave_all(kernel, entry)
+    kernel.fire_node(entry, node_fsm.REMOVED_)
+    del kernel.nodes[entry.key]
+    kernel.unanswered_nodes.discard(entry.key)
+    kernel.timers.stop(node_fsm.NODE, entry)
+
+
+def leave_all(kernel: Kernel, entry: NodeEntry) -> None:
+    """The core counts nothing there any more."""
     for uid in list(kernel.on_node.get(entry.key, ())):
         foreign = kernel.foreign.get(uid)
         if foreign is not None:
@@ -65,10 +74,6 @@ def _remove(kernel: Kernel, entry: NodeEntry) -> None:
         task = kernel.tasks[uid]
         kernel.fire_task(task, task_fsm.NODE_LOST)
         task.uuid = ""
-    kernel.fire_node(entry, node_fsm.REMOVED_)
-    del kernel.nodes[entry.key]
-    kernel.unanswered_nodes.discard(entry.key)
-    kernel.timers.stop(node_fsm.NODE, entry)
 
 
 def nodes_answered(kernel: Kernel, response: NodeResponse) -> None:
@@ -114,6 +119,12 @@ def _open(kernel: Kernel, entry: NodeEntry, effect: OpenNode) -> None:
 @executes(CloseNode)
 def _close(kernel: Kernel, entry: NodeEntry, effect: CloseNode) -> None:
     kernel.outbox.node(messages.node_drained(entry.key))
+
+
+def tell_open(kernel: Kernel, entry: NodeEntry) -> None:
+    """Say again whether the node takes new pods."""
+    told = messages.node_opened if entry.state in node_fsm.OPENED else messages.node_drained
+    kernel.outbox.node(told(entry.key))
 
 
 @executes(DropNode)

@@ -62,6 +62,7 @@ def advance(kernel: Kernel, *, progress: bool = True) -> None:
 def _register(kernel: Kernel) -> None:
     """Also what the core knew of earlier requests is over: it starts with nothing (K151)."""
     kernel.serving = False
+    kernel.audit.give_up()
     kernel.outbox.clear()
     kernel.unanswered.clear()
     kernel.unreported.clear()

@@ -18,10 +18,13 @@ from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
-from quadriga.k8s.shim import core_messages, dump, gangs, recovery
+from quadriga.k8s.shim import audit, core_messages, dump, gangs, recovery
 from quadriga.k8s.shim.actions import Action, LogWarning, Record, Send, Stop
 from quadriga.k8s.shim.applications import end_task, settle
+from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import (
+    AuditBegins,
+    AuditEnds,
     BindEnded,
     Change,
     Changed,
@@ -29,11 +32,13 @@ from quadriga.k8s.shim.inputs import (
     CoreAnswered,
     CoreForgot,
     CoreRefused,
+    CoreShows,
     CreateEnded,
     Input,
     LeaseHeld,
     LeaseLost,
     Synced,
+    WatchShows,
 )
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.nodes import node_changed, nodes_answered
@@ -143,6 +148,15 @@ class Shim:
     def serving(self) -> bool:
         """Ready: the recovery is over (K16)."""
         return self._kernel.serving
+
+    @property
+    def audit(self) -> Audit:
+        """What the audits have found."""
+        return self._kernel.audit
+
+    def application_ids(self) -> tuple[str, ...]:
+        """All applications."""
+        return tuple(self._kernel.applications)
 
     def application_of(self, uid: str) -> str | None:
         """The id of the pod's application, while it has one."""
@@ -335,4 +349,8 @@ _INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
     CoreForgot: _core_forgot,
     BindEnded: _bind_ended,
     CreateEnded: gangs.create_ended,
+    AuditBegins: audit.begin,
+    WatchShows: audit.watch_shows,
+    CoreShows: audit.core_shows,
+    AuditEnds: audit.end,
 }

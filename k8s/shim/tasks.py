@@ -45,6 +45,7 @@ _TYPES: Final[dict[int, TerminationType]] = {
 }
 
 __all__ = [
+    "ask_of",
     "consider",
     "enters_core",
     "is_known",
@@ -110,7 +111,8 @@ def _originates(task: Task) -> bool:
     return originator is not None and originator.metadata.uid == task.key
 
 
-def _ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
+def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
+    """Of the pod as it is now."""
     pod = task.pod
     task.amounts = resources.of_pod(pod)
     return messages.ask(
@@ -132,7 +134,7 @@ def enters_core(task: Task) -> None:
 @executes(SendAsk)
 def _send_ask(kernel: Kernel, task: Task, effect: SendAsk) -> None:
     enters_core(task)
-    kernel.outbox.ask(_ask_of(kernel, task))
+    kernel.outbox.ask(ask_of(kernel, task))
 
 
 def report(kernel: Kernel, task: Task) -> bool:
@@ -165,7 +167,7 @@ def _report_pod(kernel: Kernel, task: Task, effect: ReportPod) -> None:
 def _ask_again(kernel: Kernel, task: Task, effect: AskAgain) -> None:
     """K108: one message, so that the application is never without ask and allocation."""
     release = messages.release(task.key, task.app.key, uuid=effect.uuid) if effect.uuid else None
-    kernel.outbox.ask_instead(_ask_of(kernel, task), release)
+    kernel.outbox.ask_instead(ask_of(kernel, task), release)
 
 
 @executes(GiveBack)

@@ -25,6 +25,7 @@ from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
 from quadriga.k8s.objects import (
     Affinity,
     Container,
@@ -45,16 +46,21 @@ from quadriga.k8s.objects import (
 )
 from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.actions import Action, PodRef, Record
+from quadriga.k8s.shim.differences import Report
 from quadriga.k8s.shim.inputs import (
+    AuditBegins,
+    AuditEnds,
     BindEnded,
     Changed,
     CoreAnswered,
     CoreForgot,
     CoreRefused,
+    CoreShows,
     CreateEnded,
     Input,
     LeaseHeld,
     Synced,
+    WatchShows,
 )
 from quadriga.k8s.shim.shim import Shim
 from quadriga.si import (
@@ -400,6 +406,28 @@ class World:
         for send in self.shim.flush():
             self.carry_out(send)
         self.core.step(self.now)
+
+    def audit(self) -> Report:
+        """One audit of all there is (K176). The API server's pods are those of the watch."""
+        self.inputs.append(AuditBegins())
+        gone = [uid for uid in self.cache.pod_uids() if uid not in self.pods]
+        self.inputs.append(WatchShows(list(self.pods.values()), gone))
+        rm_id = self.settings.cluster_id
+        names = self.core.read(lambda scheduler: names_in(scheduler, rm_id))
+        nodes = sorted({*self.nodes, *names.nodes})
+        ids = sorted({*self.shim.application_ids(), *names.applications})
+        shown = CoreShows(
+            nodes,
+            self.core.read(lambda scheduler: nodes_in(scheduler, rm_id, nodes)),
+            ids,
+            self.core.read(lambda scheduler: applications_in(scheduler, rm_id, ids)),
+        )
+        self.inputs.append(shown)
+        self.inputs.append(AuditEnds())
+        self.settle()
+        report = self.shim.audit.report
+        assert report is not None
+        return report
 
     # -- what the driver does ------------------------------------------------------------------
 

@@ -180,11 +180,16 @@ class History:
         world.add_node("big", cpu="100")
         world.run(1)
         world.check()
+        world.audit()
+        assert world.audit().standing == ()
         world.run(3000)
 
     def judge(self) -> None:
         world = self.world
         world.check()
+        for _ in range(2):
+            report = world.audit()
+            assert not report.standing and not report.fleeting, world.shim.audit.found
         left = [pod.metadata.name for pod in world.pods.values() if not pod.ended]
         assert left == [], world.describe()
         assert world.books() == {}

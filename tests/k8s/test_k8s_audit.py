@@ -1,0 +1,434 @@
+"""K176: once a minute the watch, the cache and the core are compared. What differs twice is told and mended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from k8s_world import World
+from msgspec.structs import replace
+
+from quadriga.core.driver.service import SchedulerService
+from quadriga.k8s.conversion import messages
+from quadriga.k8s.driver.auditing import Auditor
+from quadriga.k8s.driver.core_books import Books
+from quadriga.k8s.driver.measured import measured_of
+from quadriga.k8s.objects import Pod
+from quadriga.k8s.shim import differences
+from quadriga.k8s.shim.inputs import (
+    AuditBegins,
+    AuditEnds,
+    BindEnded,
+    Changed,
+    CoreShows,
+    Input,
+    WatchShows,
+)
+from quadriga.si import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    NodeInfo,
+    NodeRequest,
+    Quantity,
+    Resource,
+    UserGroupInformation,
+)
+
+Break = Callable[[World], None]
+
+
+def busy() -> World:
+    """A node with pods of ours, one of another scheduler, and one pod that waits."""
+    world = World()
+    world.add_node("n1", cpu="4")
+    world.add_node("n2", cpu="1")
+    world.add_pod("other", scheduler="another", cpu="1", node="n1")
+    world.add_pod("a", "app", "2")
+    world.add_pod("b", "app", "1")
+    world.add_pod("wide", "app", "5")
+    world.run(2)
+    return world
+
+
+def uid_of(world: World, name: str) -> str:
+    (found,) = (uid for uid, pod in world.pods.items() if pod.metadata.name == name)
+    return found
+
+
+def allocations(world: World, **parts: Any) -> None:
+    """The core hears something that the shim knows nothing of."""
+    world.core.update_allocation(messages.allocations(world.settings, **parts))
+
+
+def nodes(world: World, *items: NodeInfo) -> None:
+    world.core.update_node(NodeRequest(rmID=world.settings.cluster_id, nodes=items))
+
+
+def lose_foreign(world: World) -> None:
+    allocations(world, releases=[messages.release(uid_of(world, "other"))])
+
+
+def shrink_foreign(world: World) -> None:
+    (container,) = world.pods[uid_of(world, "other")].spec.containers
+    pod = world.pods[uid_of(world, "other")]
+    smaller = replace(container, resources=replace(container.resources, requests={"cpu": "10m"}))
+    small = replace(pod, spec=replace(pod.spec, containers=(smaller,)))
+    allocations(world, existing=[messages.foreign_allocation(small)])
+
+
+def keep_foreign(world: World) -> None:
+    """One that ended without the core's knowing it."""
+    pod = world.pods[uid_of(world, "other")]
+    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    allocations(world, existing=[messages.foreign_allocation(ended)])
+
+
+def lose_own(world: World) -> None:
+    uid = uid_of(world, "a")
+    allocations(world, releases=[messages.release(uid, "app")])
+    world.inputs.clear()  # and the shim hears nothing of it
+
+
+def resize_own(world: World) -> None:
+    pod = world.pods[uid_of(world, "a")]
+    (container,) = pod.spec.containers
+    smaller = replace(container, resources=replace(container.resources, requests={"cpu": "500m"}))
+    small = replace(pod, spec=replace(pod.spec, containers=(smaller,)))
+    report = messages.allocation(small, "app", world.settings)
+    allocations(world, existing=[report])
+
+
+def keep_own(world: World) -> None:
+    pod = world.pods[uid_of(world, "b")]
+    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    allocations(world, existing=[messages.allocation(ended, "app", world.settings, node="n1")])
+    world.inputs.clear()
+
+
+def lose_ask(world: World) -> None:
+    allocations(world, ask_releases=[messages.release_ask(uid_of(world, "wide"), "app")])
+    world.inputs.clear()
+
+
+def resize_ask(world: World) -> None:
+    pod = world.pods[uid_of(world, "wide")]
+    (container,) = pod.spec.containers
+    larger = replace(container, resources=replace(container.resources, requests={"cpu": "90"}))
+    large = replace(pod, spec=replace(pod.spec, containers=(larger,)))
+    allocations(world, asks=[messages.ask(large, "app", world.settings)])
+
+
+def keep_ask(world: World) -> None:
+    pod = world.pods[uid_of(world, "wide")]
+    ended = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    allocations(world, asks=[messages.ask(ended, "app", world.settings)])
+
+
+def keep_application(world: World) -> None:
+    new = AddApplicationRequest(
+        applicationID="long-gone", queueName="root.default", ugi=UserGroupInformation(user="u")
+    )
+    world.core.update_application(ApplicationRequest(rmID=world.settings.cluster_id, new=[new]))
+    world.inputs.clear()
+
+
+def lose_application(world: World) -> None:
+    remove = [messages.remove_application("app")]
+    world.core.update_application(messages.applications(world.settings, (), remove))
+    world.inputs.clear()
+
+
+def close_node(world: World) -> None:
+    nodes(world, messages.node_drained("n2"))
+
+
+def shrink_node(world: World) -> None:
+    small = Resource(resources={"vcore": Quantity(value=1)})
+    nodes(world, NodeInfo(nodeID="n2", action=NodeInfo.UPDATE, schedulableResource=small))
+
+
+def lose_node(world: World) -> None:
+    nodes(world, messages.node_removed("n1"))
+    world.inputs.clear()
+
+
+def keep_node(world: World) -> None:
+    node = world.nodes["n1"]
+    gone = replace(node, metadata=replace(node.metadata, name="long-gone", uid="long-gone"))
+    nodes(world, messages.node_created(gone, world.settings))
+    world.inputs.clear()
+
+
+def lose_in_cache(world: World) -> None:
+    """K106: two spurious answers, and the pod counts as ended."""
+    uid = uid_of(world, "wide")
+    world.inputs.append(BindEnded(uid, "gone"))
+    world.settle()
+
+
+def keep_in_cache(world: World) -> None:
+    pod = world.pods[uid_of(world, "b")]
+    gone = replace(pod, metadata=replace(pod.metadata, uid="long-gone", name="long-gone"))
+    world.inputs.append(Changed("ADDED", gone))
+    world.settle()
+
+
+def leave_out(world: World) -> None:
+    world.cache.set_pod(world.pods[uid := uid_of(world, "other")])
+    del world.shim._kernel.foreign[uid]
+
+
+def keep_assumption(world: World) -> None:
+    assert world.cache.assume(uid_of(world, "wide"), "n2") is None
+
+
+CASES: dict[Break, set[str]] = {
+    lose_foreign: {"foreign"},
+    shrink_foreign: {"foreign"},
+    keep_foreign: {"foreign"},
+    lose_own: {"pod"},
+    resize_own: {"pod"},
+    keep_own: {"pod"},
+    lose_ask: {"ask"},
+    resize_ask: {"ask"},
+    keep_ask: {"ask"},
+    keep_application: {"application"},
+    lose_application: {"application", "pod"},
+    close_node: {"schedulable"},
+    shrink_node: {"capacity"},
+    lose_node: {"node"},
+    keep_node: {"node"},
+    lose_in_cache: {"watched"},
+    keep_in_cache: {"watched", "pod"},
+    leave_out: {"watched"},
+    keep_assumption: {"assumed"},
+}
+
+
+@pytest.mark.parametrize("breaks", CASES, ids=lambda each: each.__name__)
+def test_k176_a_difference_that_stands_is_told_and_mended(breaks: Break) -> None:
+    world = busy()
+    assert world.audit().fleeting == 0, world.shim.audit.found
+    assert world.phases()["Running"] == 3
+    before = world.books()
+    breaks(world)
+
+    found = world.audit()
+    assert found.fleeting
+    assert not found.standing
+    assert not any(each.reason == "AuditDifference" for each in world.records)
+
+    found = world.audit()
+    assert {each.kind for each in found.standing} <= CASES[breaks]
+    assert all(each.cluster != each.core for each in found.standing)
+    stood = world.shim.audit.stood
+    assert sum(stood.values()) == len(found.standing) >= 1
+    warnings = [each for each in world.log_warnings if each.startswith("audit: ")]
+    assert len(warnings) == len(found.standing)
+    assert found.standing[0].cluster in warnings[0]
+    assert found.standing[0].core in warnings[0]
+
+    world.run(3)
+    for _ in range(2):
+        found = world.audit()
+    assert found.fleeting == 0, world.shim.audit.found
+    assert not found.standing
+    assert sum(stood.values()) == len(warnings)  # each is counted once
+    assert world.books() == before
+    assert {pod.metadata.name for pod in world.pods.values()} == {"other", "a", "b", "wide"}
+    world.check()
+
+
+def test_k176_an_event_names_what_where_and_both_values() -> None:
+    world = busy()
+    shrink_foreign(world)
+    world.audit()
+    world.audit()
+    (record,) = [each for each in world.records if each.reason == "AuditDifference"]
+    assert (record.kind, record.name, record.type) == ("Pod", "other", "Warning")
+    assert record.note == (
+        f"audit: foreign {uid_of(world, 'other')} (n1) differs: the cluster has pod default/other takes"
+        " pods=1 vcore=1000, the scheduler counts pods=1 vcore=10"
+    )
+
+
+def test_k176_one_without_a_pod_is_told_of_its_node() -> None:
+    world = busy()
+    keep_foreign(world)
+    world.audit()
+    world.audit()
+    (record,) = [each for each in world.records if each.reason == "AuditDifference"]
+    assert (record.kind, record.name) == ("Node", "n1")
+
+
+def test_k176_what_ends_before_the_next_audit_does_not_count() -> None:
+    world = busy()
+    lose_foreign(world)
+    assert world.audit().fleeting == 1
+    allocations(world, existing=[messages.foreign_allocation(world.pods[uid_of(world, "other")])])
+    assert world.audit().standing == ()
+    assert not world.shim.audit.stood.total()
+
+
+def test_k176_another_value_is_another_difference() -> None:
+    world = busy()
+    shrink_foreign(world)
+    world.audit()
+    lose_foreign(world)
+    found = world.audit()
+    assert found.fleeting == 1
+    assert not found.standing
+
+
+def test_k176_what_is_under_way_is_no_difference() -> None:
+    """Between the core's answer and the end of a bind both sides count the pod."""
+    world = World()
+    world.add_node("n1")
+    bound: list[Any] = []
+    world.fault = lambda action: bound.append(action) or BindEnded("", "failed")  # type: ignore[func-returns-value]
+    world.add_pod("a", "app")
+    world.settle()
+    assert bound
+    assert world.audit().fleeting == 0
+
+
+def test_k176_k151_an_audit_during_a_recovery_says_nothing() -> None:
+    world = busy()
+    lose_foreign(world)
+    world.audit()
+    world.forget_core()
+    world.inputs.append(AuditBegins())
+    world.inputs.append(CoreShows(["n1"], {}, ["app"], {}))
+    world.inputs.append(AuditEnds())
+    world.settle()
+    assert world.shim.serving
+    report = world.shim.audit.report
+    assert report is not None
+    assert report.number == 1
+    assert world.audit().fleeting == 0
+
+
+def test_k176_an_audit_without_the_core_compares_the_watch() -> None:
+    world = busy()
+    for _ in range(2):
+        for each in (AuditBegins(False), WatchShows([]), AuditEnds()):
+            world.inputs.append(each)
+        world.settle()
+    report = world.shim.audit.report
+    assert report is not None
+    assert (report.with_core, report.number, report.standing) == (False, 2, ())
+
+
+def test_k176_only_twenty_differences_are_named() -> None:
+    world = World()
+    world.add_node("n1", cpu="100")
+    for n in range(25):
+        world.add_pod(f"f-{n}", scheduler="another", cpu="1", node="n1")
+    world.run(1)
+    for uid in world.pods:
+        allocations(world, releases=[messages.release(uid)])
+    world.audit()
+    assert len(world.audit().standing) == 25
+    assert len(world.log_warnings) == 21
+    assert world.log_warnings[-1] == "audit: 5 more differences are not named"
+    assert world.audit().fleeting == 0
+
+
+def test_k176_the_last_audit_is_in_the_state_dump_and_in_the_metrics() -> None:
+    world = busy()
+    assert world.shim.dump()["audit"] == {}
+    lose_foreign(world)
+    world.audit()
+    world.audit()
+    dumped = world.shim.dump()["audit"]
+    assert dumped["number"] == 2
+    assert dumped["stood"] == {"foreign": 1}
+    assert dumped["compared"] == {
+        "pods": 4, "nodes": 2, "allocations": 3, "applications": 1, "asks": 1,
+    }  # fmt: skip
+    (standing,) = dumped["standing"]
+    assert standing["where"] == "n1"
+    measured = {
+        name: samples for name, _, _, samples in measured_of(None, None, (), True, world.shim.audit)
+    }
+    assert measured["quadriga_kubernetes_audits_total"] == [({}, 2)]
+    assert measured["quadriga_kubernetes_audit_standing"] == [({}, 1)]
+    by_kind = {
+        labels["kind"]: count
+        for labels, count in measured["quadriga_kubernetes_audit_differences_total"]
+    }
+    assert by_kind == dict.fromkeys(differences.KINDS, 0) | {"foreign": 1}
+
+
+# -- the driver ----------------------------------------------------------------------------------
+
+
+class FewPods:
+    def node_names(self) -> tuple[str, ...]:
+        return ("n1",)
+
+    def pod_uids(self) -> tuple[str, ...]:
+        return ("a", "gone")
+
+
+def auditor(
+    books: Books | None, pods: Mapping[str, Pod], heard: list[Input], **more: Any
+) -> Auditor:
+    settings: dict[str, Any] = {
+        "pods": lambda: pods,
+        "applications": lambda: ("app",),
+        "serves": lambda: True,
+        "put": heard.append,
+        "sleep": asyncio.sleep,
+    }
+    return Auditor(books, FewPods(), **settings | more)
+
+
+@pytest.mark.asyncio
+async def test_k176_an_audit_is_shown_in_small_parts() -> None:
+    heard: list[Input] = []
+    pods = {f"p-{n}": Pod() for n in range(1200)} | {"a": Pod()}
+    with SchedulerService() as service:
+        await auditor(Books(service, "mycluster"), pods, heard).audit()
+    shown = [len(each.pods) for each in heard if isinstance(each, WatchShows)]
+    assert shown == [500, 500, 201, 0]
+    assert [each.gone for each in heard if isinstance(each, WatchShows)][-1] == ["gone"]
+    assert isinstance(heard[0], AuditBegins)
+    assert heard[0].with_core
+    assert heard[-3:] == [CoreShows(["n1"], {}), CoreShows((), {}, ["app"], {}), AuditEnds()]
+
+
+@pytest.mark.asyncio
+async def test_k176_a_core_that_has_ended_ends_no_audit() -> None:
+    heard: list[Input] = []
+    service = SchedulerService()
+    service.stop()
+    await auditor(Books(service, "mycluster"), {"a": Pod(), "gone": Pod()}, heard).audit()
+    assert not any(isinstance(each, AuditEnds) for each in heard)
+
+
+@pytest.mark.asyncio
+async def test_k176_a_core_in_another_process_shows_no_books() -> None:
+    heard: list[Input] = []
+    await auditor(None, {"a": Pod(), "gone": Pod()}, heard).audit()
+    assert [type(each) for each in heard] == [AuditBegins, WatchShows, AuditEnds]
+    assert heard[0] == AuditBegins(with_core=False)
+
+
+@pytest.mark.asyncio
+async def test_k176_once_a_minute_while_it_serves() -> None:
+    heard: list[Input] = []
+    slept: list[float] = []
+    serves = iter([False, True])
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 3:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await auditor(None, {}, heard, sleep=sleep, serves=lambda: next(serves)).run()
+    assert slept == [60.0] * 3
+    assert len([each for each in heard if isinstance(each, AuditEnds)]) == 1
