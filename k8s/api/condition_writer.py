@@ -2,7 +2,8 @@
 
 Autoscalers grow the cluster on the reason ``Unschedulable``; people read the message. A patch names the
 condition only, so it cannot overwrite what somebody else has written meanwhile. It is written when status
-or reason change; the message alone follows at most once a minute.
+or reason change; the message alone follows at most once a minute. ``kubectl describe`` shows no messages of
+conditions, so each one is told as an event too (K153).
 
 Explanations cost time of the core. They take at most half a percent of it, so in a cluster with many
 waiting pods a message is renewed less often than once a minute.
@@ -25,7 +26,7 @@ from quadriga.k8s.api.refusals import Refusal, refusal_of
 from quadriga.k8s.api.requester import STRATEGIC_MERGE_PATCH, NoAnswer, Requester
 from quadriga.k8s.api.stamps import shortened, whole_time
 from quadriga.k8s.objects import PodCondition
-from quadriga.k8s.shim.actions import PodRef, SetCondition
+from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
 
 __all__ = ["ConditionWriter", "Explain"]
 
@@ -83,12 +84,14 @@ class ConditionWriter:
         clock: Clock,
         wall: Callable[[], int],
         explain: Explain | None = None,
+        record: Callable[[Record], None] | None = None,
     ) -> None:
         self._requester = requester
         self._current = current
         self._clock = clock
         self._wall = wall
         self._explain = explain
+        self._record = record
         self._alarm = Alarm(clock)
         self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
         self._pods: dict[str, _Waiting] = {}
@@ -292,6 +295,8 @@ class ConditionWriter:
             self.counts["failed"] += 1
             self._complain(pod, refusal_of(status, reply))
         entry.written, entry.written_at = (reason, text), now
+        if self._record is not None:
+            self._record(_event(pod, text))
         if self._pods.get(pod.uid) is entry:
             self._look_later(entry, now)
             self._review(entry, now)
@@ -307,3 +312,8 @@ class ConditionWriter:
         if refusal.code not in self._complained:
             self._complained.add(refusal.code)
             _log.warning("the condition of %s/%s: %s", pod.namespace, pod.name, refusal)
+
+
+def _event(pod: PodRef, text: str) -> Record:
+    about = (pod.namespace, pod.name, pod.uid)
+    return Record("Pod", *about, "Normal", "PodUnschedulable", "Scheduling", text)

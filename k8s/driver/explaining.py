@@ -134,8 +134,8 @@ class RemoteCore:
 class Explainer:
     """Explains pods that wait.
 
-    ``application_of(uid)`` gives the application of a pod, or ``None`` if it does not wait any more;
-    ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates.
+    ``ask_of(uid)`` gives application and key of the ask that a pod waits for, or ``None`` if it does not
+    wait any more; ``nodes()`` the names of all nodes; ``refusals(uid, node)`` all reasons of the predicates.
     """
 
     def __init__(
@@ -143,22 +143,23 @@ class Explainer:
         core: Core,
         *,
         rm_id: str,
-        application_of: Callable[[str], str | None],
+        ask_of: Callable[[str], tuple[str, str] | None],
         nodes: Callable[[], Iterable[str]],
         refusals: Callable[[str, str], Sequence[str]],
     ) -> None:
         self._core = core
         self._rm_id = rm_id
-        self._application_of = application_of
+        self._ask_of = ask_of
         self._nodes = nodes
         self._refusals = refusals
 
     async def explain(self, uid: str) -> str | None:
         """The text, or ``None`` if there is nothing to explain."""
-        application_id = self._application_of(uid)
-        if application_id is None:
+        ask = self._ask_of(uid)
+        if ask is None:
             return None
-        says = await self._core.explain(self._rm_id, application_id, uid)
+        application_id, key = ask
+        says = await self._core.explain(self._rm_id, application_id, key)
         if says is None:
             return None
         names = sorted(self._nodes())
@@ -166,7 +167,7 @@ class Explainer:
         if not says.held:
             for start in range(0, len(names), _CHUNK):
                 for name in names[start : start + _CHUNK]:
-                    reasons = self._refusals(uid, name)
+                    reasons = self._refusals(key, name)
                     if reasons:
                         refused[reasons[0]] += 1
                 await asyncio.sleep(0)

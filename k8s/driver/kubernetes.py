@@ -278,19 +278,20 @@ class KubernetesShim:
         sender = CoreSender(self._scheduler, callback, inbox.put_from_thread)
         clock = self._timing.now
         scheduler_name = settings.scheduler_names[0]
-        conditions = ConditionWriter(
-            client,
-            current=self._condition_of,
-            clock=clock,
-            wall=time.time_ns,
-            explain=self._new_explainer(settings),
-        )
         events = EventWriter(
             client,
             controller=scheduler_name,
             instance=self.options.identity,
             clock=clock,
             wall=time.time_ns,
+        )
+        conditions = ConditionWriter(
+            client,
+            current=self._condition_of,
+            clock=clock,
+            wall=time.time_ns,
+            explain=self._new_explainer(settings),
+            record=events.record,
         )
         volumes = self._volumes = Volumes(
             client, self._cache, settings, self._timing, self._look_again, self.options.watching
@@ -494,7 +495,7 @@ class KubernetesShim:
         explainer = Explainer(
             self._core,
             rm_id=settings.cluster_id,
-            application_of=lambda uid: self._shim.application_of(uid) if self._shim else None,
+            ask_of=lambda uid: self._shim.ask_of(uid) if self._shim else None,
             nodes=self._cache.node_names,
             refusals=self._cache.refusals,
         )

@@ -1,7 +1,8 @@
 """The lifecycle of an application in the shim (K32).
 
 The pods that name one application id are one application. It is New until one of its pods may be scheduled,
-Submitted until the core has answered, and then Running; a gang is Reserving first, until every task group
+Submitted until the core has answered, and then Running; one whose id the core has turned down shortly before
+is Held for a while first. A gang is Reserving first, until every task group
 has all its placeholders on nodes. A gang that does not get there is Resuming, either because the core
 says so (Soft timeout) or because a placeholder was not allowed: its placeholders are deleted, and it goes on
 as an ordinary application. The core completes (Completed) or kills it (Failing, Failed), or rejects it
@@ -36,17 +37,18 @@ from quadriga.k8s.lifecycles.effects import (
 
 # fmt: off
 State = Literal[
-    "New", "Submitted", "Reserving", "Resuming", "Running", "Rejected", "Completed", "Failing",
+    "New", "Held", "Submitted", "Reserving", "Resuming", "Running", "Rejected", "Completed", "Failing",
     "Failed", "Removed",
 ]
 Trigger = Literal[
-    "submit", "accept", "reject", "placeholder_bound", "placeholder_lost", "placeholders_failed",
+    "submit", "again", "accept", "reject", "placeholder_bound", "placeholder_lost", "placeholders_failed",
     "member_placed", "resume", "settled", "release", "idle", "complete", "fail", "failed", "forget", "forgotten",
     "overdue",
 ]
 # fmt: on
 
 NEW: Final = "New"
+HELD: Final = "Held"
 SUBMITTED: Final = "Submitted"
 RESERVING: Final = "Reserving"
 RESUMING: Final = "Resuming"
@@ -58,6 +60,7 @@ FAILED: Final = "Failed"
 REMOVED: Final = "Removed"
 
 SUBMIT: Final = "submit"
+AGAIN: Final = "again"
 ACCEPT: Final = "accept"
 REJECT: Final = "reject"
 PLACEHOLDER_BOUND: Final = "placeholder_bound"
@@ -76,7 +79,7 @@ FORGOTTEN: Final = "forgotten"
 OVERDUE: Final = "overdue"
 
 #: States of an application that a new pod joins (K60). In the others it waits for the end.
-JOINABLE: Final[frozenset[State]] = frozenset({NEW, SUBMITTED, RESERVING, RESUMING, RUNNING})
+JOINABLE: Final[frozenset[State]] = frozenset({NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING})
 #: States in which the core knows the application.
 IN_CORE: Final = (RESERVING, RESUMING, RUNNING, FAILING)
 #: States in which the core has been told of the application, whether it has answered or not.
@@ -99,6 +102,10 @@ WAITS_FOR_PLACEHOLDERS: Final[frozenset[State]] = frozenset({RESERVING, RESUMING
 UNSUBMITTED: Final[frozenset[State]] = frozenset({NEW})
 #: States in which the core has the asks that were sent; in others it lets them go by itself.
 HAS_ASKS: Final[frozenset[State]] = frozenset({RESERVING, RUNNING})
+#: States in which a pod that is not asked for says why.
+SAYS_WHY: Final[frozenset[State]] = frozenset({HELD, RESERVING})
+#: States of an application that is submitted again after a while.
+HOLDS: Final[frozenset[State]] = frozenset({HELD})
 #: States in which the end of the last placeholder settles the application.
 SETTLES: Final[frozenset[State]] = frozenset({RESUMING})
 #: States in which the answer of the core to the submission is still expected.
@@ -144,6 +151,8 @@ class ApplicationFacts(Protocol):
     @property
     def has_pods(self) -> bool: ...  # other than those that wait for its end (K60)
     @property
+    def delay(self) -> int: ...  # how long it is not submitted, in ns: its id was turned down (K60)
+    @property
     def core_has_pods(
         self,
     ) -> bool: ...  # the core has had asks or allocations of it, and completes it
@@ -152,6 +161,10 @@ class ApplicationFacts(Protocol):
 
 
 # -- guards ------------------------------------------------------------------------------------
+
+
+def was_turned_down(app: ApplicationFacts, info: Info) -> bool:
+    return app.delay > 0
 
 
 def timed_out_hard(app: ApplicationFacts, info: Info) -> bool:
@@ -313,6 +326,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
     final=(REMOVED,),
     lasts={
         NEW:       unbounded(SUBMIT),
+        HELD:      within(SECOND, then=AGAIN),
         SUBMITTED: within(60 * SECOND, then=OVERDUE, backoff_to=10 * MINUTE),
         RESERVING: within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
         RESUMING:  within(16 * MINUTE, then=OVERDUE, backoff_to=60 * MINUTE),
@@ -324,8 +338,10 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
     },
     rows=(
         #   trigger                  from                            to          guard, emit
+        row(SUBMIT,               NEW,                            HELD,       when=was_turned_down),
         row(SUBMIT,               NEW,                            SUBMITTED,  emit=add),
-        ignored(SUBMIT,           (SUBMITTED, *IN_CORE, *ENDED),  why="it was submitted with its first pod"),
+        ignored(SUBMIT,           (HELD, SUBMITTED, *IN_CORE, *ENDED), why="it was submitted with its first pod"),
+        row(AGAIN,                HELD,                           SUBMITTED,  emit=add),
         row(ACCEPT, SUBMITTED, FAILING, when=timed_out_hard, emit=fail_at_start),
         row(ACCEPT,               SUBMITTED,                      RESERVING,  when=reserves,    emit=create),
         row(ACCEPT,               SUBMITTED,                      RUNNING,    when=timed_out_soft, emit=timeout_over),
@@ -334,44 +350,47 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
 
         row(PLACEHOLDER_BOUND, RESERVING, RUNNING, when=groups_full, emit=(say_allocated, say_complete)),
         row(PLACEHOLDER_BOUND,    (RESERVING, RESUMING, RUNNING, FAILING), STAYS,      emit=say_allocated),
-        ignored(PLACEHOLDER_BOUND, (NEW, SUBMITTED, *ENDED),
+        ignored(PLACEHOLDER_BOUND, (NEW, HELD, SUBMITTED, *ENDED),
                                   why="it says nothing about a gang that has not begun or is over"),
         row(PLACEHOLDER_LOST,     RESERVING,                      STAYS,      emit=create_again),
-        ignored(PLACEHOLDER_LOST, (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
+        ignored(PLACEHOLDER_LOST, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
         row(PLACEHOLDERS_FAILED,  RESERVING,                      RESUMING,   emit=give_up_gang),
-        ignored(PLACEHOLDERS_FAILED, (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
+        ignored(PLACEHOLDERS_FAILED, (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
                                   why="no placeholder is missing"),
         row(MEMBER_PLACED,        RESERVING,                      RUNNING,    emit=start),
-        ignored(MEMBER_PLACED,    (NEW, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED), why="it waits for no gang"),
+        ignored(MEMBER_PLACED,    (NEW, HELD, SUBMITTED, RESUMING, RUNNING, FAILING, *ENDED),
+                                  why="it waits for no gang"),
         row(RESUME,               (RESERVING, RUNNING),           RESUMING,   emit=resume),
-        ignored(RESUME,           (NEW, SUBMITTED, RESUMING, FAILING, *ENDED), why="it is no gang any more"),
+        ignored(RESUME,           (NEW, HELD, SUBMITTED, RESUMING, FAILING, *ENDED),
+                                  why="it is no gang any more"),
         row(SETTLED,              RESUMING,                       SUBMITTED,  when=unaware,     emit=add_as_ordinary),
         row(SETTLED,              RESUMING,                       RUNNING,    when=none_left,   emit=ask_again),
         ignored(SETTLED,          RESUMING,                       why="other placeholders are left"),
-        ignored(SETTLED,          (NEW, SUBMITTED, RESERVING, RUNNING, FAILING, *ENDED),
+        ignored(SETTLED,          (NEW, HELD, SUBMITTED, RESERVING, RUNNING, FAILING, *ENDED),
                                   why="nothing waits for the end of placeholders"),
 
         row(RELEASE,              (*TOLD, *ENDED),                STAYS,      emit=release_pod),
-        row(IDLE,                 NEW,                            REMOVED,    emit=delete_placeholders),
+        row(IDLE,                 (NEW, HELD),                    REMOVED,    emit=delete_placeholders),
         row(IDLE,                 (SUBMITTED, RESERVING, RESUMING), REMOVED,    emit=remove),
         row(IDLE,                 RUNNING,                        REMOVED,    when=core_has_none, emit=remove),
         row(IDLE,                 (RUNNING, FAILING),             STAYS,      emit=delete_placeholders),
         ignored(IDLE,             ENDED,                          why="it is forgotten with its last pod"),
         row(COMPLETE,             (RESERVING, RESUMING, RUNNING), COMPLETED,  emit=delete_placeholders),
-        ignored(COMPLETE,         (NEW, SUBMITTED, FAILING, *ENDED),
+        ignored(COMPLETE,         (NEW, HELD, SUBMITTED, FAILING, *ENDED),
                                   why="it has ended, or the one of this id before it has"),
-        row(FAIL,                 (NEW, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILING,    emit=fail_pods),
+        row(FAIL,                 (NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILING,    emit=fail_pods),
         ignored(FAIL,             (FAILING, *ENDED),              why="it has failed or ended already"),
-        row(FAILED_,              (NEW, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILED,     emit=fail_pods),
+        row(FAILED_,              (NEW, HELD, SUBMITTED, RESERVING, RESUMING, RUNNING), FAILED,     emit=fail_pods),
         row(FAILED_,              (FAILING, REJECTED),            FAILED),
         ignored(FAILED_,          (COMPLETED, FAILED),            why="it has ended already"),
         row(FORGET,               ENDED,                          REMOVED,    when=has_no_pods),
         ignored(FORGET,           ENDED,                          why="some of its pods have not ended"),
-        ignored(FORGET,           (NEW, SUBMITTED, *IN_CORE),     why="it has not ended"),
+        ignored(FORGET,           (NEW, HELD, SUBMITTED, *IN_CORE),     why="it has not ended"),
 
         row(FORGOTTEN,            (SUBMITTED, RESERVING, RESUMING, RUNNING), SUBMITTED,  emit=add),
         row(FORGOTTEN,            FAILING,                        FAILED),
+        row(FORGOTTEN,            HELD,                           NEW),
         ignored(FORGOTTEN,        (NEW, *ENDED),                  why="the core need not know it"),
         row(OVERDUE,              (SUBMITTED, RESERVING),         STAYS,      emit=warn),
         row(OVERDUE,              RESUMING,                       STAYS,      emit=(warn, delete_placeholders)),
@@ -383,6 +402,7 @@ APPLICATION: Final[Lifecycle[State, Trigger, ApplicationFacts]] = Lifecycle(
 #: The tone of each state on the pages.
 TONES: Final[dict[State, Tone]] = APPLICATION.total("TONES", {
     NEW:       "wait",
+    HELD:      "wait",
     SUBMITTED: "wait",
     RESERVING: "wait",
     RESUMING:  "wait",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from quadriga.fsm.table import SECOND
 from quadriga.k8s.conversion import applications as metadata_of
 from quadriga.k8s.conversion import identity, keys, messages, task_groups
 from quadriga.k8s.conversion.problems import Problem
@@ -126,8 +127,22 @@ def submit_if_ready(kernel: Kernel, app: Application) -> None:
     for task in app.tasks.values():
         pod = task.pod
         if pod.spec.node_name or not (pod.spec.scheduling_gates or task.is_placeholder):
+            _hold(kernel, app)
             kernel.fire_application(app, application_fsm.SUBMIT)
             return
+
+
+def _hold(kernel: Kernel, app: Application) -> None:
+    """Not at once if the core has just turned down the same application (K60). Pods that run already do
+    not wait for their report."""
+    is_new = kernel.serving and not app.with_node
+    app.delay = kernel.turned_down.delay(app.metadata, kernel.now) if is_new else 0
+    if app.delay:
+        reason = kernel.turned_down.reason(app.key)
+        seconds = -(-app.delay // SECOND)
+        app.held_because = (
+            f"The application was rejected: {reason}. It is tried again in {seconds} s."
+        )
 
 
 def end_task(kernel: Kernel, task: Task) -> None:
@@ -212,6 +227,7 @@ def leave_behind(kernel: Kernel, app: Application) -> None:
 
 @executes(AddApplication)
 def _add(kernel: Kernel, app: Application, effect: AddApplication) -> None:
+    app.held_because = ""
     gang = effect.gang and app.is_gang and not (app.timeout_over and not app.hard)
     if not effect.gang:
         app.resumed = True

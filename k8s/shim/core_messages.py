@@ -12,7 +12,15 @@ from quadriga.k8s.shim import actions
 from quadriga.k8s.shim.applications import leave_behind, settle
 from quadriga.k8s.shim.kernel import Kernel
 from quadriga.k8s.shim.model import Application, Task, ref_of
-from quadriga.k8s.shim.tasks import consider, enters_core, record_about, report, report_or_count
+from quadriga.k8s.shim.tasks import (
+    SKIPPED,
+    consider,
+    enters_core,
+    record_about,
+    report,
+    report_or_count,
+    tell_members,
+)
 from quadriga.si import (
     Allocation,
     AllocationRelease,
@@ -42,7 +50,7 @@ _CONFIRMATIONS: Final = frozenset(
 )
 #: reasons of the condition of a waiting pod, and whether an autoscaler should add nodes for it (K155)
 _CONDITIONS: Final = {
-    UpdateContainerSchedulingStateRequest.SKIPPED: "SchedulingSkipped",
+    UpdateContainerSchedulingStateRequest.SKIPPED: SKIPPED,
     UpdateContainerSchedulingStateRequest.FAILED: "Unschedulable",
 }
 
@@ -141,6 +149,7 @@ def applications_answered(kernel: Kernel, response: ApplicationResponse) -> None
     for accepted in response.accepted:
         app = _answered(kernel, accepted.applicationID)
         if app is not None:
+            kernel.turned_down.forget(app.key)
             kernel.fire_application(app, application_fsm.ACCEPT)
             _after_accept(kernel, app)
             settle(kernel, app)
@@ -185,6 +194,7 @@ def _after_accept(kernel: Kernel, app: Application) -> None:
 
 def _reject(kernel: Kernel, app: Application, reason: str) -> None:
     """Pods that run already keep running, as foreign ones (K143)."""
+    kernel.turned_down.note(app.metadata, reason, kernel.now)
     kernel.fire_application(app, application_fsm.REJECT, reason=reason)
     for task in list(app.tasks.values()):
         if task.state in task_fsm.UNCONFIRMED:
@@ -204,11 +214,10 @@ def state_told(kernel: Kernel, message: UpdateContainerSchedulingStateRequest) -
     condition = (reason, message.reason)
     if task.condition == condition:
         return
-    if task.condition is None or task.condition[0] != reason:
-        note = message.reason or "no node was found"
-        record_about(kernel, task.pod, "PodUnschedulable", "Scheduling", note, warning=False)
     task.condition = condition
     kernel.actions.append(actions.SetCondition(ref_of(task.pod), reason, message.reason))
+    if task.is_placeholder:
+        tell_members(kernel, task.app, message.reason or "no node was found")
 
 
 def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:

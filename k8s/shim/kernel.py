@@ -26,6 +26,7 @@ from quadriga.k8s.shim.differences import Audit
 from quadriga.k8s.shim.inputs import Input
 from quadriga.k8s.shim.model import Application, Creation, Foreign, NodeEntry, Task
 from quadriga.k8s.shim.outbox import Outbox
+from quadriga.k8s.shim.turned_down import TurnedDown
 
 __all__ = ["Kernel", "executes"]
 
@@ -101,6 +102,7 @@ class Kernel:
         #: applications that the core has not answered for, by id, in the order of the requests
         self.unanswered: dict[str, deque[Application]] = {}
         self.created_applications = 0
+        self.turned_down = TurnedDown()
         #: nodes that the core has not answered for
         self.unanswered_nodes: set[str] = set()
 
@@ -151,7 +153,10 @@ class Kernel:
             by = (target in task_fsm.ON_NODE) - (source in task_fsm.ON_NODE)
             if by:
                 task.app.count_bound(task.group, by)
-        if source in task_fsm.SOUGHT and task.condition is not None:
+        # a pod that is asked for now still waits
+        if task.condition is not None and (
+            source in task_fsm.SOUGHT or target not in task_fsm.SOUGHT
+        ):
             task.condition = None
             self.actions.append(DropCondition(task.key))
 
@@ -207,8 +212,12 @@ def _own_limit(lifecycle: Lifecycle, entity: Any, state: Any) -> int | None:
         if state in task_fsm.TRIES_AGAIN:
             return int(min(30 * SECOND << max(0, min(entity.failures - 1, 10)), _MAX_AGAIN))
         return None
-    if lifecycle is APPLICATION and state in application_fsm.WAITS_FOR_PLACEHOLDERS:
-        return int(entity.timeout_s * SECOND + _GRACE) if entity.timeout_s > 0 else None
+    if lifecycle is APPLICATION:
+        if state in application_fsm.HOLDS:
+            return int(entity.delay)
+        if state in application_fsm.WAITS_FOR_PLACEHOLDERS and entity.timeout_s > 0:
+            return int(entity.timeout_s * SECOND + _GRACE)
+        return None
     if lifecycle is PLACEHOLDER and state in placeholder_fsm.WAITS:
         return int(entity.delay)
     return None

@@ -131,7 +131,9 @@ class Application:
         "core_pods",
         "core_waits",
         "creations",
+        "delay",
         "groups",
+        "held_because",
         "key",
         "later",
         "metadata",
@@ -175,6 +177,10 @@ class Application:
         self.timeout_over = False
         #: how many pods the core has had asks or allocations of since it was added; rejected ones do not count
         self.core_pods = 0
+        #: how long it is not submitted, in ns: its id was turned down shortly before (K60)
+        self.delay = 0
+        #: why its pods are not asked for yet, as far as that is to be told; "": nothing
+        self.held_because = ""
         #: the core was told of a gang and has not given it up
         self.core_waits = False
 

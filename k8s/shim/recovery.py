@@ -67,6 +67,9 @@ def _register(kernel: Kernel) -> None:
     kernel.unanswered.clear()
     kernel.unreported.clear()
     kernel.unanswered_nodes.clear()
+    for app in kernel.applications.values():
+        if app.state in application_fsm.HOLDS:
+            kernel.fire_application(app, application_fsm.FORGOTTEN)
     for entry in kernel.nodes.values():
         kernel.fire_node(entry, node_fsm.FORGOTTEN)
     for foreign in kernel.foreign.values():

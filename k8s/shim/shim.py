@@ -15,6 +15,7 @@ from quadriga.k8s.conversion import messages
 from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
+from quadriga.k8s.lifecycles import application as application_fsm
 from quadriga.k8s.lifecycles import shim as shim_fsm
 from quadriga.k8s.lifecycles import task as task_fsm
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
@@ -158,10 +159,18 @@ class Shim:
         """All applications."""
         return tuple(self._kernel.applications)
 
-    def application_of(self, uid: str) -> str | None:
-        """The id of the pod's application, while it has one."""
+    def ask_of(self, uid: str) -> tuple[str, str] | None:
+        """What a waiting pod waits for: application and key of an ask. For a member of a gang that gathers
+        it is the ask of a placeholder, at best of its own group."""
         task = self._kernel.tasks.get(uid)
-        return None if task is None else task.app.key
+        if task is None:
+            return None
+        app = task.app
+        if not task.is_placeholder and app.state in application_fsm.ASKS_PLACEHOLDERS:
+            asked = [each for each in app.placeholders.values() if each.state in task_fsm.SOUGHT]
+            own = (each for each in asked if each.group == task.group)
+            task = next(own, asked[0] if asked else task)
+        return app.key, task.key
 
     def dump(self) -> dict[str, Any]:
         """What the shim knows, as JSON objects: no secrets and no environment (K17)."""
@@ -272,6 +281,10 @@ def _configuration_changed(kernel: Kernel, input: ConfigurationChanged) -> None:
     kernel.settings = kernel.outbox.settings = reading.settings
     if kernel.state not in shim_fsm.SILENT:
         kernel.outbox.request(messages.update_configuration(kernel.settings))
+    kernel.turned_down.clear()
+    for app in list(kernel.applications.values()):
+        if app.state in application_fsm.HOLDS:
+            kernel.fire_application(app, application_fsm.AGAIN)
 
 
 def _configuration_rejected(kernel: Kernel, reason: str) -> None:

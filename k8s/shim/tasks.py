@@ -44,8 +44,12 @@ _TYPES: Final[dict[int, TerminationType]] = {
     )
 }
 
+#: reason of a condition: more nodes would not help (K155)
+SKIPPED: Final = "SchedulingSkipped"
+
 __all__ = [
     "ask_of",
+    "SKIPPED",
     "consider",
     "enters_core",
     "is_known",
@@ -53,6 +57,7 @@ __all__ = [
     "report",
     "report_as_foreign",
     "report_or_count",
+    "tell_members",
 ]
 
 
@@ -82,6 +87,26 @@ def consider(kernel: Kernel, task: Task) -> None:
             kernel.fire_task(task, task_fsm.ASK)
     elif app.state in application_fsm.ASKS_REAL:
         _ask(kernel, task)
+    elif app.held_because and app.state in application_fsm.SAYS_WHY:
+        _tell(kernel, task)
+
+
+def tell_members(kernel: Kernel, app: Application, reason: str) -> None:
+    """The placeholders of a gang wait, and so do its real pods, which nobody has asked for. They say it too,
+    once; explanations follow. The condition is not Unschedulable: nodes are needed for placeholders."""
+    if app.held_because or app.state not in application_fsm.ASKS_PLACEHOLDERS:
+        return
+    app.held_because = f"The gang waits for its placeholders: {reason}."
+    for task in app.tasks.values():
+        if not task.is_placeholder and task.state in task_fsm.WAITS:
+            _tell(kernel, task)
+
+
+def _tell(kernel: Kernel, task: Task) -> None:
+    condition = (SKIPPED, task.app.held_because)
+    if task.condition != condition:
+        task.condition = condition
+        kernel.actions.append(actions.SetCondition(ref_of(task.pod), *condition))
 
 
 def _ask(kernel: Kernel, task: Task) -> None:

@@ -547,7 +547,10 @@ class World:
         self.conditions[condition.pod.uid] = (condition.reason, condition.message)
 
     def _drop(self, condition: actions.DropCondition) -> None:
-        self.conditions.pop(condition.uid, None)
+        """What a failed pod says stays."""
+        pod = self.pods.get(condition.uid)
+        if pod is None or pod.status.phase != "Failed":
+            self.conditions.pop(condition.uid, None)
 
     def _record(self, record: Record) -> None:
         self.records.append(record)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from k8s_world import World, gang
 from test_k8s_world import SOFT, WHOLE
 
-from quadriga.k8s.objects import NamedReference
-from quadriga.k8s.shim.inputs import CoreAnswered
+from quadriga.k8s.objects import NamedReference, Pod
+from quadriga.k8s.shim.inputs import ConfigurationChanged, CoreAnswered
 from quadriga.si import (
     AddApplicationRequest,
     AllocationRequest,
@@ -77,6 +78,92 @@ def test_k34_a_rejected_application_fails_its_pods_with_the_reason() -> None:
     again = world.add_pod("b", "app", queue="root.open")
     world.run(2)
     assert world.pods[again.uid].status.phase == "Running"
+
+
+def replicated(world: World, seconds: int, **more: Any) -> list[Pod]:
+    """A ReplicaSet of one: when the pod fails, the next one is there at once. Gives all of them."""
+    made = [world.add_pod("r-0", "app", **more)]
+    for _ in range(seconds * 10):
+        world.run(0.1)
+        if world.pods[made[-1].uid].status.phase == "Failed":
+            made.append(world.add_pod(f"r-{len(made)}", "app", **more))
+    return made
+
+
+def test_k60_a_rejected_application_whose_pods_come_again_at_once_is_tried_ever_later() -> None:
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    made = replicated(world, 300, queue="root.nowhere")
+    assert len(made) == 10, "one each after 0, 1, 3, 7, 15, ... seconds"
+    assert len(added(world)) == 9
+    last = made[-1]
+    assert world.app_state("app") == "Held"
+    reason, message = world.conditions[last.uid]
+    assert reason == "SchedulingSkipped"
+    assert "root.nowhere" in message
+    assert "tried again in 256 s" in message
+    world.delete_pod(last.uid)
+    world.run(1)
+    assert world.app_state("app") == ""
+    world.check()
+
+
+def test_k60_another_queue_or_other_queues_need_no_patience() -> None:
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    made = replicated(world, 60, queue="root.nowhere")
+    held = made[-1]
+    world.inputs.append(
+        ConfigurationChanged({"queues.yaml": STRICT.replace("name: open", "name: nowhere")})
+    )
+    world.run(1)
+    assert world.pods[held.uid].status.phase == "Running"
+
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    world.delete_pod(replicated(world, 60, queue="root.nowhere")[-1].uid)
+    mended = world.add_pod("mended", "app", queue="root.open")
+    world.run(1)
+    assert world.pods[mended.uid].status.phase == "Running"
+
+
+def test_k60_a_held_application_is_told_to_a_core_that_was_restarted() -> None:
+    world = World(queues=STRICT)
+    world.add_node("n1")
+    held = replicated(world, 60, queue="root.nowhere")[-1]
+    before = len(added(world))
+    world.forget_core()
+    world.run(1)
+    assert len(added(world)) == before + 1
+    assert world.pods[held.uid].status.phase == "Failed", "that core has the same queues"
+    assert world.app_state("app") == ""
+
+
+def test_k155_the_members_of_a_gang_say_why_it_waits() -> None:
+    world = World()
+    world.add_node("n1", cpu="2")
+    for n in range(2):
+        world.add_pod(f"m-{n}", "app", group="w", groups=[gang("w", 3)])
+    world.run(5)
+    late = world.add_pod("m-2", "app", group="w", groups=[gang("w", 3)])
+    world.run(5)
+    assert world.app_state("app") == "Reserving"
+    placeholders = {each.uid for each in world.placeholders}
+    assert len(placeholders) == 3
+    for pod in world.pods.values():
+        if pod.uid in placeholders:
+            continue
+        reason, message = world.conditions[pod.uid]
+        assert reason == "SchedulingSkipped", "a cluster grows for the placeholders alone"
+        assert message.startswith("The gang waits for its placeholders: ")
+        application, key = world.shim.ask_of(pod.uid) or ("", "")
+        assert (application, key in placeholders) == ("app", True)
+    assert world.shim.ask_of("nobody") is None
+    world.add_node("n2", cpu="2")
+    world.run(5)
+    assert world.pods[late.uid].status.phase == "Running"
+    assert world.shim.ask_of(late.uid) == ("app", late.uid)
+    assert world.conditions == {}
 
 
 def test_k60_an_application_runs_again_after_it_has_completed() -> None:
@@ -277,7 +364,6 @@ def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
     skipped = next(pod for pod in world.named("small") if not pod.spec.node_name)
     assert world.conditions[skipped.uid][0] == "SchedulingSkipped"
     assert world.conditions[big.uid][0] == "Unschedulable"
-    assert "PodUnschedulable/Scheduling" in world.reasons(big.uid)
     world.add_node("n2", cpu="32")
     world.run(10)
     assert big.uid not in world.conditions

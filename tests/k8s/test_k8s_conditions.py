@@ -13,7 +13,7 @@ import pytest
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.requester import JSON, STRATEGIC_MERGE_PATCH, NoAnswer
 from quadriga.k8s.objects import PodCondition
-from quadriga.k8s.shim.actions import PodRef, SetCondition
+from quadriga.k8s.shim.actions import PodRef, Record, SetCondition
 from tests.k8s.virtual_time import clock, run, wall
 
 UNSCHEDULABLE, SKIPPED = "Unschedulable", "SchedulingSkipped"
@@ -68,12 +68,18 @@ def writing(
     scenario: Callable[[ConditionWriter], Coroutine[Any, Any, None]],
     explain: Explain | None = None,
     current: dict[str, PodCondition] | None = None,
+    record: Callable[[Record], None] | None = None,
 ) -> ConditionWriter:
     """Run the scenario beside a writer, then stop the writer."""
 
     async def both() -> ConditionWriter:
         writer = ConditionWriter(
-            server, current=(current or {}).get, clock=clock, wall=wall, explain=explain
+            server,
+            current=(current or {}).get,
+            clock=clock,
+            wall=wall,
+            explain=explain,
+            record=record,
         )
         task = asyncio.create_task(writer.run())
         await scenario(writer)
@@ -333,6 +339,31 @@ def test_k156_the_message_is_the_explanation_and_is_renewed_each_minute() -> Non
     server = Server()
     writing(server, scenario, Explainer())
     assert server.messages == ["explained at 0", "explained at 60", "explained at 120"]
+
+
+def test_k153_each_message_that_is_written_is_an_event_too() -> None:
+    async def scenario(writer: ConditionWriter) -> None:
+        writer.set(waits())
+        await asyncio.sleep(70)
+
+    records: list[Record] = []
+    server = Server([None, 403])
+    writing(server, scenario, Explainer(), record=records.append)
+    assert [each.note for each in records] == ["explained at 1", "explained at 61"]
+    assert len(server.requests) == 3, "one that got no answer is told when it is written"
+    (first, _) = records
+    assert (first.kind, first.namespace, first.name, first.uid) == ("Pod", "team", "web-1", "uid-1")
+    assert (first.type, first.reason, first.action) == ("Normal", "PodUnschedulable", "Scheduling")
+
+
+def test_k153_a_pod_that_is_gone_gets_no_event() -> None:
+    async def scenario(writer: ConditionWriter) -> None:
+        writer.set(waits())
+        await asyncio.sleep(70)
+
+    records: list[Record] = []
+    writing(Server([404]), scenario, Explainer(), record=records.append)
+    assert records == []
 
 
 def test_k199_an_explanation_that_says_the_same_is_not_written() -> None:

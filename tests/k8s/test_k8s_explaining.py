@@ -113,7 +113,7 @@ def explained(
     explainer = Explainer(
         core,
         rm_id="mycluster",
-        application_of=lambda uid: application,
+        ask_of=lambda uid: None if application is None else (application, uid),
         nodes=lambda: ("n3", "n1", "n2"),
         refusals=lambda uid, node: (refusals or {}).get(node, ()),
     )
@@ -166,7 +166,7 @@ def test_k155_a_pod_that_a_quota_holds_is_not_explained_by_nodes(
     explainer = Explainer(
         core_of(service),
         rm_id="mycluster",
-        application_of=lambda uid: "app-small",
+        ask_of=lambda uid: ("app-small", uid),
         nodes=lambda: ("n1", "n2", "n3"),
         refusals=lambda uid, node: asked.append(node) or (),
     )

@@ -103,6 +103,7 @@ class Thing:
     has_pods: bool = True
     core_waits: bool = False
     core_has_pods: bool = True
+    delay: int = 0
     is_placeholder: bool = False
     group: str = ""
     node: str = ""
@@ -119,6 +120,7 @@ class Thing:
 
 #: facts and information with which the guard of this name agrees, and with which it does not
 AGREES: dict[str, dict[str, Any]] = {
+    "was_turned_down": {"delay": SECOND},
     "timed_out_hard": {"is_gang": True, "timeout_over": True, "hard": True},
     "reserves": {"is_gang": True},
     "timed_out_soft": {"is_gang": True, "timeout_over": True},
@@ -300,6 +302,15 @@ def test_k29_resuming_is_obeyed_while_reserving_and_while_running(state: str) ->
     assert app.state == "Running"
 
 
+def test_k60_an_id_that_was_turned_down_is_submitted_after_a_while() -> None:
+    app = Thing("New", delay=4 * SECOND)
+    assert fired(APPLICATION, app, "submit") == ()
+    assert app.state == "Held"
+    assert fired(APPLICATION, app, "submit") == ()
+    assert fired(APPLICATION, app, "again") == (AddApplication(),)
+    assert app.state == "Submitted"
+
+
 @pytest.mark.parametrize("state", ["Rejected", "Completed", "Failed"])
 def test_k30_an_ended_application_goes_with_its_last_pod(state: str) -> None:
     app = Thing(state)
@@ -404,7 +415,7 @@ def test_the_time_limits_of_an_application_are_declared() -> None:
     (effect,) = timers.fire(APPLICATION, app, due.trigger, 60 * SECOND)
     assert effect == Warn("application thing has been Submitted for longer than expected")
     assert timers.next_deadline() == 3 * MINUTE
-    assert set(APPLICATION.timed) == {"Submitted", "Reserving", "Resuming", "Failing"}
+    assert set(APPLICATION.timed) == {"Held", "Submitted", "Reserving", "Resuming", "Failing"}
 
 
 # -- tasks -------------------------------------------------------------------------------------
