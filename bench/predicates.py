@@ -133,6 +133,17 @@ def _pod(uid: str, spec: PodSpec, app: str, node: str = "") -> Pod:
     return Pod(meta, PodSpec(node_name=node))
 
 
+class _Predicates:
+    """Those of a cache, as the shim's callback has them."""
+
+    def __init__(self, cache: ClusterCache) -> None:
+        self._ask = cache.predicates
+        self.refused_nodes = cache.refused_nodes
+
+    def __call__(self, uid: str, node: str, allocate: bool) -> str | None:
+        return self._ask(uid, node, allocate)
+
+
 def _core(nodes: int, kind: str | None) -> float:
     """The time (ns) from the asks to the assumption of one of as many pods as there are nodes."""
     scheduler = registered(TWO_QUEUES.format(sort="fair"))
@@ -144,7 +155,7 @@ def _core(nodes: int, kind: str | None) -> float:
     for at in range(nodes):
         cache.set_node(_node(at))
     if kind is not None:
-        scheduler.set_predicate(RM, cache.predicates)
+        scheduler.set_predicate(RM, _Predicates(cache))
     asks = si.AllocationRequest(rmID=RM)
     for at in range(nodes):
         asks.asks.add(

@@ -26,6 +26,7 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 from quadriga.si.api import has_own
+from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["Callbacks"]
 
@@ -90,25 +91,13 @@ class Callbacks:
         """
         if not has_own(callback, "predicates"):
             return None
-        return self._asking(callback.predicates)
+        if has_own(callback, "refused_nodes"):
+            return _KnowingPredicate(self, callback)
+        return _Predicate(self, callback.predicates)
 
     def refusal(self, callback: ResourceManagerCallback) -> Predicate | None:
         """The callback's predicates for explanations, if it has any beside those for decisions."""
-        return self._asking(callback.refusal) if isinstance(callback, RefusalPlugin) else None
-
-    def _asking(self, method: Callable[[PredicatesArgs], str | None]) -> Predicate:
-        def ask(key: str, node_id: str, allocate: bool) -> str | None:
-            args = PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
-            self.asking = True
-            try:
-                return method(args)
-            except Exception as error:
-                _log.exception("predicates of %s on node %s failed", key, node_id)
-                return f"predicates failed: {error!r}"
-            finally:
-                self.asking = False
-
-        return ask
+        return _Predicate(self, callback.refusal) if isinstance(callback, RefusalPlugin) else None
 
     def preemption_predicate(self, callback: ResourceManagerCallback) -> PreemptionPredicate | None:
         """The callback's preemption predicates, or ``None`` if it has none of its own (X24).
@@ -136,6 +125,50 @@ class Callbacks:
             return answer.index if answer is not None and answer.success else None
 
         return ask
+
+
+class _Predicate:
+    """The predicates of a callback."""
+
+    __slots__ = ("_callbacks", "_method")
+
+    def __init__(
+        self, callbacks: Callbacks, method: Callable[[PredicatesArgs], str | None]
+    ) -> None:
+        self._callbacks = callbacks
+        self._method = method
+
+    def __call__(self, key: str, node_id: str, allocate: bool) -> str | None:
+        args = PredicatesArgs(allocationKey=key, nodeID=node_id, allocate=allocate)
+        self._callbacks.asking = True
+        try:
+            return self._method(args)
+        except Exception as error:
+            _log.exception("predicates of %s on node %s failed", key, node_id)
+            return f"predicates failed: {error!r}"
+        finally:
+            self._callbacks.asking = False
+
+
+class _KnowingPredicate(_Predicate):
+    """The predicates of a callback that knows the refused nodes of an ask (``KnowsRefusals``)."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, callbacks: Callbacks, callback: Any) -> None:
+        super().__init__(callbacks, callback.predicates)
+        self._find: Callable[[str, tuple[str, ...]], KnownRefusals | None] = callback.refused_nodes
+
+    def refused_nodes(self, key: str, node_ids: tuple[str, ...]) -> KnownRefusals | None:
+        """After an exception each node is asked about."""
+        self._callbacks.asking = True
+        try:
+            return self._find(key, node_ids)
+        except Exception:
+            _log.exception("the refused nodes of %s are not known", key)
+            return None
+        finally:
+            self._callbacks.asking = False
 
 
 #: one callback method for each kind of response (M8); event records are delivered as a list

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from quadriga.core.runtime.outbox import Output
     from quadriga.core.scheduler import Predicate, Scheduler
+    from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["Meter", "Stopwatch"]
 
@@ -38,7 +39,8 @@ class Meter(Protocol):
         ...
 
     def asked(self, took: int) -> None:
-        """The resource manager's predicates have answered about one ask and node (I36)."""
+        """The resource manager's predicates have answered about one ask and a node (I36), or told all
+        nodes that refuse it."""
         ...
 
     def measure(self, name: str) -> AbstractContextManager[object]:
@@ -79,14 +81,48 @@ class Stopwatch:
         if predicate is None:
             return None
 
-        def ask(key: str, node_id: str, allocate: bool) -> str | None:
-            meter = self.meter
-            if meter is None:
-                return predicate(key, node_id, allocate)
-            began = meter.clock()
-            try:
-                return predicate(key, node_id, allocate)
-            finally:
-                meter.asked(meter.clock() - began)
+        return (
+            _TimedKnowing(self, predicate)
+            if hasattr(predicate, "refused_nodes")
+            else (_Timed(self, predicate))
+        )
 
-        return ask
+
+class _Timed:
+    """A predicate whose time is reported to the meter of the stopwatch."""
+
+    __slots__ = ("_predicate", "_watch")
+
+    def __init__(self, watch: Stopwatch, predicate: Predicate) -> None:
+        self._watch = watch
+        self._predicate = predicate
+
+    def __call__(self, key: str, node_id: str, allocate: bool) -> str | None:
+        meter = self._watch.meter
+        if meter is None:
+            return self._predicate(key, node_id, allocate)
+        began = meter.clock()
+        try:
+            return self._predicate(key, node_id, allocate)
+        finally:
+            meter.asked(meter.clock() - began)
+
+
+class _TimedKnowing(_Timed):
+    """One that knows the refused nodes of an ask (``KnowsRefusals``)."""
+
+    __slots__ = ("_find",)
+
+    def __init__(self, watch: Stopwatch, predicate: Any) -> None:
+        super().__init__(watch, predicate)
+        self._find: Callable[[str, tuple[str, ...]], KnownRefusals | None] = predicate.refused_nodes
+
+    def refused_nodes(self, key: str, node_ids: tuple[str, ...]) -> KnownRefusals | None:
+        meter = self._watch.meter
+        if meter is None:
+            return self._find(key, node_ids)
+        began = meter.clock()
+        try:
+            return self._find(key, node_ids)
+        finally:
+            meter.asked(meter.clock() - began)

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
@@ -109,6 +113,19 @@ class NodeOrder:
 
     def in_order(self, shape: Shape) -> list[Node]:
         """All nodes that have room for the shape, best first."""
+        raise NotImplementedError
+
+    def node_ids(self) -> tuple[str, ...]:
+        """The IDs of all nodes by position; the same object until a node comes or goes."""
+        raise NotImplementedError
+
+    def without(self, shape: Shape, refused: npt.NDArray[Any]) -> Iterator[Node]:
+        """As ``in_order``, without nodes where ``refused``, by position, is not zero. Each node costs a
+        search: few are needed."""
+        raise NotImplementedError
+
+    def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
+        """How many of the nodes that have room for the shape have which number, by position."""
         raise NotImplementedError
 
     def first(self, shape: Shape, number: int) -> list[Node]:

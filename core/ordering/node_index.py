@@ -14,7 +14,7 @@ node gains room for it.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,10 @@ from quadriga.core.ordering.room import RoomWatch, room_for
 from quadriga.core.ordering.scores import Column, Scores
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
     from quadriga.core.config import PartitionConfig
     from quadriga.core.model.application import Application
     from quadriga.core.model.node import Node
@@ -68,6 +72,7 @@ class NodeIndex(NodeOrder):
         "_log",
         "_log_limit",
         "_most",
+        "_node_ids",
         "_policy",
         "_reservable",
         "_room",
@@ -93,6 +98,8 @@ class NodeIndex(NodeOrder):
         self._reservable = True
         #: the score of each node, in node order
         self._values: Column = np.zeros(0)
+        #: IDs in node order, once they are asked for
+        self._node_ids: tuple[str, ...] | None = None
         self._best_nodes = BestNodes()
         #: positions of nodes that have changed since the columns were made
         self._log: list[int] = []
@@ -296,6 +303,34 @@ class NodeIndex(NodeOrder):
         nodes = self.nodes
         return [nodes[position] for position in order.tolist()] + self._lent(shape)
 
+    def node_ids(self) -> tuple[str, ...]:
+        if self._stale:
+            self._layout()
+        if self._node_ids is None:
+            self._node_ids = tuple([node.node_id for node in self.nodes])
+        return self._node_ids
+
+    def without(self, shape: Shape, refused: npt.NDArray[Any]) -> Iterator[Node]:
+        scores = self._synced(shape).scores
+        assert scores is not None
+        left = np.where(refused, inf, scores.values)
+        while len(left):
+            position = int(left.argmin())
+            if left.item(position) == inf:
+                break
+            left[position] = inf
+            yield self.nodes[position]
+        for node in self._lent(shape):
+            if not refused[node.position]:
+                yield node
+
+    def tally(self, shape: Shape, numbers: npt.NDArray[Any]) -> list[int]:
+        scores = self._synced(shape).scores
+        assert scores is not None
+        lent = [node.position for node in self._lent(shape)]
+        chosen = np.concatenate((numbers[scores.values < inf], numbers[lent]))
+        return list(map(int, np.bincount(chosen)))
+
     def _lent(self, shape: Shape) -> list[Node]:
         """The reserved nodes that the shape may use until they are needed, best first (Q7)."""
         if not shape.runtime or shape.required_node:
@@ -398,6 +433,7 @@ class NodeIndex(NodeOrder):
     def _layout(self) -> None:
         """Put the nodes in order and forget all columns: nodes came or went."""
         self._stale = False
+        self._node_ids = None
         self._log_limit = 4 * len(self.nodes) + 1024
         self.nodes.sort(key=lambda node: node.node_id)
         if self._policy.absolute:

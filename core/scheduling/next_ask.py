@@ -16,6 +16,7 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.model.resources import MAX_QUANTITY
 from quadriga.core.model.shapes import START_GANG
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
+from quadriga.core.scheduling.accepted_nodes import first_not_refused, known_refusals
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
@@ -157,20 +158,26 @@ def node_for(kernel: Kernel, partition: Partition, ask: Ask) -> Node | None:
     If no node fits, the shape is no longer feasible in the node index.
     """
     assert ask.group is not None
-    shape = ask.group.shape
-    best = partition.node_index.best(shape)
+    shape, node_index = ask.group.shape, partition.node_index
+    best = node_index.best(shape)
     predicate = kernel.predicates.get(partition.rm.rm_id)
     if predicate is None or best is None:
         return best
-    allowed = first_allowed(predicate, ask, _in_order(partition.node_index, shape))
+    allowed = first_allowed(predicate, ask, _in_order(node_index, shape))
     if allowed is not None:
         return allowed
-    # Most often the first node is accepted. Only if it is not the others are put in order.
+    # Most often the first node is accepted. Only if it is not the others are looked at.
     said_of_best = predicate(ask.ask_key, best.node_id, True)
     if said_of_best is None:
         return best
-    refused: dict[str, int] = {}
-    nodes = partition.node_index.in_order(shape)
+    known = known_refusals(predicate, ask, node_index)
+    if known is not None:
+        found, refused = first_not_refused(predicate, ask, shape, node_index, known)
+        if found is None:
+            partition.rm.observer.predicates_refused(ask, refused)
+        return found
+    refused = {}
+    nodes = node_index.in_order(shape)
     for index, node in enumerate(nodes):
         reason = said_of_best if node is best else predicate(ask.ask_key, node.node_id, True)
         if reason is None:

@@ -20,20 +20,22 @@ from quadriga.k8s.cluster.pod_filters import (
 )
 from quadriga.k8s.cluster.ports import HostPorts
 from quadriga.k8s.cluster.records import NodeRecord, PodRecord
+from quadriga.k8s.cluster.refused_nodes import RefusedNodes
 from quadriga.k8s.cluster.refused_pairs import RefusedPairs
 from quadriga.k8s.cluster.selections import Selections
 from quadriga.k8s.cluster.templates import Templates
 from quadriga.k8s.cluster.volumes import PodVolumes, Volumes
 from quadriga.k8s.objects import Namespace, Node, Pod
 from quadriga.k8s.objects_volumes import VolumeObject
+from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["ClusterCache"]
 
 #: how long a yes counts without being confirmed, in ns (K99)
 _TENTATIVE = 1_000_000_000
 
-_NODE_NAME = "NodeName: the pod is for another node"
-_RETRY = "LastBindFailed: the pod could not be bound to this node, so others come first"
+_NODE_NAME = "NodeName: the pod names another node"
+_RETRY = "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"
 _RESOURCE_CLAIMS = "DynamicResources: resource claims are not supported yet"
 
 
@@ -60,6 +62,7 @@ class ClusterCache:
         self._templates = Templates(self._selections)
         self._ports = HostPorts()
         self._refused = RefusedPairs()
+        self._refused_nodes = RefusedNodes(self._nodes, self._ports)
         self._volumes = Volumes()
 
     # ---- the cluster
@@ -75,12 +78,14 @@ class ClusterCache:
                 self._objects[name] = node
                 self._templates.forget(index)
                 self._selections.node_changed(name, None, node)
+                self._refused_nodes.node_changed(index, node, known=False)
                 return
             old = record.node
             record.node = self._objects[name] = node
             if old.spec != node.spec or old.metadata.labels != node.metadata.labels:
                 self._templates.forget(record.index)
                 self._selections.node_changed(name, old, node)
+                self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
             elif old.status != node.status:
                 self._refused.node_changed(name)
@@ -101,6 +106,8 @@ class ClusterCache:
             del self._nodes[name]
             del self._objects[name]
             self._free_indexes.append(record.index)
+            self._templates.forget(record.index)
+            self._refused_nodes.node_changed(record.index, None, known=True)
             self._selections.node_changed(name, record.node, None)
             self._refused.node_changed(name)
             return undone
@@ -147,11 +154,13 @@ class ClusterCache:
         """A namespace is new or has changed: terms may choose namespaces by their labels."""
         with self._lock:
             meta = namespace.metadata
+            self._refused_nodes.counts_changed()
             self._selections.set_namespace(meta.name, meta.labels)
 
     def remove_namespace(self, name: str) -> None:
         """A namespace is gone. Does nothing if it is unknown."""
         with self._lock:
+            self._refused_nodes.counts_changed()
             self._selections.set_namespace(name, None)
 
     def set_volume_object(self, thing: VolumeObject) -> None:
@@ -265,6 +274,23 @@ class ClusterCache:
                 self._tentative.append((record.deadline, record))
             self._count(record, record.place)
             return reasons[0] if reasons else None
+
+    def refused_nodes(self, uid: str, names: tuple[str, ...]) -> KnownRefusals | None:
+        """Which of the nodes refuse the pod, to be allocated there, and why (K137). The answer for a node
+        is that of ``predicates``; it is left out where only that can tell. ``names`` is the same object
+        as long as the nodes are the same. ``None`` for a pod that is unknown or has a node."""
+        with self._lock:
+            self._expire()
+            record = self._pods.get(uid)
+            if record is None or record.pod.spec.node_name:
+                return None
+            self._count(record, "")
+            try:
+                retry = self._refused.nodes(uid, self._clock())
+                last = _RESOURCE_CLAIMS if record.pod.spec.resource_claims else ""
+                return self._refused_nodes.of(record, names, retry, _RETRY, last)
+            finally:
+                self._count(record, record.place)
 
     def refusals(self, uid: str, node: str) -> list[str]:
         """All reasons against the node, in the order of the filters; empty for a yes. Nothing is
@@ -397,6 +423,8 @@ class ClusterCache:
             return
         record.counted = name
         template = record.template
+        if template.ports or template.anti_affinity or record.profile.selections:
+            self._refused_nodes.counts_changed()
         for place, number in ((before, -1), (name, 1)):
             if not place:
                 continue

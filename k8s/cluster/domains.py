@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
+
 from quadriga.k8s.cluster.static_filters import NodeAffinity, untolerated
+from quadriga.k8s.cluster.topology import Numbers, TopologyValues
 from quadriga.k8s.objects import Node, Toleration
 
 __all__ = ["CountedPods", "Domains", "SpreadDomains"]
@@ -17,13 +20,26 @@ __all__ = ["CountedPods", "Domains", "SpreadDomains"]
 class Domains:
     """How many of some pods are in each domain of a topology key. Domains without pods are left out."""
 
-    __slots__ = ("counts", "key", "users")
+    __slots__ = ("_amounts", "_topology", "counts", "key", "users")
 
     def __init__(self, key: str) -> None:
         self.key = key
         self.counts: dict[str, int] = {}
         #: how many templates use it
         self.users = 0
+        #: the same counts by the number of the value, once they are asked for, and whose numbers these are
+        self._amounts: Numbers | None = None
+        self._topology: TopologyValues | None = None
+
+    def amounts(self, topology: TopologyValues) -> Numbers:
+        """The counts by the number of the value. The first one is 0: it is of nodes without the label."""
+        amounts, numbers = self._amounts, topology.numbers
+        if amounts is None or self._topology is not topology or len(amounts) <= len(numbers):
+            amounts = np.zeros(2 * len(numbers) + 16, np.int32)
+            for value, count in self.counts.items():
+                amounts[numbers[value]] = count
+            self._amounts, self._topology = amounts, topology
+        return amounts
 
     def add(self, node: Node, number: int) -> None:
         """So many more pods are on this node."""
@@ -46,6 +62,18 @@ class Domains:
             self.counts[value] = now
         else:
             del self.counts[value]
+        if self._amounts is not None:
+            self._note(value, now)
+
+    def _note(self, value: str, now: int) -> None:
+        """Keep the array of counts, which is there, up to date."""
+        amounts, topology = self._amounts, self._topology
+        assert amounts is not None and topology is not None
+        number = topology.numbers.get(value, len(amounts))
+        if number < len(amounts):
+            amounts[number] = now
+        else:  # of a value that is new
+            self._amounts = None
 
 
 class SpreadDomains(Domains):
@@ -98,6 +126,7 @@ class SpreadDomains(Domains):
             if not self._nodes[before]:
                 del self._nodes[before]
                 self._move(self.counts.pop(before), None)
+                self._amounts = None
         if after is not None:
             if after not in self._nodes:
                 self._nodes[after] = 0
@@ -123,6 +152,8 @@ class SpreadDomains(Domains):
             before = self.counts[value]
             self.counts[value] = before + number
             self._move(before, before + number)
+            if self._amounts is not None:
+                self._note(value, before + number)
 
     def _move(self, before: int | None, after: int | None) -> None:
         """A domain had ``before`` pods and has ``after``; ``None``: it did not or does not exist."""

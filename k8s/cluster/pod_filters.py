@@ -3,13 +3,34 @@ to K128, K136)."""
 
 from __future__ import annotations
 
-from quadriga.k8s.cluster.ports import HostPorts
+from quadriga.k8s.cluster.ports import HostPort, HostPorts
 from quadriga.k8s.cluster.selections import Profile
-from quadriga.k8s.cluster.templates import Template
+from quadriga.k8s.cluster.templates import OwnAffinity, SpreadCount, Template
 from quadriga.k8s.objects import Node
 
-__all__ = ["affinity_refuses", "anti_affinity_refuses", "others_refuse", "ports_refuse"]
-__all__ += ["spread_refuses"]
+__all__ = ["AFFINITY", "ANTI_AFFINITY", "OTHERS", "affinity_refuses", "anti_affinity_refuses"]
+__all__ += ["first_of_its_kind", "no_label", "others_refuse", "port_in_use", "ports_refuse"]
+__all__ += ["room_in_domain", "spread_refuses"]
+
+
+#: what the filters say that have one text for all nodes
+AFFINITY = "InterPodAffinity: no pod in the node's topology domain matches the pod's affinity"
+ANTI_AFFINITY = (
+    "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
+)
+OTHERS = (
+    "InterPodAffinity: the anti-affinity of a pod in the node's topology domain excludes the pod"
+)
+
+
+def port_in_use(port: HostPort) -> str:
+    protocol, number, _ = port
+    return f"NodePorts: host port {number}/{protocol} is in use on the node"
+
+
+def no_label(name: str, key: str) -> str:
+    """What a filter says of a node without the label that its terms look at."""
+    return f"{name}: the node has no label {key}"
 
 
 def ports_refuse(template: Template, node: str, ports: HostPorts) -> str | None:
@@ -17,27 +38,29 @@ def ports_refuse(template: Template, node: str, ports: HostPorts) -> str | None:
     if not template.ports:
         return None
     conflict = ports.conflict(node, template.ports)
-    if conflict is None:
-        return None
-    protocol, port, _ = conflict
-    return f"NodePorts: the host port {port}/{protocol} is in use on the node"
+    return None if conflict is None else port_in_use(conflict)
 
 
 def spread_refuses(template: Template, profile: Profile, node: Node) -> str | None:
     """Whether the pod would make a constraint's domains differ by too much (K125)."""
     labels = node.metadata.labels
     for count in template.spread:
-        spread, domains = count.spread, count.domains
-        value = labels.get(spread.key)
+        value = labels.get(count.spread.key)
         if value is None:
-            return f"PodTopologySpread: the node has no label {spread.key}"
-        own = count.selection in profile.selections or (
-            profile.terminating and spread.matcher.selector.matches(profile.labels)
-        )
-        minimum = domains.minimum if domains.number >= spread.min_domains else 0
-        if domains.counts.get(value, 0) + own - minimum > spread.max_skew:
+            return no_label("PodTopologySpread", count.spread.key)
+        if count.domains.counts.get(value, 0) > room_in_domain(count, profile):
             return count.refusal
     return None
+
+
+def room_in_domain(count: SpreadCount, profile: Profile) -> int:
+    """With more pods than this a domain takes no further one."""
+    spread, domains = count.spread, count.domains
+    own = count.selection in profile.selections or (
+        profile.terminating and spread.matcher.selector.matches(profile.labels)
+    )
+    minimum = domains.minimum if domains.number >= spread.min_domains else 0
+    return spread.max_skew + minimum - own
 
 
 def affinity_refuses(template: Template, profile: Profile, node: Node) -> str | None:
@@ -50,14 +73,15 @@ def affinity_refuses(template: Template, profile: Profile, node: Node) -> str | 
     for domains in own.domains:
         value = labels.get(domains.key)
         if value is None:
-            return f"InterPodAffinity: the node has no label {domains.key}"
+            return no_label("InterPodAffinity", domains.key)
         if value not in domains.counts:
             together = False
-    if together:
-        return None
-    if own.selection in profile.selections and not any(each.counts for each in own.domains):
-        return None  # the first of its kind
-    return "InterPodAffinity: no pod that the pod's affinity asks for is in the node's domain"
+    return None if together or first_of_its_kind(own, profile) else AFFINITY
+
+
+def first_of_its_kind(own: OwnAffinity, profile: Profile) -> bool:
+    """Whether no pod matches all terms of the affinity yet, and the pod itself does."""
+    return own.selection in profile.selections and not any(each.counts for each in own.domains)
 
 
 def anti_affinity_refuses(template: Template, node: Node) -> str | None:
@@ -65,7 +89,7 @@ def anti_affinity_refuses(template: Template, node: Node) -> str | None:
     labels = node.metadata.labels
     for anti in template.anti_affinity:
         if labels.get(anti.domains.key) in anti.domains.counts:
-            return "InterPodAffinity: a pod that the pod's anti-affinity is against is in the node's domain"
+            return ANTI_AFFINITY
     return None
 
 
@@ -75,5 +99,5 @@ def others_refuse(profile: Profile, node: Node) -> str | None:
     for selection in profile.selections:
         for key, holders in selection.held.items():
             if labels.get(key) in holders.counts:
-                return "InterPodAffinity: the anti-affinity of a pod in the node's domain is against it"
+                return OTHERS
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from quadriga.k8s.objects import PodSpec
 
 __all__ = ["HostPort", "HostPorts", "host_ports"]
@@ -29,30 +31,38 @@ class HostPorts:
     """The ports in use, counted by node."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, dict[tuple[str, int], dict[str, int]]] = {}
+        #: by protocol and port, then by node, then by address
+        self._taken: dict[tuple[str, int], dict[str, dict[str, int]]] = {}
 
     def add(self, node: str, ports: tuple[HostPort, ...], number: int) -> None:
         """So many more pods with these ports are on the node."""
-        taken = self._nodes.setdefault(node, {})
         for protocol, port, address in ports:
-            addresses = taken.setdefault((protocol, port), {})
+            nodes = self._taken.setdefault((protocol, port), {})
+            addresses = nodes.setdefault(node, {})
             now = addresses.get(address, 0) + number
             if now:
                 addresses[address] = now
                 continue
             del addresses[address]
             if not addresses:
-                del taken[protocol, port]
-        if not taken:
-            del self._nodes[node]
+                del nodes[node]
+                if not nodes:
+                    del self._taken[protocol, port]
 
     def conflict(self, node: str, ports: tuple[HostPort, ...]) -> HostPort | None:
         """The first of the ports that another pod has on the node."""
-        taken = self._nodes.get(node)
-        if taken is None:
-            return None
-        for protocol, port, address in ports:
-            addresses = taken.get((protocol, port))
-            if addresses and (not address or address in addresses or "" in addresses):
-                return protocol, port, address
+        for port in ports:
+            nodes = self._taken.get(port[:2])
+            if nodes and (addresses := nodes.get(node)) and _meets(port, addresses):
+                return port
         return None
+
+    def nodes_with(self, port: HostPort) -> list[str]:
+        """The nodes where another pod has the port."""
+        nodes = self._taken.get(port[:2], {})
+        return [node for node, addresses in nodes.items() if _meets(port, addresses)]
+
+
+def _meets(port: HostPort, addresses: Mapping[str, int]) -> bool:
+    address = port[2]
+    return not address or address in addresses or "" in addresses

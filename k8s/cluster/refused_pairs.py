@@ -25,6 +25,11 @@ class RefusedPairs:
         nodes = self.pairs.get(uid)
         return nodes is not None and node in nodes and now < nodes[node][0]
 
+    def nodes(self, uid: str, now: int) -> list[str]:
+        """The nodes that are refused to the pod."""
+        nodes = self.pairs.get(uid, {})
+        return [node for node, (until, _) in nodes.items() if now < until]
+
     def node_changed(self, node: str) -> None:
         """The node may be another one now, or is gone."""
         for uid in [uid for uid, nodes in self.pairs.items() if node in nodes]:

@@ -64,16 +64,15 @@ class Selection(CountedPods):
 class Holders(CountedPods):
     """The pods that have a certain term of anti-affinity."""
 
-    __slots__ = ("counts", "term", "users")
+    __slots__ = ("counts", "of_key", "term", "users")
 
     def __init__(self, term: AffinityTerm) -> None:
         super().__init__()
         self.term = term
         self.users = 0
-        domains = Domains(term.key)
-        self.domains[term.key,] = domains
+        self.of_key = self.domains[term.key,] = Domains(term.key)
         #: by the value of the term's topology key
-        self.counts = domains.counts
+        self.counts = self.of_key.counts
 
 
 class Selections:

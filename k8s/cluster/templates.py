@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
+import numpy as np
 
 from quadriga.k8s.cluster.domains import Domains, SpreadDomains
 from quadriga.k8s.cluster.ports import HostPort, host_ports
@@ -18,6 +21,7 @@ from quadriga.k8s.cluster.static_filters import (
     untolerated,
 )
 from quadriga.k8s.cluster.terms import PodMatcher, Spread, affinity_terms, spreads
+from quadriga.k8s.cluster.topology import Numbers
 from quadriga.k8s.objects import Node, Pod, Toleration
 
 __all__ = ["AntiAffinity", "OwnAffinity", "SpreadCount", "Template", "Templates"]
@@ -27,6 +31,15 @@ _UNUSED = 256
 
 #: what the byte of a node says
 _UNKNOWN, _YES, _NO = range(3)
+
+
+class NodeRecord(Protocol):
+    """A node and its index."""
+
+    @property
+    def node(self) -> Node: ...
+    @property
+    def index(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +91,8 @@ class Template:
     answers: bytearray = field(default_factory=bytearray)
     #: the first reason of those that refuse, by the same index
     refusals: dict[int, str] = field(default_factory=dict)
+    #: the same as numbers of reasons, until a node changes
+    kept: tuple[Numbers, tuple[str, ...]] | None = None
 
     def refuses(self, index: int, node: Node) -> str | None:
         """What the static filters say about a node. The name in the pod's spec is not part of this."""
@@ -95,6 +110,21 @@ class Template:
         answers[index] = _YES if reason is None else _NO
         return reason
 
+    def numbered(self, nodes: Iterable[NodeRecord], size: int) -> tuple[Numbers, tuple[str, ...]]:
+        """What the static filters say about all nodes: by index the number of the reason, from 1, and 0
+        for a yes. ``size`` is more than each index."""
+        if self.kept is None:
+            for each in nodes:
+                self.refuses(each.index, each.node)
+            reasons = tuple(sorted(set(self.refusals.values())))
+            number = {reason: at for at, reason in enumerate(reasons, 1)}
+            numbers = np.zeros(size, np.int32)
+            if reasons:
+                indexes = np.fromiter(self.refusals, np.intp, len(self.refusals))
+                numbers[indexes] = [number[reason] for reason in self.refusals.values()]
+            self.kept = numbers, reasons
+        return self.kept
+
     def reasons(self, node: Node, other: str | None) -> list[str]:
         """All that the static filters say, with what the node's name gives in its place."""
         return [
@@ -105,6 +135,7 @@ class Template:
 
     def forget(self, index: int) -> None:
         """The node of this index has changed."""
+        self.kept = None
         if index < len(self.answers):
             self.answers[index] = _UNKNOWN
             self.refusals.pop(index, None)
@@ -237,8 +268,8 @@ class Templates:
             ),
         )
         refusal = (
-            "PodTopologySpread: more pods here than elsewhere allow,"
-            f" by {spread.key} with maxSkew {spread.max_skew}"
+            f"PodTopologySpread: the pods would be spread too unevenly over {spread.key}"
+            f" (maxSkew {spread.max_skew})"
         )
         return SpreadCount(spread, selection, domains, name, refusal)
 

@@ -20,6 +20,7 @@ from quadriga.si import (
     PreemptionPredicatesResponse,
     UpdateContainerSchedulingStateRequest,
 )
+from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["CoreCallback"]
 
@@ -59,6 +60,10 @@ class CoreCallback:
     def refusal(self, args: PredicatesArgs) -> str | None:
         """For an explanation: nothing is assumed (K99)."""
         return next(iter(self._cache.refusals(args.allocationKey, args.nodeID)), None)
+
+    def refused_nodes(self, uid: str, nodes: tuple[str, ...]) -> KnownRefusals | None:
+        """Which of the nodes refuse the pod: the core then asks only about the others (K137)."""
+        return self._cache.refused_nodes(uid, nodes)
 
     def preemption_predicates(self, args: PreemptionPredicatesArgs) -> PreemptionPredicatesResponse:
         index = self._cache.preemption_predicates(

@@ -33,7 +33,7 @@ def test_k126_nobody_there() -> None:
     assert ask(cluster, near(term(ZONE))) == ""
     assert cluster.asks("p", "none") == "InterPodAffinity: the node has no label zone"
     assert cluster.asks("p", "a1") == (
-        "InterPodAffinity: no pod that the pod's affinity asks for is in the node's domain"
+        "InterPodAffinity: no pod in the node's topology domain matches the pod's affinity"
     )
 
 
@@ -179,7 +179,7 @@ def test_k127_the_pod_goes_where_the_others_are_not() -> None:
     assert ask(cluster, apart(term())) == "a2 b1 none"
     assert ask(cluster, apart(term(ZONE))) == "b1 none"
     assert cluster.asks("p", "a2") == (
-        "InterPodAffinity: a pod that the pod's anti-affinity is against is in the node's domain"
+        "InterPodAffinity: the pod's anti-affinity excludes a pod in the node's topology domain"
     )
 
 
@@ -202,7 +202,7 @@ def test_k128_others_keep_the_pod_away() -> None:
     cluster.pod("p", labels=WEB)
     assert cluster.allows("p") == "b1 none"
     assert cluster.asks("p", "a2") == (
-        "InterPodAffinity: the anti-affinity of a pod in the node's domain is against it"
+        "InterPodAffinity: the anti-affinity of a pod in the node's topology domain excludes the pod"
     )
     cluster.pod("q", labels=DB)
     assert cluster.allows("q") == "a1 a2 b1 none"

@@ -152,7 +152,7 @@ def test_k100_what_is_unknown_is_refused(pair: SmallCluster) -> None:
 def test_k100_a_pod_that_is_bound_there_already_needs_nothing(pair: SmallCluster) -> None:
     pair.pod("p", "n1", labels=WEB)
     assert pair.cache.assume("p", "n1") is None
-    assert pair.cache.assume("p", "n2") == "NodeName: the pod is for another node"
+    assert pair.cache.assume("p", "n2") == "NodeName: the pod names another node"
     assert pair.cache.assumed("p") is None
 
 
@@ -185,7 +185,7 @@ def test_k109_a_forgotten_pod_may_go_to_another_node(pair: SmallCluster) -> None
 def test_k110_a_node_that_failed_is_refused_for_a_while(pair: SmallCluster) -> None:
     pair.cache.refuse("p", "n1")
     assert pair.asks("p", "n1") == (
-        "LastBindFailed: the pod could not be bound to this node, so others come first"
+        "LastBindFailed: binding the pod to this node failed, so other nodes are tried first"
     )
     assert pair.allows("q") == "n1 n2"
     pair.now += 30 * SECOND - 1

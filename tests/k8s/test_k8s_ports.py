@@ -57,7 +57,7 @@ def test_k123_the_reason_names_the_port() -> None:
     cluster = SmallCluster(n1={})
     cluster.pod("other", "n1", containers=containers(port(80)))
     cluster.pod("p", containers=containers(port(80)))
-    assert cluster.asks("p", "n1") == "NodePorts: the host port 80/TCP is in use on the node"
+    assert cluster.asks("p", "n1") == "NodePorts: host port 80/TCP is in use on the node"
 
 
 def test_k123_sidecars_have_ports_and_other_init_containers_do_not() -> None:

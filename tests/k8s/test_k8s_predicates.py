@@ -52,7 +52,7 @@ def test_k120_a_pod_with_a_node_is_for_that_node_only() -> None:
     cluster = SmallCluster(n1={}, n2={})
     cluster.pod("p", "n1")
     assert cluster.asks("p", "n1") is None
-    assert cluster.asks("p", "n2") == "NodeName: the pod is for another node"
+    assert cluster.asks("p", "n2") == "NodeName: the pod names another node"
 
 
 def test_k120_comes_between_the_cordon_and_the_taints() -> None:
@@ -63,7 +63,7 @@ def test_k120_comes_between_the_cordon_and_the_taints() -> None:
     cluster.pod("p", "n1")
     names = [reason.partition(":")[0] for reason in cluster.cache.refusals("p", "n2")]
     assert names == ["NodeUnschedulable", "NodeName", "TaintToleration"]
-    assert cluster.asks("p", "n3") == "NodeName: the pod is for another node"
+    assert cluster.asks("p", "n3") == "NodeName: the pod names another node"
 
 
 def test_k133_resource_claims_are_refused() -> None:

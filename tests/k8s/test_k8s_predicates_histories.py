@@ -28,6 +28,7 @@ class Twins:
         self.now = 0
         self.cache = ClusterCache(lambda: self.now)
         self.naive = NaiveCluster()
+        self.order: tuple[str, ...] = ()
 
     def set_node(self) -> None:
         name = self.random.choice(NODES)
@@ -108,6 +109,27 @@ class Twins:
         self.cache.forget(uid)
         self.naive.assumed.pop(uid, None)
 
+    def refuse(self) -> None:
+        """A bind has failed, so the pair is refused for a while, which may pass."""
+        uid, node = self.random.choice(PODS), self.random.choice(NODES)
+        self.cache.refuse(uid, node)
+        self.now += self.random.choice((0, 20_000_000_000, 90_000_000_000))
+
+    def compare_all_nodes(self) -> None:
+        """The answer for all nodes at once is that for each: with a reason wherever there is one."""
+        names = (*sorted(self.naive.nodes), "unknown")
+        if names != self.order:  # otherwise it is the same object
+            self.order = names
+        for uid, pod in self.naive.pods.items():
+            found = self.cache.refused_nodes(uid, self.order)
+            if "nodeName" in pod["spec"]:
+                assert found is None
+                continue
+            assert found is not None
+            told = [found.reasons[number - 1] if number else None for number in found.numbers]
+            assert told.pop() is None
+            assert told == [self.cache.predicates(uid, node, False) for node in self.order[:-1]]
+
     def compare(self) -> None:
         for uid in self.naive.pods:
             assert self.cache.assumed(uid) == self.naive.assumed.get(uid)
@@ -126,6 +148,17 @@ STEPS = [
     *(Twins.assume, Twins.assume, Twins.forget, Twins.remove_pod, Twins.remove_node),
     *(Twins.set_namespace, Twins.remove_namespace),
 ]
+
+
+@given(st.integers(min_value=0, max_value=2**63))
+@settings(print_blob=True)
+def test_k137_the_answer_for_all_nodes_is_that_for_each(seed: int) -> None:
+    twins = Twins(Random(seed))
+    for _ in range(3):
+        twins.set_node()
+    for _ in range(40):
+        twins.random.choice((*STEPS, Twins.refuse))(twins)
+        twins.compare_all_nodes()
 
 
 @given(st.integers(min_value=0, max_value=2**63))

@@ -56,7 +56,7 @@ def test_k125_the_reasons() -> None:
     ask(cluster, spread())
     assert cluster.asks("p", "none") == "PodTopologySpread: the node has no label zone"
     assert cluster.asks("p", "a2") == (
-        "PodTopologySpread: more pods here than elsewhere allow, by zone with maxSkew 1"
+        "PodTopologySpread: the pods would be spread too unevenly over zone (maxSkew 1)"
     )
 
 

@@ -1,0 +1,186 @@
+"""What the filters say about all nodes at once (K137).
+
+The core asks about its best node first. If that one is refused, it wants to know all nodes that are: most
+nodes may be, by a selector or because the pods that a pod wants to be with are elsewhere. The filters of
+the template are kept as numbers of reasons; those that look at other pods compare arrays, by the number of
+the node's value of a topology key. What they say holds for all pods of a template and a profile, until a
+counter that they look at changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from quadriga.k8s.cluster import pod_filters
+from quadriga.k8s.cluster.ports import HostPorts
+from quadriga.k8s.cluster.records import NodeRecord, PodRecord
+from quadriga.k8s.cluster.selections import Profile
+from quadriga.k8s.cluster.templates import Template
+from quadriga.k8s.cluster.topology import Numbers, TopologyValues
+from quadriga.k8s.objects import Node
+from quadriga.si.known_refusals import KnownRefusals
+
+__all__ = ["RefusedNodes"]
+
+#: with more topology keys than this all are forgotten, and so is a key whose values are so many more than
+#: twice the nodes
+_KEYS = 64
+_VALUES = 256
+#: answers that are kept
+_ANSWERS = 1_024
+
+_Nodes = npt.NDArray[np.bool_]
+_Ask = tuple[Template, Profile, bool, bool]
+
+
+class RefusedNodes:
+    """Answers for all nodes; ``nodes`` and ``ports`` are those of the cache."""
+
+    def __init__(self, nodes: Mapping[str, NodeRecord], ports: HostPorts) -> None:
+        self._nodes = nodes
+        self._ports = ports
+        self._topology: dict[str, TopologyValues] = {}
+        #: more than each node's index
+        self._size = 1
+        #: the order of the nodes that the core has, and the index of each; that of the last, which has no
+        #: node, for an unknown one
+        self._order: tuple[str, ...] | None = None
+        self._indexes: npt.NDArray[np.intp] = np.zeros(0, np.intp)
+        self._kept: dict[_Ask, KnownRefusals] = {}
+
+    # ---- changes
+
+    def node_changed(self, index: int, node: Node | None, *, known: bool) -> None:
+        """The node of this index changed, is new (not ``known``), or is gone (``None``)."""
+        self._kept.clear()
+        for values in self._topology.values():
+            values.set(index, node)
+        if node is None or not known:
+            self._order = None
+            self._size = max(self._size, index + 2)
+
+    def counts_changed(self) -> None:
+        """A counter changed that a filter looks at."""
+        if self._kept:
+            self._kept.clear()
+
+    # ---- answers
+
+    def of(
+        self,
+        record: PodRecord,
+        names: tuple[str, ...],
+        retry: Iterable[str],
+        reason: str,
+        last: str,
+    ) -> KnownRefusals:
+        """The refused nodes for a pod without a node, which counts nowhere now, in the order of ``names``.
+
+        ``retry`` are nodes that refuse this pod, for this ``reason``. ``last`` refuses on every node that
+        nothing else does; "" for none. For a pod with volumes only the filters before those of volumes
+        are asked.
+        """
+        if names is not self._order:
+            indexes = [each.index if (each := self._nodes.get(n)) else -1 for n in names]
+            self._indexes = np.array(indexes, np.intp)
+            self._order = names
+            self._kept.clear()
+        if retry:
+            return self._in_order(record, retry, reason, last)
+        ask = (record.template, record.profile, record.volumes is None, last != "")
+        found = self._kept.get(ask)
+        if found is None:
+            if len(self._kept) >= _ANSWERS:
+                self._kept.clear()
+            found = self._kept[ask] = self._in_order(record, (), "", last)
+        return found
+
+    def _in_order(
+        self, record: PodRecord, retry: Iterable[str], reason: str, last: str
+    ) -> KnownRefusals:
+        template, profile = record.template, record.profile
+        answers = _Answers(*template.numbered(self._nodes.values(), self._size))
+        for name in retry:
+            answers.refuse_one(self._nodes[name].index, reason)
+        for port in template.ports:
+            text = pod_filters.port_in_use(port)
+            for name in self._ports.nodes_with(port):
+                if name in self._nodes:
+                    answers.refuse_one(self._nodes[name].index, text)
+        if record.volumes is None:
+            if template.spread:
+                self._spread(template, profile, answers)
+            if template.affinity:
+                self._affinity(template, profile, answers)
+            for anti in template.anti_affinity:
+                if anti.domains.counts:
+                    values = self._values(anti.domains.key)
+                    counts = anti.domains.amounts(values)[values.of(self._size)]
+                    answers.refuse(counts > 0, pod_filters.ANTI_AFFINITY)
+            for selection in profile.selections:
+                for holders in selection.held.values():
+                    if holders.counts:
+                        values = self._values(holders.term.key)
+                        counts = holders.of_key.amounts(values)[values.of(self._size)]
+                        answers.refuse(counts > 0, pod_filters.OTHERS)
+            if last:
+                answers.refuse(np.ones(self._size, np.bool_), last)
+        answers.numbers[-1] = 0
+        return KnownRefusals(answers.numbers[self._indexes], answers.reasons)
+
+    def _spread(self, template: Template, profile: Profile, answers: _Answers) -> None:
+        for count in template.spread:
+            spread, domains = count.spread, count.domains
+            values = self._values(spread.key)
+            numbers = values.of(self._size)
+            answers.refuse(numbers == 0, pod_filters.no_label("PodTopologySpread", spread.key))
+            most = pod_filters.room_in_domain(count, profile)
+            answers.refuse(domains.amounts(values)[numbers] > most, count.refusal)
+
+    def _affinity(self, template: Template, profile: Profile, answers: _Answers) -> None:
+        own = template.affinity
+        assert own is not None
+        apart = np.zeros(self._size, np.bool_)
+        for domains in own.domains:
+            values = self._values(domains.key)
+            numbers = values.of(self._size)
+            answers.refuse(numbers == 0, pod_filters.no_label("InterPodAffinity", domains.key))
+            apart |= domains.amounts(values)[numbers] == 0
+        if not pod_filters.first_of_its_kind(own, profile):
+            answers.refuse(apart, pod_filters.AFFINITY)
+
+    def _values(self, key: str) -> TopologyValues:
+        values = self._topology.get(key)
+        if values is None or len(values.numbers) > 2 * len(self._nodes) + _VALUES:
+            if len(self._topology) >= _KEYS:
+                self._topology.clear()
+            values = self._topology[key] = TopologyValues(key)
+            for record in self._nodes.values():
+                values.set(record.index, record.node)
+        return values
+
+
+class _Answers:
+    """For each index of a node the number of the first reason against it, from 1."""
+
+    __slots__ = ("numbers", "reasons")
+
+    def __init__(self, numbers: Numbers, reasons: tuple[str, ...]) -> None:
+        self.numbers = numbers.copy()
+        self.reasons = list(reasons)
+
+    def refuse(self, nodes: _Nodes, reason: str) -> None:
+        """These nodes refuse; the reason counts where none was found before."""
+        self.numbers[nodes & (self.numbers == 0)] = self._number(reason)
+
+    def refuse_one(self, index: int, reason: str) -> None:
+        if not self.numbers[index]:
+            self.numbers[index] = self._number(reason)
+
+    def _number(self, reason: str) -> int:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return self.reasons.index(reason) + 1

@@ -1,0 +1,289 @@
+"""A core that knows the refused nodes decides as one that asks about each node (K137)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+from decoded import decoded
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_pods import RandomPods
+from small_cluster import SmallCluster, apart, near, spread, term
+
+from quadriga import si
+from quadriga.core import Options, Scheduler, SchedulerService
+from quadriga.core.events.records import message_of
+from quadriga.k8s.cluster import ClusterCache
+from quadriga.k8s.driver.core_callback import CoreCallback
+from quadriga.k8s.objects import Node, Pod
+from quadriga.k8s.shim.inputs import CoreAnswered
+from quadriga.si.known_refusals import KnownRefusals
+from quadriga.sim.script import resource
+
+RM = "rm"
+CONFIG = """
+partitions:
+  - name: default
+    nodesortpolicy: {{type: {policy}}}
+    queues: [{{name: root, submitacl: '*', queues: [{{name: a}}]}}]
+"""
+SECOND = 1_000_000_000
+Output = tuple[str, object]
+
+
+class Predicates:
+    """Those of a cache, as the shim's callback has them."""
+
+    def __init__(self, cache: ClusterCache) -> None:
+        self.cache = cache
+        self.asked = 0
+
+    def __call__(self, uid: str, node: str, allocate: bool) -> str | None:
+        self.asked += 1
+        return self.cache.predicates(uid, node, allocate)
+
+    def refused_nodes(self, uid: str, nodes: tuple[str, ...]) -> KnownRefusals | None:
+        return self.cache.refused_nodes(uid, nodes)
+
+
+class World:
+    """A core with predicates, and all that it has said. Allocations are assumed when they are made."""
+
+    def __init__(self, policy: str, *, knows: bool) -> None:
+        self.now = 0
+        self.cache = ClusterCache(lambda: self.now)
+        self.predicates = Predicates(self.cache)
+        self.scheduler = Scheduler(Options())
+        self.said: list[str] = []
+        self.running: dict[str, str] = {}
+        self.hear(
+            self.scheduler.apply(
+                si.RegisterResourceManagerRequest(rmID=RM, config=CONFIG.format(policy=policy)), 0
+            )
+        )
+        chosen: Callable[[str, str, bool], str | None] = (
+            self.predicates if knows else self.predicates.__call__
+        )
+        self.scheduler.set_predicate(RM, chosen)
+        request = si.ApplicationRequest(rmID=RM)
+        user = si.UserGroupInformation(user="user")
+        request.new.add(applicationID="app", queueName="root.a", ugi=user)
+        self.hear(self.scheduler.apply(request, 0))
+
+    def hear(self, outputs: list[Output]) -> None:
+        for _, message in outputs:
+            self.said.append(f"{type(message).__name__}: {message}")
+            if isinstance(message, si.AllocationResponse):
+                for each in message.new:
+                    # A later pod of the same call may stand in its way (K100).
+                    self.said.append(str(self.cache.assume(each.allocationKey, each.nodeID)))
+                    self.running[each.allocationKey] = each.UUID
+
+    def node(self, node: Node, size: int, action: si.NodeInfo.ActionFromRM) -> None:
+        self.cache.set_node(node)
+        request = si.NodeRequest(rmID=RM)
+        request.nodes.add(
+            nodeID=node.name,
+            action=action,
+            schedulableResource=resource({"vcore": 1_000 * size}),
+        )
+        self.hear(self.scheduler.apply(request, self.now))
+
+    def remove_node(self, name: str) -> None:
+        for uid in self.cache.remove_node(name):
+            self.running.pop(uid, None)
+        request = si.NodeRequest(rmID=RM)
+        request.nodes.add(nodeID=name, action=si.NodeInfo.DECOMISSION)
+        self.hear(self.scheduler.apply(request, self.now))
+
+    def ask(self, pod: Pod, cores: int) -> None:
+        self.cache.set_pod(pod)
+        request = si.AllocationRequest(rmID=RM)
+        request.asks.add(
+            allocationKey=pod.uid,
+            applicationID="app",
+            partitionName="default",
+            resourceAsk=resource({"vcore": 1_000 * cores}),
+            maxAllocations=1,
+        )
+        self.hear(self.scheduler.apply(request, self.now))
+
+    def end(self, uid: str) -> None:
+        self.cache.remove_pod(uid)
+        request = si.AllocationRequest(rmID=RM)
+        request.releases.allocationsToRelease.add(
+            partitionName="default",
+            applicationID="app",
+            UUID=self.running.pop(uid),
+            allocationKey=uid,
+            terminationType=si.TerminationType.STOPPED_BY_RM,
+        )
+        self.hear(self.scheduler.apply(request, self.now))
+
+    def decide(self, seconds: int) -> None:
+        self.now += seconds * SECOND
+        self.hear(self.scheduler.advance(self.now))
+        for _ in range(20):
+            outputs = self.scheduler.schedule(self.now, 64)
+            self.hear(outputs)
+            if not outputs:
+                break
+
+    def events(self) -> list[str]:
+        """All event records, with the numbers of nodes by reason."""
+        records = self.scheduler.events.batch(0, 10**9).records
+        return [str(message_of(record)) for record in records]
+
+
+def history(random: Random, worlds: tuple[World, World]) -> None:
+    """The same steps in both worlds, as long as both say the same."""
+    first, second = worlds
+    make = RandomPods(random, namespaces=("team", "shared"))
+    names = tuple(f"n{number}" for number in range(6))
+    there: set[str] = set()
+    pods = 0
+    for _ in range(30):
+        step = random.choice(("node", "pods", "pods", "end", "remove", "refuse", "decide"))
+        name = random.choice(names)
+        if step == "node" or not there:
+            node, size = decoded(Node, make.node(name)), random.choice((2, 4, 8))
+            action = si.NodeInfo.UPDATE if name in there else si.NodeInfo.CREATE
+            for world in worlds:
+                world.node(node, size, action)
+            there.add(name)
+        elif step == "pods":
+            pod = make.pod("pod", names)
+            cores = random.choice((1, 1, 2))
+            for _ in range(random.choice((1, 3, 6))):  # of one template
+                pods += 1
+                pod["metadata"]["name"] = pod["metadata"]["uid"] = f"p{pods}"
+                for world in worlds:
+                    world.ask(decoded(Pod, pod), cores)
+        elif step == "end" and first.running:
+            uid = random.choice(sorted(first.running))
+            for world in worlds:
+                world.end(uid)
+        elif step == "remove" and name in there:
+            there.remove(name)
+            for world in worlds:
+                world.remove_node(name)
+        elif step == "refuse":
+            for world in worlds:
+                world.cache.refuse(f"p{pods}", name)
+        seconds = random.choice((0, 1, 20))
+        for world in worlds:
+            world.decide(seconds)
+        assert first.said == second.said
+    assert first.events() == second.events()
+
+
+@given(st.integers(min_value=0, max_value=2**63), st.sampled_from(("fair", "binpacking")))
+@settings(print_blob=True, deadline=None, max_examples=25)
+def test_k137_with_known_refusals_the_core_says_the_same(seed: int, policy: str) -> None:
+    history(Random(seed), (World(policy, knows=True), World(policy, knows=False)))
+
+
+SPECS = {
+    "a selector": {"nodeSelector": {"rack": "r3"}},
+    "together": {"affinity": near(term("zone"))},
+    "apart": {"affinity": apart(term())},
+    "spread": {"topologySpreadConstraints": [spread()]},
+    "a host port": {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]},
+}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_k137_refused_nodes_are_never_tried(kind: str) -> None:
+    """On packed nodes, where the first node in order is mostly refused."""
+    asked = {}
+    placed = {}
+    for knows in (True, False):
+        world = World("binpacking", knows=knows)
+        cluster = SmallCluster()
+        cluster.cache = world.cache
+        for number in range(40):
+            name = f"n{number:02}"
+            cluster.node(name, {"zone": f"z{number % 4}", "rack": f"r{number % 8}"})
+            node = world.cache.node(name)
+            assert node is not None
+            world.node(node, 10, si.NodeInfo.CREATE)
+        for number in range(20):
+            cluster.pod(f"p{number}", labels={"app": "web"}, **SPECS[kind])
+            pod = world.cache.pod(f"p{number}")
+            assert pod is not None
+            world.ask(pod, 1)
+        world.decide(1)
+        asked[knows], placed[knows] = world.predicates.asked, sorted(world.running)
+    assert placed[True] == placed[False] == sorted(f"p{number}" for number in range(20))
+    # One question about the best node, and one about the first that is not refused.
+    assert asked[True] <= 40
+    if kind in ("apart", "a host port"):
+        assert asked[False] > 200
+
+
+def test_k137_an_ask_that_every_node_refuses_costs_one_question() -> None:
+    world = World("fair", knows=True)
+    cluster = SmallCluster()
+    cluster.cache = world.cache
+    for number in range(30):
+        cluster.node(f"n{number}", unschedulable=number < 20)
+        node = world.cache.node(f"n{number}")
+        assert node is not None
+        world.node(node, 10, si.NodeInfo.CREATE)
+    cluster.pod("p", nodeSelector={"rack": "none"})
+    pod = world.cache.pod("p")
+    assert pod is not None
+    world.ask(pod, 1)
+    world.decide(1)
+    assert world.predicates.asked == 1
+    told = [text for text in world.events() if "Unschedulable request" in text]
+    assert len(told) == 1
+    assert "NodeUnschedulable: the node is cordoned (20x)" in told[0]
+    assert "selector or required affinity (10x)" in told[0]
+
+
+def test_k137_the_service_asks_the_shims_callback_for_the_refused_nodes() -> None:
+    """Through the service, with a meter as well."""
+    cluster = SmallCluster()
+    heard: list[CoreAnswered] = []
+
+    class Counting(CoreCallback):
+        questions = 0
+
+        def predicates(self, args: si.PredicatesArgs) -> str | None:
+            self.questions += 1
+            return super().predicates(args)
+
+    callback = Counting(cluster.cache, heard.append, lambda: "{}")
+    service = SchedulerService(manual=True, clock=lambda: 0)
+    service.register_resource_manager(
+        si.RegisterResourceManagerRequest(rmID=RM, config=CONFIG.format(policy="fair")), callback
+    )
+    request = si.NodeRequest(rmID=RM)
+    for number in range(20):
+        cluster.node(f"n{number:02}", {"rack": "last" if number == 19 else "other"})
+        request.nodes.add(
+            nodeID=f"n{number:02}",
+            action=si.NodeInfo.CREATE,
+            schedulableResource=resource({"vcore": 10_000}),
+        )
+    service.update_node(request)
+    applications = si.ApplicationRequest(rmID=RM)
+    user = si.UserGroupInformation(user="user")
+    applications.new.add(applicationID="app", queueName="root.a", ugi=user)
+    service.update_application(applications)
+    cluster.pod("p", nodeSelector={"rack": "last"})
+    asks = si.AllocationRequest(rmID=RM)
+    asks.asks.add(
+        allocationKey="p",
+        applicationID="app",
+        partitionName="default",
+        resourceAsk=resource({"vcore": 1_000}),
+        maxAllocations=1,
+    )
+    service.update_allocation(asks)
+    service.step(1)
+    assert cluster.cache.assumed("p") == "n19"
+    assert callback.questions == 2
