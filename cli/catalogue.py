@@ -10,7 +10,7 @@ from quadriga.cli.errors import CommandError
 if TYPE_CHECKING:
     from quadriga.fsm import Lifecycle
 
-__all__ = ["all_lifecycles", "find_lifecycle"]
+__all__ = ["all_lifecycles", "find_lifecycle", "gallery_lifecycles"]
 
 
 def all_lifecycles() -> dict[str, Lifecycle]:
@@ -20,6 +20,14 @@ def all_lifecycles() -> dict[str, Lifecycle]:
     from quadriga.sim.lifecycles import LIFECYCLES as SIMULATED
 
     return {**LIFECYCLES, **KUBERNETES, **SIMULATED}
+
+
+def gallery_lifecycles() -> tuple[Lifecycle, ...]:
+    """The lifecycles of the gallery: the scheduler's, then the Kubernetes shim's."""
+    from quadriga.fsm import LIFECYCLES
+    from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
+
+    return (*LIFECYCLES.values(), *KUBERNETES.values())
 
 
 def find_lifecycle(name: str) -> Lifecycle:

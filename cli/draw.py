@@ -53,8 +53,8 @@ def configure(commands: Commands) -> None:
     parser.add_argument(
         "--all",
         metavar="DIR",
-        help="write the gallery of the scheduler's lifecycles there, in all text formats and svg"
-        " (with --format in that one)",
+        help="write the gallery of the lifecycles of the scheduler and the Kubernetes shim there, in all"
+        " text formats and svg (with --format in that one)",
     )
     parser.add_argument(
         "--flow",
@@ -281,11 +281,12 @@ def _of_recording(text: str) -> Sequence[Exchange]:
 
 
 def _draw_all(arguments: Namespace) -> int:
+    from quadriga.cli.catalogue import gallery_lifecycles
     from quadriga.diagrams import GALLERY_FORMATS, write_gallery
 
     format = arguments.format
     formats = (_LONG.get(format, format),) if format else GALLERY_FORMATS
-    written = write_gallery(arguments.all, formats)
+    written = write_gallery(arguments.all, formats, gallery_lifecycles())
     print(f"{len(written)} files in {arguments.all}")
     return 0
 

@@ -1,8 +1,7 @@
 """Write the committed pictures again, after a change of a lifecycle's table.
 
-``python -m quadriga.diagrams DIRECTORY`` writes the gallery, and ``python -m quadriga.diagrams
---layouts FILE`` the coordinates from which the pages of the web server draw, and ``--messages FILE`` the
-dispatcher's table as a page.
+``python -m quadriga.diagrams --layouts FILE`` writes the coordinates from which the pages of the web server
+draw, and ``--messages FILE`` the dispatcher's table as a page. The gallery is written by ``quadriga draw --all``.
 """
 
 from __future__ import annotations
@@ -10,10 +9,9 @@ from __future__ import annotations
 import sys
 
 from quadriga.diagrams.errors import DiagramError
-from quadriga.diagrams.gallery import write_gallery
 from quadriga.diagrams.layout import write_layouts
 
-_USAGE = "usage: python -m quadriga.diagrams DIRECTORY | --layouts FILE | --messages FILE"
+_USAGE = "usage: python -m quadriga.diagrams --layouts FILE | --messages FILE"
 
 
 def main(arguments: list[str]) -> int:
@@ -28,9 +26,6 @@ def main(arguments: list[str]) -> int:
 
                 write_messages(file)
                 print(f"messages in {file}")
-            case [directory] if not directory.startswith("-"):
-                written = write_gallery(directory)
-                print(f"{len(written)} files in {directory}")
             case _:
                 print(_USAGE, file=sys.stderr)
                 return 2

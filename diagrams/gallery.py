@@ -1,6 +1,6 @@
-"""All diagrams of the scheduler's lifecycles in one folder, with a page that shows them.
+"""All diagrams of lifecycles in one folder, with a page that shows them.
 
-``python -m quadriga.diagrams docs/gallery`` writes the committed gallery again.
+``quadriga draw --all docs/gallery`` writes the committed gallery again.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def gallery_page(lifecycles: Iterable[Lifecycle], formats: Sequence[str] = GALLE
     lines = [
         "# Lifecycles",
         "",
-        "Drawn from the tables in `fsm/`; do not edit. `python -m quadriga.diagrams docs/gallery` "
-        "writes this folder again.",
+        "Drawn from the tables; do not edit. `quadriga draw --all docs/gallery` writes this folder again.",
         "",
         "A box is a state with the time it may last and, below the line, the triggers that are "
         "legal there and change nothing. A double border marks a final state. An arrow reads "

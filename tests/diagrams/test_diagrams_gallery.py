@@ -9,23 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from quadriga.cli.catalogue import gallery_lifecycles
+from quadriga.cli.main import main as quadriga
 from quadriga.diagrams import FORMATS, GALLERY_FORMATS, IMAGES, DiagramError, write_gallery
 from quadriga.diagrams.__main__ import main
 from quadriga.diagrams.gallery import gallery_page
 from quadriga.fsm import LIFECYCLES, NODE
+from quadriga.k8s.lifecycles import LIFECYCLES as KUBERNETES
 
 DOCS = Path(__file__).parents[2] / "docs"
 GALLERY = DOCS / "gallery"
 TEXTS = [format for format in GALLERY_FORMATS if format not in IMAGES]
-STALE = "the tables have changed: run `python -m quadriga.diagrams docs/gallery`"
+STALE = "the tables have changed: run `quadriga draw --all docs/gallery`"
+SHOWN = gallery_lifecycles()
 
 
 def test_the_committed_texts_are_up_to_date(tmp_path: Path) -> None:
-    for path in write_gallery(tmp_path, TEXTS):
+    for path in write_gallery(tmp_path, TEXTS, SHOWN):
         if path.name != "README.md":  # it links the images too
             assert (GALLERY / path.name).read_bytes() == path.read_bytes(), f"{path.name}: {STALE}"
     page = (GALLERY / "README.md").read_text(encoding="utf-8")
-    assert page == gallery_page(LIFECYCLES.values()), STALE
+    assert page == gallery_page(SHOWN), STALE
 
 
 @pytest.mark.usefixtures("needs_dot")
@@ -33,7 +37,7 @@ def test_the_committed_images_say_the_same(
     tmp_path: Path, words: Callable[[bytes | str], set[str]]
 ) -> None:
     # graphviz lays out differently from version to version; the words must be the same
-    for path in write_gallery(tmp_path, ["svg"]):
+    for path in write_gallery(tmp_path, ["svg"], SHOWN):
         if path.suffix == ".svg":
             committed = words((GALLERY / path.name).read_bytes())
             assert committed == words(path.read_bytes()), f"{path.name}: {STALE}"
@@ -42,7 +46,7 @@ def test_the_committed_images_say_the_same(
 @pytest.mark.usefixtures("needs_fonts")
 def test_the_committed_images_are_drawn_with_the_right_font(tmp_path: Path) -> None:
     """Words take the room that they take in the gallery: with another font all pictures are wider."""
-    for path in write_gallery(tmp_path, ["svg"]):
+    for path in write_gallery(tmp_path, ["svg"], SHOWN):
         if path.suffix == ".svg":
             committed, drawn = (
                 int(re.search(r'<svg width="(\d+)pt"', each.read_text("utf-8"))[1])  # type: ignore[index]
@@ -52,7 +56,8 @@ def test_the_committed_images_are_drawn_with_the_right_font(tmp_path: Path) -> N
 
 
 def test_the_gallery_holds_nothing_else() -> None:
-    expected = {f"{name}{FORMATS[f]}" for name in LIFECYCLES for f in GALLERY_FORMATS}
+    names = {*LIFECYCLES, *KUBERNETES}
+    expected = {f"{name}{FORMATS[f]}" for name in names for f in GALLERY_FORMATS}
     assert {path.name for path in GALLERY.iterdir()} == {*expected, "README.md"}
 
 
@@ -75,9 +80,9 @@ def test_two_lifecycles_of_one_name_are_refused_before_anything_is_written(tmp_p
 
 @pytest.mark.usefixtures("needs_dot")
 def test_the_command_writes_the_gallery(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(tmp_path)]) == 0
+    assert quadriga(["draw", "--all", str(tmp_path)]) == 0
     assert {p.name for p in tmp_path.iterdir()} == {p.name for p in GALLERY.iterdir()}
-    assert capsys.readouterr().out.startswith("50 files in ")
+    assert capsys.readouterr().out.startswith("99 files in ")
 
 
 def test_the_command_says_what_is_wrong(
@@ -86,7 +91,7 @@ def test_the_command_says_what_is_wrong(
     assert main([]) == 2
     assert "usage:" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "graphviz", None)
-    assert main([str(tmp_path)]) == 1
+    assert main(["--layouts", str(tmp_path / "layouts.json")]) == 1
     assert "needs the Python package graphviz" in capsys.readouterr().err
 
 
