@@ -5,7 +5,8 @@ change, by its own clock, and takes the lease when it has not changed for as lon
 The times in the lease are for readers.
 
 The holder renews the lease every two seconds. If no renewal succeeds for ten seconds it has lost the
-lease: it must end, because five seconds later another one may take over.
+lease: it must end, because five seconds later another one may take over. A process that was frozen for
+that time may find a write to try again before it finds its lease over: `Guarded` sends none.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from quadriga.k8s.api.pacing import SECOND, Clock
 from quadriga.k8s.api.requester import JSON, NoAnswer, Requester
 from quadriga.k8s.api.stamps import micro_time
 
-__all__ = ["Lease", "LeaseTimes", "elapsed_ns"]
+__all__ = ["Guarded", "Lease", "LeaseTimes", "elapsed_ns"]
 
 _log = logging.getLogger("quadriga.kubernetes.lease")
 
@@ -253,6 +254,23 @@ class Lease:
             self._changed_at = self._clock()
         self._seen = seen
         return seen
+
+
+class Guarded:
+    """A client that sends requests while ``held()`` is true. After that they have no answer, as if the
+    server were away."""
+
+    def __init__(self, requester: Requester, held: Callable[[], bool]) -> None:
+        self._requester = requester
+        self._held = held
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON
+    ) -> Coroutine[Any, Any, tuple[int, bytes]]:
+        """As `Requester.request`."""
+        if not self._held():
+            raise NoAnswer("the lease is over")
+        return self._requester.request(method, path, body, content_type)
 
 
 class _Refused(Exception):

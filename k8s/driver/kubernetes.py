@@ -23,7 +23,7 @@ from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.condition_writer import ConditionWriter, Explain
 from quadriga.k8s.api.event_writer import EventWriter
-from quadriga.k8s.api.lease import Lease, LeaseTimes
+from quadriga.k8s.api.lease import Guarded, Lease, LeaseTimes
 from quadriga.k8s.api.limits import Limits
 from quadriga.k8s.api.login import Login
 from quadriga.k8s.api.reflector import Reflector, Watching
@@ -148,6 +148,7 @@ class KubernetesShim:
         self._outcome = _Stopped(0, "it was stopped")
         self._turned_at = self._timing.now()
         self._leads = False
+        self._lease: Lease | None = None
         self._cache = ClusterCache(time.monotonic_ns)
         self._inbox: Inbox | None = None
         self._shim: Shim | None = None
@@ -297,7 +298,7 @@ class KubernetesShim:
             client, self._cache, settings, self._timing, self._look_again, self.options.watching
         )
         pods = PodWrites(
-            client.on("pods"),
+            Guarded(client.on("pods"), self._may_write),
             self._put,
             scheduler=scheduler_name,
             bind_timeout=settings.bind_timeout,
@@ -453,7 +454,7 @@ class KubernetesShim:
             self._leads = True
             self._put(LeaseHeld())
             return
-        lease = Lease(
+        lease = self._lease = Lease(
             client.on("urgent"),
             namespace=self.options.namespace,
             identity=self.options.identity,
@@ -474,6 +475,9 @@ class KubernetesShim:
             raise
 
     # -- small parts -----------------------------------------------------------------------------
+
+    def _may_write(self) -> bool:
+        return self._lease is None or self._lease.held
 
     def _put(self, heard: Input) -> None:
         assert self._inbox is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quadriga.k8s.api.lease import Lease, LeaseTimes
+from quadriga.k8s.api.lease import Guarded, Lease, LeaseTimes
 from quadriga.k8s.api.requester import JSON, NoAnswer
 from tests.k8s.virtual_time import clock, freeze, run, wall
 
@@ -261,6 +261,22 @@ def test_t22_a_frozen_leader_ends_without_another_write() -> None:
         reason = await keeping
         assert reason.startswith("lease quadriga/quadriga not renewed for 10 s")
         assert len(server.writes) == writes
+
+    scene(work)
+
+
+def test_t22_a_write_that_a_thawed_leader_tries_again_is_not_sent() -> None:
+    async def work() -> None:
+        server, pods = Server(), Server({"holderIdentity": "none"})
+        leader = candidate(server, "a")
+        guarded = Guarded(pods, lambda: leader.held)
+        with pytest.raises(NoAnswer, match="the lease is over"):
+            await guarded.request("GET", f"{PATH}/quadriga")
+        await leader.acquire()
+        assert (await guarded.request("GET", f"{PATH}/quadriga"))[0] == 200
+        freeze(30)
+        with pytest.raises(NoAnswer, match="the lease is over"):
+            await guarded.request("GET", f"{PATH}/quadriga")
 
     scene(work)
 
