@@ -49,6 +49,7 @@ class Seen:
     method: str
     path: str
     query: str
+    body: bytes = b""
 
 
 class FaultProxy:
@@ -142,11 +143,11 @@ class FaultProxy:
             self._open.discard(transport)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        seen = Seen(request.method, request.path, request.query_string)
+        body = await request.read()
+        seen = Seen(request.method, request.path, request.query_string, body)
         self.requests.append(seen)
         if self.down:
             return self._cut(request)
-        body = await request.read()
         is_write = request.method != "GET"
         if is_write:
             self.writes.append(seen)

@@ -196,6 +196,11 @@ class PlainClient:
             if error.status != 404:
                 raise
 
+    def delete_all(self, kind: str, namespace: str, **query: str) -> None:
+        """At once, without grace."""
+        options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        self.request("DELETE", path_of(kind, namespace), options, query=query)
+
     # -- changes
 
     def watch(self, kind: str, version: str, seconds: int = 3600) -> Iterator[Object]:

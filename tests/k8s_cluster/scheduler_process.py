@@ -12,88 +12,27 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from control_plane import ControlPlane, Process
+from control_plane import ControlPlane, Process, free_ports
 from plain_client import Object, PlainClient
 
 SCHEDULER = "yunikorn"
 ENDED = ("Succeeded", "Failed")
 
 
-class Quadriga:
-    """``server``: what stands before the API server, if anything. ``core``: the address of a core in
-    another process; then there is no REST here."""
+class _Program:
+    """One of our programs, which writes its ports to a file; and what its REST says of the core's books."""
 
-    def __init__(
-        self,
-        plane: ControlPlane,
-        folder: Path,
-        *,
-        name: str = "quadriga",
-        user: str = "admin",
-        server: str | None = None,
-        lease: bool = False,
-        core: str | None = None,
-        arguments: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, name: str, folder: Path, command: Sequence[str | Path]) -> None:
         self.name = name
         self._ports_file = folder / f"{name}-ports.json"
         self._ports: dict[str, int] = {}
-        command = [
-            sys.executable,
-            *("-m", "quadriga.cli", "kubernetes"),
-            f"--kubeconfig={plane.kubeconfig(user, server)}",
-            "--namespace=default",
-            "--health=0",
-            f"--ports-file={self._ports_file}",
-            "--log-level=info",
-            *arguments,
-        ]
-        command += ["--http=0"] if core is None else [f"--core={core}"]
-        if not lease:
-            command.append("--no-lease")
-        self._process = Process(name, command, folder / f"{name}.log")
-
-    # -- the process
-
-    def start(self, *, ready: bool = True) -> None:
-        self._ports_file.unlink(missing_ok=True)
-        self._process.start()
-        self._ports = {}
-        if ready:
-            self.wait_ready()
-
-    def wait_ready(self, seconds: float = 60) -> None:
-        """Until it schedules: it is registered and recovery is over."""
-        wait(lambda: self.is_ready() or self._process.ended(), "ready", seconds, self.tail)
-        assert not self._process.ended(), self.tail()
-
-    def is_ready(self) -> bool:
-        try:
-            return bool(self._ask("health", "/readyz") is not None)
-        except OSError:
-            return False
+        self._log = folder / f"{name}.log"
+        ports = f"--ports-file={self._ports_file}"
+        self._process = Process(name, [sys.executable, *command, ports], self._log)
 
     def kill(self) -> None:
         """As a machine that loses power."""
         self._process.kill()
-
-    def kill_soon(self) -> None:
-        """The same, without waiting for the end."""
-        self._process.signal(signal.SIGKILL)
-
-    def freeze(self) -> None:
-        self._process.signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        self._process.signal(signal.SIGCONT)
-
-    def stop(self, seconds: float = 20) -> int:
-        """Its exit status."""
-        self._process.signal(signal.SIGTERM)
-        return self._process.wait(seconds)
-
-    def wait(self, seconds: float) -> int:
-        return self._process.wait(seconds)
 
     def ended(self) -> bool:
         return self._process.ended()
@@ -101,7 +40,15 @@ class Quadriga:
     def tail(self, lines: int = 60) -> str:
         return self._process.tail(lines)
 
-    # -- its books
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def _begin(self) -> None:
+        self._ports_file.unlink(missing_ok=True)
+        self._ports = {}
+        self._process.start()
+
+    # -- the core's books
 
     def rest(self, path: str) -> Any:
         """The JSON below /ws/v1."""
@@ -158,6 +105,88 @@ class Quadriga:
             seconds,
             lambda: "cluster {}\ncore    {}".format(*map(_ordered, both())),
         )
+
+
+class Quadriga(_Program):
+    """``server``: what stands before the API server, if anything. ``core``: the address of a core in
+    another process; then there is no REST here. ``program``: what takes the command's arguments."""
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        folder: Path,
+        *,
+        name: str = "quadriga",
+        user: str = "admin",
+        server: str | None = None,
+        lease: bool = False,
+        core: str | None = None,
+        program: Sequence[str | Path] = ("-m", "quadriga.cli"),
+        arguments: Sequence[str] = (),
+    ) -> None:
+        command = [
+            *program,
+            "kubernetes",
+            f"--kubeconfig={plane.kubeconfig(user, server)}",
+            "--namespace=default",
+            "--health=0",
+            "--log-level=info",
+            *arguments,
+        ]
+        command += ["--http=0"] if core is None else [f"--core={core}"]
+        if not lease:
+            command.append("--no-lease")
+        super().__init__(name, folder, command)
+
+    # -- the process
+
+    def start(self, *, ready: bool = True) -> None:
+        self._begin()
+        if ready:
+            self.wait_ready()
+
+    def wait_ready(self, seconds: float = 60) -> None:
+        """Until it schedules: it is registered and recovery is over."""
+        wait(lambda: self.is_ready() or self._process.ended(), "ready", seconds, self.tail)
+        assert not self._process.ended(), self.tail()
+
+    def is_ready(self) -> bool:
+        try:
+            return bool(self._ask("health", "/readyz") is not None)
+        except OSError:
+            return False
+
+    def kill_soon(self) -> None:
+        """The same, without waiting for the end."""
+        self._process.signal(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        self._process.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.signal(signal.SIGCONT)
+
+    def stop(self, seconds: float = 20) -> int:
+        """Its exit status."""
+        self._process.signal(signal.SIGTERM)
+        return self._process.wait(seconds)
+
+    def wait(self, seconds: float) -> int:
+        return self._process.wait(seconds)
+
+
+class ServedCore(_Program):
+    """`quadriga serve`. ``port`` is that of gRPC, the same one after a restart."""
+
+    def __init__(self, folder: Path, *, name: str = "core") -> None:
+        (self.port,) = free_ports(1)
+        command = ["-m", "quadriga.cli", "serve", "--http=0", f"--grpc={self.port}"]
+        super().__init__(name, folder, command)
+
+    def start(self) -> None:
+        """Until it serves."""
+        self._begin()
+        wait(self._ports_file.exists, "it serves", 60, self.tail)
 
 
 def _ordered(books: dict[str, set[str]]) -> dict[str, list[str]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from manifests import GROUP, GROUPS, gang, is_placeholder, job, pod, queues
+import pytest
+from manifests import GROUP, GROUPS, gang, is_placeholder, pod, queues
 from plain_client import History, Object, PlainClient
 from process_kubelet import ProcessKubelet, node
 from scheduler_process import Quadriga, is_ours, wait
 
-#: The clock of a gang starts with its first placeholder, so here they are placed one by one.
+#: placeholders are placed one by one; by default none is before there is room for all
 WHOLE = """
 partitions:
   - name: default
@@ -61,31 +62,6 @@ def events(history: History, namespace: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_t1_a_job_of_100(
-    admin: PlainClient,
-    pods: History,
-    history: Histories,
-    namespace: str,
-    kubelet: Kubelets,
-    quadriga: Schedulers,
-) -> None:
-    jobs = history("Job")
-    kubelet(count=5)
-    scheduler = quadriga()
-    admin.create(job("hundred", 100, pod("", "hundred", cpu="300m", run="succeed")), namespace)
-    jobs.until(
-        lambda present: any(each["status"].get("succeeded") == 100 for each in present),
-        namespace,
-        seconds=60,
-    )
-    assert {each["status"]["phase"] for each in pods.in_namespace(namespace)} == {"Succeeded"}
-    scheduler.wait_idle()
-    # Completing lasts 30 s in the core.
-    wait(lambda: "hundred" in scheduler.applications("completed"), "completed", 45)
-    assert scheduler.applications() == {}
-    assert scheduler.applications("completed") == {"hundred": "Completed"}
-
-
 def test_t2_a_gang_of_two_groups_starts_together(
     admin: PlainClient,
     pods: History,
@@ -118,7 +94,10 @@ def test_t2_a_gang_of_two_groups_starts_together(
     scheduler.wait_idle()
 
 
+@pytest.mark.parametrize(("text", "held"), [("", 0), (WHOLE, 2)], ids=["default", "whole"])
 def test_t3_a_soft_gang_without_room_runs_one_by_one(
+    text: str,
+    held: int,
     admin: PlainClient,
     pods: History,
     history: Histories,
@@ -128,31 +107,36 @@ def test_t3_a_soft_gang_without_room_runs_one_by_one(
 ) -> None:
     told = history("Event")
     local = kubelet(node("small", cpu="4"))
-    admin.create(queues(WHOLE))
+    admin.create(queues(text))
     scheduler = quadriga()
     create(admin, namespace, gang("soft", {"worker": (4, "2")}, timeout=5))
-    pods.until(lambda present: len(bound(placeholders(present))) == 2, namespace)
+    pods.until(
+        lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held, namespace
+    )
     present = pods.until(
         lambda present: not placeholders(present) and len(bound(real(present))) == 2, namespace
     )
+    assert "Resuming" in states(scheduler, "soft")
     # Room comes as the first ones end.
     for each in bound(real(present)):
         local.end(each["metadata"]["uid"])
     pods.until(lambda present: len(bound(real(present))) == 4, namespace)
-    wanted = [
-        "CreatingPlaceholders",
-        "PlaceholderAllocated",
-        "PlaceholderTimeOut",
-        "GangSchedulingFailed",
-    ]
+    wanted = ["CreatingPlaceholders", "PlaceholderTimeOut", "GangSchedulingFailed"]
+    if held:
+        wanted.insert(1, "PlaceholderAllocated")
     told.until(lambda _: set(wanted) <= set(_actions(told, namespace)))
     actions = _actions(told, namespace)
     # The last two come at once, and are written beside each other.
     order = sorted(wanted, key=actions.index)
-    assert (order[:2], sorted(order[2:])) == (wanted[:2], sorted(wanted[2:])), actions
-    for each in pods.in_namespace(namespace):
-        admin.delete("Pod", namespace, each["metadata"]["name"], grace=0)
+    assert (order[:-2], sorted(order[-2:])) == (wanted[:-2], sorted(wanted[-2:])), actions
+    admin.delete_all("Pod", namespace)
     scheduler.wait_idle()
+
+
+def states(scheduler: Quadriga, app: str) -> list[str]:
+    """The states that the application has had in the core."""
+    found = scheduler.rest(f"/partition/default/queue/root.default/application/{app}")
+    return [each["applicationState"] for each in found["stateLog"]]
 
 
 def _actions(told: History, namespace: str) -> list[str]:
@@ -164,7 +148,10 @@ def _actions(told: History, namespace: str) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(("text", "held"), [("", 0), (WHOLE, 2)], ids=["default", "whole"])
 def test_t4_a_hard_gang_without_room_fails(
+    text: str,
+    held: int,
     admin: PlainClient,
     pods: History,
     namespace: str,
@@ -172,22 +159,26 @@ def test_t4_a_hard_gang_without_room_fails(
     quadriga: Schedulers,
 ) -> None:
     kubelet(node("small", cpu="4"))
-    admin.create(queues(WHOLE))
+    admin.create(queues(text))
     scheduler = quadriga()
-    create(admin, namespace, gang("hard", {"worker": (4, "2")}, timeout=3, style="Hard"))
-    pods.until(lambda present: len(bound(placeholders(present))) == 2, namespace)
+    create(admin, namespace, gang("hard", {"worker": (4, "2")}, timeout=2, style="Hard"))
+    pods.until(
+        lambda present: len(placeholders(present)) == 4 and len(bound(present)) == held, namespace
+    )
     present = pods.until(
         lambda present: (
-            len(real(present)) == 4 == len(present)
+            len(real(present)) == 4
             and {each["status"]["phase"] for each in real(present)} == {"Failed"}
         ),
         namespace,
-        seconds=20,
     )
     ended = real(present)
     assert {each["status"]["reason"] for each in ended} == {"ResourceReservationTimeout"}
     assert not bound(ended)
+    # Nothing is left in ten seconds.
+    pods.until(lambda present: not placeholders(present), namespace, seconds=10)
     scheduler.wait_idle(10)
+    wait(lambda: scheduler.applications() == {}, "the application is no longer active", 10)
 
 
 def test_t5_of_two_gangs_that_fit_alone_one_holds_nothing(

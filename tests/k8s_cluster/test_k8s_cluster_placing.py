@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fault_proxy import FaultProxy
 from manifests import pod
 from plain_client import History, Object, PlainClient
 from process_kubelet import ProcessKubelet, node
@@ -27,6 +30,18 @@ def where(present: list[Object]) -> dict[str, str]:
     return {each["metadata"]["name"]: each["spec"]["nodeName"] for each in bound(present)}
 
 
+def room_taken(pods: list[Object]) -> dict[str, Object]:
+    """Node → cores (thousandths), memory (MiB) and number of its pods."""
+    found: dict[str, Object] = {}
+    for each in bound(pods):
+        node = found.setdefault(each["spec"]["nodeName"], {"vcore": 0, "memory": 0, "pods": 0})
+        requests = each["spec"]["containers"][0]["resources"]["requests"]
+        node["vcore"] += int(requests["cpu"].removesuffix("m"))
+        node["memory"] += int(requests["memory"].removesuffix("Mi"))
+        node["pods"] += 1
+    return found
+
+
 def test_t12_the_stock_scheduler_places_pods_beside_us(
     admin: PlainClient,
     pods: History,
@@ -35,83 +50,152 @@ def test_t12_the_stock_scheduler_places_pods_beside_us(
     quadriga: Schedulers,
     stock_scheduler: None,
 ) -> None:
-    count = 300
-    kubelet(*(node(f"node-{index}", cpu="8") for index in range(20)))
+    count = 1000
+    kubelet(*(node(f"node-{index}", cpu="16") for index in range(20)))
     scheduler = quadriga()
-    for index in range(count):
+
+    def create(index: int) -> None:
         admin.create(pod(f"ours-{index}", "ours", cpu="100m", run="pending"), namespace)
         other = pod(f"other-{index}", cpu="150m", run="pending")
         del other["spec"]["schedulerName"]
         admin.create(other, namespace)
-    present = pods.until(lambda present: len(bound(present)) == 2 * count, namespace, seconds=90)
-    used: dict[str, int] = {}
-    foreign: dict[str, int] = {}
-    for each in present:
-        name, cores = each["spec"]["nodeName"], 100 if is_ours(each) else 150
-        used[name] = used.get(name, 0) + cores
-        if not is_ours(each):
-            foreign[name] = foreign.get(name, 0) + cores
-    assert max(used.values()) <= 8000
 
-    def occupied() -> dict[str, int]:
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(create, range(count)))
+    present = pods.until(lambda present: len(bound(present)) == 2 * count, namespace, seconds=120)
+    for taken in room_taken(present).values():
+        assert taken["vcore"] <= 16_000
+        assert taken["memory"] <= 16 * 1024
+        assert taken["pods"] <= 110
+    foreign = room_taken([each for each in present if not is_ours(each)])
+
+    def occupied() -> dict[str, Object]:
         nodes = scheduler.rest("/partition/default/nodes")
-        found = {each["nodeID"]: (each.get("occupied") or {}).get("vcore", 0) for each in nodes}
-        return {name: value for name, value in found.items() if value}
+        return {
+            each["nodeID"]: {
+                "vcore": used["vcore"],
+                "memory": used["memory"] // 2**20,
+                "pods": used["pods"],
+            }
+            for each in nodes
+            if any((used := each.get("occupied") or {}).values())
+        }
 
     wait(lambda: occupied() == foreign, "what others use is known", 20, lambda: f"{occupied()}")
     scheduler.wait_books(admin)
     # As others end, their room is free again.
-    for each in present:
-        if not is_ours(each):
-            admin.delete("Pod", namespace, each["metadata"]["name"], grace=0)
+    admin.delete_all("Pod", namespace, fieldSelector="spec.schedulerName=default-scheduler")
     wait(lambda: occupied() == {}, "nothing foreign is left", 20, lambda: f"{occupied()}")
 
 
-def test_t13_nodes_are_cordoned_deleted_and_come_back(
+class Stream:
+    """Creates pods one after another until it is told to stop; every third one stays."""
+
+    def __init__(self, admin: PlainClient, namespace: str) -> None:
+        self.created = 0
+        self._admin, self._namespace = admin, namespace
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Stream:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.02):
+            run = "succeed" if self.created % 3 else "forever"
+            name = f"load-{self.created}"
+            self._admin.create(pod(name, "load", cpu="20m", run=run), self._namespace)
+            self.created += 1
+
+
+def test_t13_nodes_are_cordoned_drained_deleted_and_come_back_under_load(
     admin: PlainClient,
     pods: History,
     namespace: str,
     kubelet: Kubelets,
     quadriga: Schedulers,
+    proxy: FaultProxy,
 ) -> None:
-    local = kubelet(node("a", cpu="8"), node("b", cpu="8"))
-    scheduler = quadriga()
-    for index in range(10):
-        admin.create(pod(f"first-{index}", "load", cpu="100m"), namespace)
-    pods.until(lambda present: len(bound(present)) == 10, namespace)
+    local = kubelet(*(node(name, cpu="8", pods="1000") for name in "abc"))
+    scheduler = quadriga(server=proxy.url)
 
     def schedulable(name: str) -> bool:
         nodes = scheduler.rest("/partition/default/nodes")
         return any(each["nodeID"] == name and each["schedulable"] for each in nodes)
 
-    wait(lambda: schedulable("a"), "a is open")
-    admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
-    wait(lambda: not schedulable("a"), "a is cordoned")
-    for index in range(10):
-        admin.create(pod(f"second-{index}", "load", cpu="100m"), namespace)
-    present = pods.until(lambda present: len(bound(present)) == 20, namespace)
-    second = {each: on for each, on in where(present).items() if each.startswith("second")}
-    assert set(second.values()) == {"b"}
-    # Drained: what is there goes, and the node after it.
-    for name, on in where(present).items():
-        if on == "a":
-            admin.delete("Pod", namespace, name, grace=0)
-    pods.until(lambda present: "a" not in where(present).values(), namespace)
-    admin.delete("Node", None, "a")
-    wait(lambda: "a" not in scheduler.allocated(), "a is gone")
-    # Only a has room for this one; it waits for the node to be back.
-    admin.create(pod("large", "load", cpu="7"), namespace)
-    local.register(node("a", cpu="8"))
-    present = pods.until(lambda present: where(present).get("large") == "a", namespace)
-    scheduler.wait_books(admin)
-    # A node goes with its pods, and a node of that name starts empty.
-    admin.delete("Node", None, "a")
-    wait(lambda: "a" not in scheduler.allocated(), "a is gone again")
-    for name, on in where(pods.in_namespace(namespace)).items():
-        if on == "a":
-            admin.delete("Pod", namespace, name, grace=0)
-    local.register(node("a", cpu="8"))
-    wait(lambda: scheduler.allocated().get("a") == set(), "a is back, and empty")
+    with Stream(admin, namespace) as stream:
+
+        def next_places(holds: Callable[[set[str]], object]) -> set[str]:
+            """The nodes of at least thirty pods that are created from now on, when it holds for them."""
+            first = stream.created + 1
+
+            def later(present: list[Object]) -> dict[str, str]:
+                return {
+                    name: on
+                    for name, on in where(present).items()
+                    if name.startswith("load-") and int(name[5:]) >= first
+                }
+
+            present = pods.until(
+                lambda present: len(places := later(present)) >= 30 and holds(set(places.values())),
+                namespace,
+            )
+            return set(later(present).values())
+
+        next_places(lambda places: places == {"a", "b", "c"})
+        # The bind of this one, which goes nowhere else, does not succeed while the node is there.
+        refused = proxy.fault("POST", ".*/caught/binding", "answer", times=1000, status=503)
+        admin.create(pod("caught", "caught", nodeSelector={HOST: "a"}), namespace)
+        wait(lambda: refused.happened, "its bind is tried")
+
+        admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
+        wait(lambda: not schedulable("a"), "a is cordoned")
+        assert next_places(bool) == {"b", "c"}
+
+        # Drained: what is there goes, and the node after it.
+        for name, on in where(pods.in_namespace(namespace)).items():
+            if on == "a":
+                admin.delete("Pod", namespace, name, grace=0)
+        pods.until(lambda present: "a" not in where(present).values(), namespace)
+        assert next_places(bool) == {"b", "c"}
+        admin.delete("Node", None, "a")
+        wait(lambda: "a" not in scheduler.allocated(), "a is gone")
+        assert next_places(bool) == {"b", "c"}
+
+        # K97: it is pending again, and no returning node takes it for one that runs there.
+        refused.times = 0
+        assert "caught" not in where(pods.in_namespace(namespace))
+        before = len(pods.of(namespace))
+        local.register(node("a", cpu="8", pods="1000"))
+        pods.until(lambda present: where(present).get("caught") == "a", namespace)
+        next_places(lambda places: places == {"a", "b", "c"})
+        assert "caught" not in {
+            each["metadata"]["name"]
+            for _, each in pods.of(namespace)[:before]
+            if each["spec"].get("nodeName")
+        }
+
+        # A node goes with its pods, and a node of that name starts empty.
+        admin.patch("Node", None, "a", {"spec": {"unschedulable": True}})
+        wait(lambda: not schedulable("a"), "a is cordoned again")
+        next_places(bool)
+        admin.delete("Node", None, "a")
+        wait(lambda: "a" not in scheduler.allocated(), "a is gone again")
+        for name, on in where(pods.in_namespace(namespace)).items():
+            if on == "a":
+                admin.delete("Pod", namespace, name, grace=0)
+        pods.until(lambda present: "a" not in where(present).values(), namespace)
+        cordoned = node("a", cpu="8", pods="1000")
+        cordoned["spec"]["unschedulable"] = True
+        local.register(cordoned)
+        wait(lambda: scheduler.allocated().get("a") == set(), "a is back, and empty")
+        assert next_places(bool) == {"b", "c"}
+    pods.until(lambda present: len(bound(present)) == len(present), namespace)
     scheduler.wait_books(admin)
 
 

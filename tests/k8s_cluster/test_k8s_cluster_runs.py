@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from control_plane import ControlPlane
-from our_shim import Running, running
+from our_shim import SOON_COMPLETED, Running, running
 from plain_client import History, Object, PlainClient
 from process_kubelet import RUN, ProcessKubelet
 
@@ -24,7 +24,7 @@ def ours(
     kubelet: Callable[..., ProcessKubelet],
 ) -> Iterator[Running]:
     kubelet(count=5)
-    with running(control_plane.kubeconfig(), over_grpc=request.param) as found:
+    with running(control_plane.kubeconfig(), over_grpc=request.param, core=SOON_COMPLETED) as found:
         found.wait_ready()
         yield found
 
@@ -71,9 +71,7 @@ def test_a_pod_runs(ours: Running, admin: PlainClient, pods: History, namespace:
     pods.until(lambda present: len(running_pods(present)) == 1, namespace)
     assert ours.applications()["app"] == ("Running", 1)
     admin.delete("Pod", namespace, "one", grace=0)
-    ours.until(
-        lambda: not any(count for _, count in ours.applications().values()), "no allocation is left"
-    )
+    ours.until(ours.is_idle, "no allocation is left")
 
 
 def test_t1_a_job_of_a_hundred_runs_to_its_end(
@@ -104,9 +102,11 @@ def test_t1_a_job_of_a_hundred_runs_to_its_end(
     assert {each["spec"]["nodeName"] for each in pods.in_namespace(namespace)} == {
         f"node-{index}" for index in range(5)
     }
-    ours.until(
-        lambda: not any(count for _, count in ours.applications().values()), "no allocation is left"
-    )
+    assert {each["status"]["phase"] for each in pods.in_namespace(namespace)} == {"Succeeded"}
+    ours.until(ours.is_idle, "no allocation is left")
+    ours.until(lambda: ours.ended() == {"work": "Completed"}, "the application is completed")
+    assert ours.applications() == {}
+    ours.wait_forgotten()
 
 
 def test_t2_a_gang_starts_together(

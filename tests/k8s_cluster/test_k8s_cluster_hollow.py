@@ -1,0 +1,102 @@
+"""On nodes of Kubernetes' own kubelet (kubemark): it runs pods without containers, and ends them as always."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from control_plane import ControlPlane, Process, free_ports, programs
+from manifests import gang, is_placeholder, job, pod
+from plain_client import History, Object, PlainClient
+from scheduler_process import Quadriga
+
+Schedulers = Callable[..., Quadriga]
+
+COUNT = 3
+
+
+@pytest.fixture
+def hollow_nodes(
+    control_plane: ControlPlane,
+    empty: None,
+    tmp_path: Path,
+    history: Callable[[str], History],
+) -> Iterator[None]:
+    """Nodes of one core each."""
+    ports = free_ports(2 * COUNT)
+    kubelets = [
+        Process(
+            f"hollow-{index}",
+            [
+                programs() / "kubemark",
+                "--morph=kubelet",
+                f"--name=hollow-{index}",
+                f"--kubeconfig={control_plane.kubeconfig('kubelet')}",
+                f"--kubelet-port={ports.pop()}",
+                f"--kubelet-read-only-port={ports.pop()}",
+            ],
+            tmp_path / f"hollow-{index}.log",
+        )
+        for index in range(COUNT)
+    ]
+    try:
+        for each in kubelets:
+            each.start({**os.environ, "TMPDIR": str(tmp_path)})
+        history("Node").until(
+            lambda present: len(present) == COUNT,
+            seconds=60,
+            what="\n".join(each.tail() for each in kubelets),
+        )
+        yield
+    finally:
+        for each in kubelets:
+            each.kill()
+
+
+def in_phase(present: list[Object], phase: str) -> list[Object]:
+    return [each for each in present if each["status"].get("phase") == phase]
+
+
+def test_t1_t2_a_gang_and_a_job_on_hollow_nodes(
+    admin: PlainClient,
+    pods: History,
+    namespace: str,
+    hollow_nodes: None,
+    quadriga: Schedulers,
+) -> None:
+    scheduler = quadriga()
+    for each in gang("pair", {"leader": (1, "200m"), "worker": (4, "200m")}):
+        each["spec"]["terminationGracePeriodSeconds"] = 1
+        admin.create(each, namespace)
+    pods.until(
+        lambda present: (
+            len(in_phase(present, "Running")) == 5 == len(present)
+            and not any(map(is_placeholder, present))
+        ),
+        namespace,
+        seconds=60,
+    )
+    work = pod("", "work", cpu="20m", terminationGracePeriodSeconds=1)
+    admin.create(job("work", 50, work), namespace)
+    present = pods.until(
+        lambda present: len(in_phase(present, "Running")) == 55, namespace, seconds=60
+    )
+    assert {each["spec"]["nodeName"] for each in present} == {
+        f"hollow-{index}" for index in range(COUNT)
+    }
+    scheduler.wait_books(admin)
+    # The kubelet ends a pod that lasts too long, and takes away what is deleted.
+    admin.create(pod("short", "short", cpu="20m", activeDeadlineSeconds=1), namespace)
+    pods.until(lambda present: len(in_phase(present, "Failed")) == 1, namespace, seconds=60)
+    admin.delete("Job", namespace, "work")
+    for each in pods.in_namespace(namespace):
+        if each["metadata"]["name"].startswith("pair-"):
+            admin.delete("Pod", namespace, each["metadata"]["name"])
+    pods.until(
+        lambda present: [each["metadata"]["name"] for each in present] == ["short"],
+        namespace,
+        seconds=60,
+    )
+    scheduler.wait_idle()
