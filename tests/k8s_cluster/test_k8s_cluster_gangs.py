@@ -135,7 +135,7 @@ def test_t3_a_soft_gang_without_room_runs_one_by_one(
 
 def states(scheduler: Quadriga, app: str) -> list[str]:
     """The states that the application has had in the core."""
-    found = scheduler.rest(f"/partition/default/queue/root.default/application/{app}")
+    found = scheduler.rest(f"/partition/default/application/{app}")
     return [each["applicationState"] for each in found["stateLog"]]
 
 
