@@ -61,6 +61,7 @@ def test_t22_the_leader_is_frozen_and_the_next_one_is_killed(
         admin.create(each, namespace)
     pods.until(lambda present: sum(map(is_placeholder, present)) == 2, namespace)
     wait(lambda: len(binds(proxy, "two")) == 3, "the bind fails three times", 30, first.tail)
+    time.sleep(1)  # the fourth try is due after four seconds, before the lease is over
     frozen = time.monotonic()
     first.freeze()
     written = len(proxy.writes)

@@ -6,12 +6,10 @@ import base64
 import gzip
 from collections.abc import Callable
 
-from control_plane import ControlPlane
 from manifests import pod, queues
-from our_shim import SOON_COMPLETED, running
 from plain_client import History, Object, PlainClient
 from process_kubelet import ProcessKubelet
-from scheduler_process import Quadriga, wait
+from scheduler_process import SCHEDULER, Quadriga, wait
 
 Kubelets = Callable[..., ProcessKubelet]
 Schedulers = Callable[..., Quadriga]
@@ -171,11 +169,11 @@ def test_t17_quotas_and_parent_queues_of_namespaces(
 
 
 def test_t17_so_many_applications_of_a_namespace_run(
-    control_plane: ControlPlane,
     admin: PlainClient,
     pods: History,
     namespace: str,
     kubelet: Kubelets,
+    quadriga: Schedulers,
 ) -> None:
     kubelet(count=1)
     admin.create(queues(BY_NAMESPACE))
@@ -185,16 +183,12 @@ def test_t17_so_many_applications_of_a_namespace_run(
         namespace,
         {"metadata": {"annotations": {"yunikorn.apache.org/namespace.maxApps": "1"}}},
     )
-    with running(control_plane.kubeconfig(), core=SOON_COMPLETED) as ours:
-        ours.wait_ready()
-        admin.create(pod("first", "first"), namespace)
-        pods.until(lambda present: len(bound(present, "first")) == 1, namespace)
-        admin.create(pod("second", "second"), namespace)
-        ours.until(
-            lambda: ours.applications().get("second") == ("Accepted", 0), "the second one waits"
-        )
-        assert not bound(pods.in_namespace(namespace), "second")
-        admin.delete("Pod", namespace, "first", grace=0)
-        # The first one counts until it has ended.
-        pods.until(lambda present: bound(present, "second"), namespace)
-        assert set(ours.applications()) == {"second"}
+    scheduler = quadriga()
+    admin.create(pod("first", "first"), namespace)
+    pods.until(lambda present: len(bound(present, "first")) == 1, namespace)
+    admin.create(pod("second", "second"), namespace)
+    wait(lambda: scheduler.applications().get("second") == "Accepted", "the second one waits")
+    assert not bound(pods.in_namespace(namespace), "second")
+    admin.delete("Pod", namespace, "first", grace=0)
+    pods.until(lambda present: bound(present, "second"), namespace)
+    assert {each["spec"]["schedulerName"] for each in pods.in_namespace(namespace)} == {SCHEDULER}
