@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER, SCHEDULER_LABEL
+from quadriga.k8s.admission.rules import DEFAULT_SCHEDULER
 from quadriga.k8s.conversion import identity, keys
 from quadriga.k8s.conversion.settings import Settings
 
@@ -73,7 +73,7 @@ def for_us(spec: str, settings: Settings) -> str:
 
 def no_scheduler_pod() -> str:
     """Whether the pod is none of the scheduler's own."""
-    key, value = SCHEDULER_LABEL
+    key, value = keys.SCHEDULER_LABEL
     labels = "object.metadata.labels"
     return (
         f"!has({labels}) || !({quoted(key)} in {labels}) || "

@@ -108,7 +108,12 @@ class _Policies:
                     keys.OLD_QUEUE,
                     "variables.queue",
                 ),
-                *_user_added("object.metadata", '"/metadata"', "variables.annotations"),
+                *_user_added(
+                    "object.metadata",
+                    '"/metadata"',
+                    "variables.annotations",
+                    self._unless_named("variables.ours"),
+                ),
             ),
         )
 
@@ -117,6 +122,12 @@ class _Policies:
         first = cel.quoted(self._settings.scheduler_names[0])
         known = f"has(object.spec.schedulerName) && object.spec.schedulerName in [{names}]"
         return f"({known} ? [] : {_add('/spec/schedulerName', first)})"
+
+    def _unless_named(self, chosen: str) -> str:
+        """The old label of the user counts where everybody may set the user."""
+        if not self._settings.bypass_auth:
+            return chosen
+        return f'{chosen} && {_or_empty(keys.OLD_USER_NAME)} == ""'
 
     def workloads(self) -> list[Document]:
         settings = self._settings
@@ -153,7 +164,7 @@ class _Policies:
                     "variables.template.metadata",
                     "variables.metadata",
                     "variables.annotations",
-                    "variables.chosen",
+                    self._unless_named("variables.chosen"),
                     "!has(variables.template.metadata) || ",
                 ),
             ),
@@ -402,7 +413,7 @@ def _label(condition: str, key: str, value: str) -> str:
 
 
 def _user_added(
-    metadata: str, path: str, annotations: str, chosen: str = "variables.ours", or_if: str = ""
+    metadata: str, path: str, annotations: str, chosen: str, or_if: str = ""
 ) -> tuple[str, str]:
     """The annotations are made where there are none, and the user is added to them."""
     missing = f"({or_if}!has({metadata}.annotations))"

@@ -18,7 +18,6 @@ from quadriga.k8s.objects import Metadata, Namespace, Pod, PriorityClass
 
 __all__ = [
     "DEFAULT_SCHEDULER",
-    "SCHEDULER_LABEL",
     "TEMPLATES",
     "Decision",
     "Request",
@@ -31,9 +30,6 @@ __all__ = [
 
 #: what the API server writes into a pod that names no scheduler
 DEFAULT_SCHEDULER: Final = "default-scheduler"
-#: label of the scheduler's own pods
-SCHEDULER_LABEL: Final = ("app", "yunikorn")
-
 #: where each kind of workload has its pod template
 TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments": ("spec", "template"),
@@ -169,7 +165,7 @@ def _pod_created(request: Request, around: Surroundings) -> Decision:
     if denied := _denied(claimed, request, settings):
         return Decision(denied=denied)
     labels = _texts(pod, "labels")
-    label, value = SCHEDULER_LABEL
+    label, value = keys.SCHEDULER_LABEL
     if labels.get(label) == value:
         return _UNCHANGED
     new_labels: dict[str, str] = {}
@@ -179,7 +175,7 @@ def _pod_created(request: Request, around: Surroundings) -> Decision:
         if annotations.get(keys.ALLOW_PREEMPTION) not in ("true", "false"):
             allowed = identity.preemption_of_class(around.priority_class)
             new_annotations[keys.ALLOW_PREEMPTION] = "true" if allowed else "false"
-    if claimed is None:
+    if claimed is None and not _names_user(labels, settings):
         new_annotations[keys.USER_INFO] = user_info(request.user, request.groups)
     spec: dict[str, str] = {}
     if _at(pod, ("spec",)).get("schedulerName") not in settings.scheduler_names:
@@ -236,9 +232,10 @@ def _workload_created(request: Request, template: Object, around: Surroundings) 
     # A controller is trusted with what the template claims, so the claim is always checked here.
     if denied := _denied(claimed, request, settings):
         return Decision(denied=denied)
-    if claimed is not None:
+    labels = _texts(template, "labels")
+    if claimed is not None or _names_user(labels, settings):
         return _UNCHANGED
-    named = _has_application_id(_texts(template, "labels"), annotations)
+    named = _has_application_id(labels, annotations)
     if not (named or is_labelled(request.namespace, around)):
         return _UNCHANGED
     info = user_info(request.user, request.groups)
@@ -279,6 +276,11 @@ def _denied(claimed: str | None, request: Request, settings: Settings) -> str:
         return f"the annotation {keys.USER_INFO} is empty"
     reading = identity.user_of(Pod(metadata=Metadata(annotations={keys.USER_INFO: claimed})))
     return "" if reading.problem is None else reading.problem.note
+
+
+def _names_user(labels: Mapping[str, str], settings: Settings) -> bool:
+    """Whether the old label names the user. It counts only where everybody may set the user."""
+    return settings.bypass_auth and bool(labels.get(keys.OLD_USER_NAME))
 
 
 def _may_claim(request: Request, settings: Settings) -> bool:

@@ -137,14 +137,18 @@ class UserReading:
 
 
 def user_of(pod: Pod) -> UserReading:
-    """User and groups of the pod, ``nobody`` without or with an unreadable annotation (K57)."""
+    """User and groups of the pod, ``nobody`` if nothing names one or the annotation is unreadable (K57).
+
+    The old label counts where there is no annotation. Admission always writes one, except for pods with
+    the label of the scheduler, which it leaves alone: their old label is not read.
+    """
     text = pod.metadata.annotations.get(keys.USER_INFO)
     if text:
         return _read_user(text)
-    if keys.OLD_USER_NAME in pod.metadata.labels:
-        note = f"label {keys.OLD_USER_NAME} is not read: annotation {keys.USER_INFO} names the user"
-        return UserReading(User(), Problem("Scheduling", "Scheduling", note))
-    return UserReading(User())
+    labels = pod.metadata.labels
+    key, value = keys.SCHEDULER_LABEL
+    name = "" if labels.get(key) == value else labels.get(keys.OLD_USER_NAME, "")
+    return UserReading(User(name or _NOBODY))
 
 
 @lru_cache(maxsize=4096)

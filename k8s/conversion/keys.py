@@ -19,6 +19,7 @@ __all__ = [
     "POLICY_PARAMETERS",
     "USER_INFO",
     "OLD_USER_NAME",
+    "SCHEDULER_LABEL",
     "ALLOW_PREEMPTION",
     "PLACEHOLDER",
     "OLD_PLACEHOLDER",
@@ -70,8 +71,10 @@ TASK_GROUPS: Final = _DOMAIN + "task-groups"
 POLICY_PARAMETERS: Final = _DOMAIN + "schedulingPolicyParameters"
 #: annotation: user and groups, as JSON
 USER_INFO: Final = _DOMAIN + "user.info"
-#: label: the user in old versions. Everybody may write it, so it is not read (K57)
+#: label: the user, where the annotation is not there
 OLD_USER_NAME: Final = _DOMAIN + "username"
+#: label and its value: the scheduler's own pods, which admission leaves alone
+SCHEDULER_LABEL: Final = ("app", "yunikorn")
 #: annotation of a pod or a PriorityClass: ``true`` or ``false``
 ALLOW_PREEMPTION: Final = _DOMAIN + "allow-preemption"
 #: annotation: the pod is a placeholder

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.scheduler import Scheduler
+from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.si import RequestError
 
 __all__ = ["CoreSays", "Explainer", "Failing", "LocalCore", "RemoteCore", "text_of"]
@@ -30,8 +31,6 @@ _ABOUT_NODES: Final = frozenset({"nodes", _SIZES, _PREDICATES})
 
 _ROOT: Final = "queue root"
 
-#: rules that the core's texts cite
-_CODES: Final = re.compile(r" ?\((?:[A-Z]\d{1,3}|\d\.\d+)(?:(?:, | to | and )[A-Z]?[\d.]+)*\)")
 _COUNTED: Final = re.compile(r"(\d+) nodes?: (?:not enough free (.*))?", re.DOTALL)
 
 
@@ -179,12 +178,12 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
     groups = [_group(each) for each in says.nodes]
     groups += [f"{count} {reason}" for reason, count in _largest_first(refused)]
     if says.held or not groups:
-        parts = [_without_codes(says.verdict)] if says.verdict else []
+        parts = [without_codes(says.verdict)] if says.verdict else []
     else:
         more = f"; and {len(groups) - _GROUPS} other reasons" if len(groups) > _GROUPS else ""
         parts = [f"0 of {nodes} nodes: {'; '.join(groups[:_GROUPS])}{more}."]
     if says.remedy:
-        parts.append(f"Smallest change: {_without_codes(says.remedy)}.")
+        parts.append(f"Smallest change: {without_codes(says.remedy)}.")
     return " ".join(parts) or "It is next in turn."
 
 
@@ -194,7 +193,7 @@ def _largest_first(refused: Counter[str]) -> list[tuple[str, int]]:
 
 def _group(text: str) -> str:
     """``3 nodes: not enough free memory; node a ...`` as ``3 lack memory (node a ...)``."""
-    first, semicolon, rest = _without_codes(text).partition("; ")
+    first, semicolon, rest = without_codes(text).partition("; ")
     counted = _COUNTED.match(first)
     if counted is not None:
         lacking = counted[2]
@@ -202,7 +201,3 @@ def _group(text: str) -> str:
             f"{counted[1]} lack {lacking}" if lacking else f"{counted[1]} {first[counted.end() :]}"
         )
     return f"{first} ({rest})" if semicolon else first
-
-
-def _without_codes(text: str) -> str:
-    return _CODES.sub("", text)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.conversion import messages
 from quadriga.k8s.conversion import settings as configuration
+from quadriga.k8s.conversion.core_texts import without_codes
 from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.lifecycles import APPLICATION, NODE, PLACEHOLDER, TASK
 from quadriga.k8s.lifecycles import application as application_fsm
@@ -328,7 +329,9 @@ def _core_refused(kernel: Kernel, input: CoreRefused) -> None:
     if input.request == "RegisterResourceManagerRequest":
         kernel.actions.append(Stop(1, f"the core refuses the registration: {input.reason}"))
     elif input.request == "UpdateConfigurationRequest":
-        _configuration_rejected(kernel, input.reason)
+        key = f"{kernel.settings.policy_group}.yaml"
+        reason = without_codes(input.reason).replace("UpdateConfigurationRequest.config", key, 1)
+        _configuration_rejected(kernel, reason)
     else:
         kernel.actions.append(LogWarning(f"the core refused an {input.request}: {input.reason}"))
 

@@ -12,6 +12,7 @@ from quadriga.k8s.conversion.settings import Settings
 from quadriga.k8s.objects import Metadata, Namespace, PriorityClass
 
 USER_INFO = "yunikorn.apache.org/user.info"
+OLD_USER = "yunikorn.apache.org/username"
 APP_ID = "yunikorn.apache.org/app-id"
 QUEUE = "yunikorn.apache.org/queue"
 PREEMPTION = "yunikorn.apache.org/allow-preemption"
@@ -372,6 +373,21 @@ PODS = [
     ),
     Case("k162_bypass_adds_what_is_absent", settings={"bypass_auth": True}, changed=_made()),
     Case(
+        "k162_bypass_leaves_the_old_label_its_meaning",
+        labels={APP_ID: "a", OLD_USER: "bob"},
+        settings={"bypass_auth": True},
+        changed={
+            "scheduler": "yunikorn",
+            "labels": {"applicationId": "a"},
+            "annotations": {PREEMPTION: "true"},
+        },
+    ),
+    Case(
+        "k162_the_old_label_does_not_hide_the_user",
+        labels={APP_ID: "a", OLD_USER: "bob"},
+        changed=_made(labels={"applicationId": "a"}),
+    ),
+    Case(
         "k162_quotes_and_backslashes_in_names",
         user='a"\\b',
         groups=('g"', "h\\"),
@@ -499,6 +515,12 @@ _DEPLOYMENTS = [
     ),
     Case(
         "k163_bypass", annotations={USER_INFO: "bob"}, settings={"bypass_auth": True}, changed=SAME
+    ),
+    Case(
+        "k163_bypass_leaves_the_old_label_its_meaning",
+        labels={OLD_USER: "bob"},
+        settings={"bypass_auth": True},
+        changed=SAME,
     ),
     Case("k163_update_changes_nothing", operation="UPDATE", before={}, changed=SAME),
     Case(

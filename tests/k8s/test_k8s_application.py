@@ -16,6 +16,7 @@ from quadriga.si import (
     AllocationRequest,
     ApplicationRequest,
     ApplicationResponse,
+    UpdateContainerSchedulingStateRequest,
     UpdatedApplication,
 )
 
@@ -367,6 +368,22 @@ def test_k155_over_quota_is_skipped_and_no_room_is_unschedulable() -> None:
     world.add_node("n2", cpu="32")
     world.run(10)
     assert big.uid not in world.conditions
+
+
+def test_k156_what_users_read_cites_no_rules() -> None:
+    world = World()
+    world.add_node("n1")
+    pod = world.add_pod("a", "app", cpu="16")
+    world.run(1)
+    told = UpdateContainerSchedulingStateRequest(
+        applicationID="app",
+        allocationKey=pod.uid,
+        state=UpdateContainerSchedulingStateRequest.SKIPPED,
+        reason="queue root.default is Draining (X33)",
+    )
+    world.inputs.append(CoreAnswered(told))
+    world.settle()
+    assert world.conditions[pod.uid] == ("SchedulingSkipped", "queue root.default is Draining")
 
 
 PARENTS = """

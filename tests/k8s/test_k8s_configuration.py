@@ -49,6 +49,7 @@ def test_t16_queues_that_the_core_refuses_are_an_event_and_the_old_ones_stay() -
         "quadriga",
         "yunikorn-configs",
     )
+    assert record.note.startswith("queues.yaml: "), "the key in the ConfigMap"
     world.add_pod("a", "app", queue="root.small")
     world.run(1)
     assert world.phases() == {"Running": 1}

@@ -168,11 +168,21 @@ def test_k57_without_the_annotation_it_is_nobody() -> None:
     assert user_of(pod()).problem is None
 
 
-def test_k57_the_old_label_names_nobody_and_says_so() -> None:
-    found = user_of(pod(labels={DOMAIN + "username": "root"}))
-    assert found.user == User("nobody")
-    assert found.problem is not None
-    assert USER_INFO in found.problem.note
+def test_k57_the_old_label_names_the_user_where_the_annotation_does_not() -> None:
+    old = {DOMAIN + "username": "finance.test"}
+    assert user_of(pod(labels=old)).user == User("finance.test")
+    assert user_of(pod(labels=old)).problem is None
+    both = pod(labels=old, annotations={USER_INFO: '{"user": "ann"}'})
+    assert user_of(both).user == User("ann")
+    unreadable = user_of(pod(labels=old, annotations={USER_INFO: "ann"}))
+    assert unreadable.user == User("nobody"), "a claim that admission has not seen"
+
+
+def test_k168_admission_leaves_pods_of_the_scheduler_alone_so_their_old_label_says_nothing() -> (
+    None
+):
+    labels = {DOMAIN + "username": "root", "app": "yunikorn"}
+    assert user_of(pod(labels=labels)).user == User("nobody")
 
 
 # -- kinds of pods ---------------------------------------------------------------------------------
