@@ -204,6 +204,7 @@ def run_admission(arguments: Namespace) -> int:
 def _need() -> None:
     try:
         import aiohttp  # noqa: F401
+        import httptools  # noqa: F401
         import lightkube  # noqa: F401
         import msgspec  # noqa: F401
     except ImportError as error:

@@ -1,22 +1,17 @@
 """The client of the API server: requests, and streams for watches.
 
-Requests go over connections of ours that are kept (``connections``), watches over one session of aiohttp
-(K191). What a reply means is not decided here: a request gives its status and its body, whatever the status
-is.
+Requests go over connections that are kept (``connections``, K191), each watch over one of its own. What a
+reply means is not decided here: a request gives its status and its body, whatever the status is.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
-import aiohttp
-from yarl import URL
-
-from quadriga.k8s.api.connections import Broken, Connections, Reply
+from quadriga.k8s.api.connections import Broken, Connection, Connections, Reply
 from quadriga.k8s.api.limits import Lane, Limits
 from quadriga.k8s.api.login import Login, LoginError
 from quadriga.k8s.api.requester import JSON, NoAnswer
@@ -27,10 +22,6 @@ __all__ = ["Client", "OnLane", "Stream"]
 REQUEST_TIMEOUT: Final = 10.0
 #: a page of a list may take longer (s)
 LIST_TIMEOUT: Final = 60.0
-_CONNECT_TIMEOUT: Final = 10.0
-
-#: seconds
-_FAREWELL: Final = 0.1
 
 UNAUTHORIZED: Final = 401
 TOO_MANY: Final = 429
@@ -39,27 +30,24 @@ AGENT: Final = "quadriga"
 _RETRY_AFTER: Final = 1.0
 _LONGEST_RETRY_AFTER: Final = 60.0
 
-_FAILED: Final = (Broken, aiohttp.ClientError, TimeoutError, OSError)
+_FAILED: Final = (Broken, TimeoutError, OSError)
 
 
 class Stream:
     """The answer to a watch: its status, and its body as it comes."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
-        self.status = response.status
+    def __init__(self, connection: Connection, reply: Reply) -> None:
+        self._connection = connection
+        self.status = reply.status
 
     async def body(self) -> bytes:
         """The whole body, of a refusal. Raises `NoAnswer`."""
-        try:
-            return await self._response.read()
-        except _FAILED as error:
-            raise NoAnswer(_text(error)) from error
+        return b"".join([each async for each in self.chunks()])
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """The body as it comes, until the server ends it. Raises `NoAnswer`."""
         try:
-            async for chunk in self._response.content.iter_any():
+            while chunk := await self._connection.more():
                 yield chunk
         except _FAILED as error:
             raise NoAnswer(_text(error)) from error
@@ -85,23 +73,11 @@ class Client:
         self._timeout = timeout
         self._observe = observe
         self._connections = Connections(login.server, login.ssl)
-        connector = aiohttp.TCPConnector(limit=0, ssl=login.ssl if login.ssl is not None else True)
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": AGENT},
-            auto_decompress=False,
-        )
-        self._secure = login.server.startswith("https:")
         #: what follows the path in a request, by content type and credentials
         self._heads: dict[tuple[str, str | None], bytes] = {}
 
     async def close(self) -> None:
         self._connections.close()
-        await self._session.close()
-        if self._secure:
-            # TLS ends a moment after its connection was closed. The loop may end at once after this.
-            await asyncio.sleep(_FAREWELL)
 
     async def __aenter__(self) -> Client:
         return self
@@ -141,11 +117,8 @@ class Client:
         timeout: float | None,
         lane: Lane,
     ) -> Reply:
-        request = b"%b %b%b" % (
-            method.encode(),
-            (self._connections.prefix + path).encode("ascii"),
-            self._head(content_type if body is not None else "", await self._authorization()),
-        )
+        head = self._head(content_type if body is not None else "", await self._authorization())
+        request = self._line(method, path, head)
         if body is not None:
             request = b"%bContent-Length: %d\r\n\r\n%b" % (request, len(body), body)
         else:
@@ -164,6 +137,10 @@ class Client:
             if self._observe is not None:
                 self._observe(method, path, status)
         return reply
+
+    def _line(self, method: str, path: str, head: bytes) -> bytes:
+        target = (self._connections.prefix + path).encode("ascii")
+        return b"%b %b%b" % (method.encode(), target, head)
 
     def _head(self, content_type: str, authorization: str | None) -> bytes:
         head = self._heads.get((content_type, authorization))
@@ -190,34 +167,30 @@ class Client:
 
         Raises `NoAnswer`.
         """
-        authorization = await self._authorization()
-        headers = {} if authorization is None else {"Authorization": authorization}
+        head = self._head("", await self._authorization())
+        request = self._line("GET", path, head) + b"\r\n"
         await self._limits.enter("urgent")
-        status = 0
+        connection, status = None, 0
         try:
             try:
-                response = await self._session.get(
-                    URL(self._server + path, encoded=True),
-                    headers=headers,
-                    allow_redirects=False,
-                    timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_TIMEOUT),
-                )
-                status = response.status
+                connection = await self._connections.connect(timeout)
+                reply = await connection.stream(request, timeout)
+                status = reply.status
+            except _FAILED as error:
+                raise NoAnswer(_text(error)) from error
             finally:
                 self._limits.leave()
                 if self._observe is not None:
                     self._observe("WATCH", path, status)
-        except _FAILED as error:
-            raise NoAnswer(_text(error)) from error
-        if status == TOO_MANY:
-            self._limits.pause(_retry_after(response.headers.get("Retry-After")))
-        elif status == UNAUTHORIZED:
-            self._credentials.refused()
-        try:
-            yield Stream(response)
+            if status == TOO_MANY:
+                self._limits.pause(_retry_after(reply.header(b"retry-after")))
+            elif status == UNAUTHORIZED:
+                self._credentials.refused()
+            yield Stream(connection, reply)
         finally:
             # A watch is left before its end: its connection is not used again.
-            response.close()
+            if connection is not None:
+                connection.close()
 
     async def _authorization(self) -> str | None:
         try:

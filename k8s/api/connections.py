@@ -1,26 +1,32 @@
-"""Connections to the API server for requests with a short reply: HTTP/1.1, kept open, one request at a time.
+"""Connections to the API server: HTTP/1.1, kept open, one request at a time.
 
 A bind is one small request and one small reply, and there are thousands of them. A general HTTP library
-takes 200 to 240 µs of processor time for each, which is most of what the whole shim may take; this module
-takes a fifth of that, because it does no more than the API server needs: no redirects, no cookies, no
-compression, no proxies. Watches are read by the library.
+takes 200 to 240 µs of processor time for each, which is most of what the whole shim may take (D222).
+httptools reads the replies; what is here is the life of a connection, and no more of it than the API server
+needs: no redirects, no cookies, no compression, no proxies.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from asyncio import AbstractEventLoop, Future, Transport
+from asyncio import AbstractEventLoop, Future
 from collections import deque
-from typing import Final, cast
+from typing import Final
 from urllib.parse import urlsplit
 
-__all__ = ["Broken", "Connections", "Reply"]
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from quadriga.k8s.api.sockets import Wire, connect
+
+__all__ = ["Broken", "Connection", "Connections", "Reply"]
 
 #: a connection that was not used for this time (s) is not used again: the server may be closing it
 _IDLE: Final = 60.0
 _MAX_HEAD: Final = 64 << 10
 _CONNECT_TIMEOUT: Final = 10.0
+#: bytes of a stream that wait for their reader; with more the server has to wait
+_MAX_UNREAD: Final = 1 << 20
 
 #: requests that may be sent twice without harm
 _REPEATABLE: Final = frozenset({"GET", "DELETE", "PATCH"})
@@ -36,194 +42,217 @@ class Broken(Exception):
 
 
 class Reply:
-    """``head`` is the header, in lower case."""
+    """``body`` is empty for a stream."""
 
-    __slots__ = ("body", "head", "status")
+    __slots__ = ("_headers", "body", "status")
 
-    def __init__(self, status: int, head: bytes, body: bytes) -> None:
+    def __init__(self, status: int, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
         self.status = status
-        self.head = head
+        self._headers = headers
         self.body = body
 
     def header(self, name: bytes) -> str | None:
         """The value of a header; the name in lower case."""
-        return _header(self.head, name)
+        return next((v.decode("latin-1") for n, v in self._headers if n.lower() == name), None)
 
 
-def _header(head: bytes, name: bytes) -> str | None:
-    start = head.find(b"\r\n" + name + b":")
-    if start < 0:
-        return None
-    start += len(name) + 3
-    end = head.find(b"\r\n", start)
-    return head[start : end if end >= 0 else len(head)].strip().decode("latin-1")
-
-
-class _Connection(asyncio.Protocol):
+class Connection:
     """One connection. A reply is complete by its length, by its last chunk, or by the end."""
 
     __slots__ = (
         "_body",
-        "_buffer",
-        "_chunked",
-        "_head",
-        "_left",
+        "_headers",
+        "_keep",
         "_loop",
+        "_parser",
+        "_size",
         "_status",
-        "_transport",
+        "_streams",
+        "_unread",
         "_used",
         "_waiter",
+        "_whole",
+        "_why",
+        "_wire",
         "idle_since",
-        "open",
+        "timer",
     )
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._transport: Transport | None = None
-        self._waiter: Future[Reply] | None = None
-        self._buffer = bytearray()
+        self._wire: Wire | None = None
+        #: who waits for the reply; of a stream, for its head and then for more
+        self._waiter: Future[Reply | None] | None = None
+        self._parser = HttpResponseParser(self)
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body: list[bytes] = []
+        #: of the reply at hand; 0 before its head has come
         self._status = 0
-        self._head = b""
-        #: bytes of the body that are still to come; below 0: until the end of the connection
-        self._left = 0
-        self._chunked = False
-        self._body = bytearray()
+        #: bytes of the reply before its head was complete
+        self._size = 0
+        self._whole = False
+        #: the connection may be used again
+        self._keep = False
         self._used = False
-        self.open = False
+        self._streams = False
+        self._unread = 0
+        #: why a stream has ended before its end
+        self._why = ""
+        self.timer: asyncio.TimerHandle | None = None
         self.idle_since = 0.0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(Transport, transport)
-        self.open = True
+    @property
+    def open(self) -> bool:
+        return self._wire is not None and self._wire.open
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.open = False
-        if self._waiter is None:
-            return
-        if self._status and self._left < 0 and not self._chunked and exc is None:
-            self._complete(bytes(self._buffer), keep=False)
-            return
-        untouched = self._used and not self._status and not self._buffer
-        self._fail(str(exc) if exc else "the connection was closed", untouched=untouched)
+    async def connect(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+        """Raises OSError."""
+        sock = await connect(self._loop, host, port, context)
+        self._wire = Wire(self._loop, sock, self.received, self._ended)
+
+    def close(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self._wire is not None:
+            self._wire.close()
 
     async def exchange(self, request: bytes, timeout: float) -> Reply:
         """Send the request, return its reply. Raises `Broken`. Afterwards the connection may be closed."""
-        assert self._transport is not None
-        waiter: Future[Reply] = self._loop.create_future()
+        waiter: Future[Reply | None] = self._loop.create_future()
         self._waiter = waiter
-        timer = self._loop.call_later(timeout, self._fail, "no answer in time")
-        self._transport.write(request)
+        self.timer = self._loop.call_later(timeout, self._fail, "no answer in time")
+        assert self._wire is not None
+        self._wire.send(request)
         try:
             reply = await waiter
         except BaseException:
             self._waiter = None
             self.close()
             raise
-        finally:
-            timer.cancel()
+        self.timer.cancel()
         self._used = True
+        assert reply is not None
         return reply
 
-    def close(self) -> None:
-        self.open = False
-        if self._transport is not None:
-            self._transport.abort()
+    async def stream(self, request: bytes, timeout: float) -> Reply:
+        """Send the request, return the head of its reply: `more` gives the body. All of it must come
+        within ``timeout`` seconds. Raises `Broken`. The connection is to be closed afterwards."""
+        self._streams = True
+        self._waiter = self._loop.create_future()
+        self.timer = self._loop.call_later(timeout, self._fail, "no answer in time")
+        assert self._wire is not None
+        self._wire.send(request)
+        reply = await self._waiter
+        assert reply is not None
+        return reply
+
+    async def more(self) -> bytes:
+        """What has come of a stream since the last call; waits for it, and is empty at the end. Raises
+        `Broken`."""
+        while not self._body:
+            if self._whole:
+                return b""
+            if self._why:
+                raise Broken(self._why)
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        found = self._body[0] if len(self._body) == 1 else b"".join(self._body)
+        self._body.clear()
+        self._unread = 0
+        if self._wire is not None:
+            self._wire.resume()
+        return found
+
+    # -- what comes ------------------------------------------------------------------------------
+
+    def received(self, data: bytes) -> None:
+        if self._waiter is None and not self._streams:
+            # A reply that nobody asked for: what comes later could be taken for another one's.
+            self.close()
+            return
+        if not self._status:
+            self._size += len(data)
+        odd = False
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade):
+            odd = True
+        if self._whole:
+            self._complete(keep=self._keep and not odd)
+        elif odd or (not self._status and self._size > _MAX_HEAD):
+            self._fail("the reply is no HTTP")
+            self.close()
+
+    def _complete(self, *, keep: bool) -> None:
+        if self._streams:
+            self._wake(None)
+            return
+        waiter, self._waiter = self._waiter, None
+        reply = Reply(self._status, self._headers, b"".join(self._body))
+        self._status = self._size = 0
+        self._whole = False
+        if not keep:
+            self.close()
+        if waiter is not None and not waiter.done():
+            waiter.set_result(reply)
+
+    def _ended(self, why: str) -> None:
+        """The connection is closed."""
+        if self._status and not why and not self._whole and _is_until_the_end(self._headers):
+            self._whole = True
+            self._complete(keep=False)
+            return
+        untouched = self._used and not self._status and not self._size
+        self._fail(why or "the connection was closed", untouched=untouched)
 
     def _fail(self, why: str, *, untouched: bool = False) -> None:
+        if self._streams and self._status:
+            if not self._whole:
+                self._why = why
+            self._wake(None)
+            return
         waiter, self._waiter = self._waiter, None
         if waiter is not None and not waiter.done():
             waiter.set_exception(Broken(why, untouched=untouched))
 
-    def _complete(self, body: bytes, *, keep: bool) -> None:
+    def _wake(self, reply: Reply | None) -> None:
         waiter, self._waiter = self._waiter, None
-        status, self._status = self._status, 0
-        if not keep or self._buffer:
-            self.close()
         if waiter is not None and not waiter.done():
-            waiter.set_result(Reply(status, self._head, body))
+            waiter.set_result(reply)
 
-    def data_received(self, data: bytes) -> None:
-        if self._waiter is None:
-            # A reply that nobody asked for: what comes later could be taken for another one's.
-            self.close()
-            return
-        self._buffer += data
-        try:
-            self._read()
-        except ValueError:
-            self._fail("the reply is no HTTP")
-            self.close()
+    # -- what the parser says --------------------------------------------------------------------
 
-    def _read(self) -> None:
-        if not self._status and not self._read_head():
-            return
-        if self._chunked:
-            self._read_chunks()
-        elif self._left >= 0 and len(self._buffer) >= self._left:
-            body = bytes(self._buffer[: self._left])
-            del self._buffer[: self._left]
-            self._complete(body, keep=b"\r\nconnection: close" not in self._head)
+    def on_message_begin(self) -> None:
+        if self._whole:
+            raise ValueError("a second reply")
+        self._headers = []
+        self._body = []
 
-    def _read_head(self) -> bool:
-        buffer = self._buffer
-        while True:
-            end = buffer.find(b"\r\n\r\n")
-            if end < 0:
-                if len(buffer) > _MAX_HEAD:
-                    raise ValueError
-                return False
-            head = bytes(buffer[:end]).lower()
-            if not head.startswith(b"http/1."):
-                raise ValueError
-            status = int(head[9:12])
-            del buffer[: end + 4]
-            if status >= 200:
-                break
-        self._head, self._status = head, status
-        self._chunked = False
-        if status in (204, 304):
-            self._left = 0
-            return True
-        length = _header(head, b"content-length")
-        if length is not None:
-            self._left = int(length)
-            if self._left < 0:
-                raise ValueError
-        elif (_header(head, b"transfer-encoding") or "").endswith("chunked"):
-            self._chunked = True
-            self._left = -1
-            self._body = bytearray()
-        else:
-            self._left = -1
-        return True
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name, value))
 
-    def _read_chunks(self) -> None:
-        """``_left`` is what is missing of a chunk, with the line's end after it; below 0: a size is next."""
-        buffer, body = self._buffer, self._body
-        while True:
-            if self._left < 0:
-                end = buffer.find(b"\r\n")
-                if end < 0:
-                    return
-                size = int(bytes(buffer[:end]).split(b";")[0], 16)
-                if size == 0:
-                    # Trailers, and the empty line at their end.
-                    if not buffer.startswith(b"\r\n", end + 2):
-                        stop = buffer.find(b"\r\n\r\n", end)
-                        if stop < 0:
-                            return
-                        end = stop
-                    del buffer[: end + 4]
-                    keep = b"\r\nconnection: close" not in self._head
-                    self._complete(bytes(body), keep=keep)
-                    return
-                del buffer[: end + 2]
-                self._left = size + 2
-            if len(buffer) < self._left:
-                return
-            body += buffer[: self._left - 2]
-            del buffer[: self._left]
-            self._left = -1
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status >= 200:  # others come before the reply
+            self._status = status
+            if self._streams:
+                self._wake(Reply(status, self._headers, b""))
+
+    def on_body(self, body: bytes) -> None:
+        self._body.append(body)
+        if self._streams:
+            self._unread += len(body)
+            if self._unread > _MAX_UNREAD and self._wire is not None:
+                self._wire.pause()
+            self._wake(None)
+
+    def on_message_complete(self) -> None:
+        self._whole = self._status > 0
+        self._keep = self._parser.should_keep_alive()
+
+
+def _is_until_the_end(headers: list[tuple[bytes, bytes]]) -> bool:
+    return not any(n.lower() in (b"content-length", b"transfer-encoding") for n, _ in headers)
 
 
 class Connections:
@@ -231,15 +260,16 @@ class Connections:
 
     def __init__(self, server: str, context: ssl.SSLContext | None) -> None:
         parts = urlsplit(server)
-        self._ssl = context if parts.scheme == "https" else None
+        secure = parts.scheme == "https"
+        self._ssl = (context or ssl.create_default_context()) if secure else None
         self._host = parts.hostname or ""
-        self._port = parts.port or (443 if self._ssl else 80)
+        self._port = parts.port or (443 if secure else 80)
         #: before each path
         self.prefix = parts.path.rstrip("/")
         self.host_header = parts.netloc.rpartition("@")[2]
         self._loop = asyncio.get_running_loop()
         #: the last used at the end
-        self._idle: deque[_Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self._closed = False
 
     async def exchange(self, method: str, request: bytes, timeout: float) -> Reply:
@@ -247,7 +277,7 @@ class Connections:
         while True:
             connection = self._take()
             if connection is None:
-                connection = await self._connect(timeout)
+                connection = await self.connect(timeout)
             try:
                 reply = await connection.exchange(request, timeout)
             except Broken as broken:
@@ -267,7 +297,7 @@ class Connections:
         while self._idle:
             self._idle.pop().close()
 
-    def _take(self) -> _Connection | None:
+    def _take(self) -> Connection | None:
         idle = self._idle
         if not idle:
             return None
@@ -280,13 +310,9 @@ class Connections:
                 return connection
         return None
 
-    async def _connect(self, timeout: float) -> _Connection:
+    async def connect(self, timeout: float) -> Connection:
+        """A new connection. Raises `OSError` and `TimeoutError`."""
+        connection = Connection(self._loop)
         async with asyncio.timeout(min(timeout, _CONNECT_TIMEOUT)):
-            _, connection = await self._loop.create_connection(
-                lambda: _Connection(self._loop),
-                self._host,
-                self._port,
-                ssl=self._ssl,
-                server_hostname=self._host if self._ssl is not None else None,
-            )
+            await connection.connect(self._host, self._port, self._ssl)
         return connection

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadriga.k8s.api.client import Client
-from quadriga.k8s.api.connections import Broken, Connections, _Connection
+from quadriga.k8s.api.connections import Broken, Connection, Connections
 from quadriga.k8s.api.limits import Limits
 from quadriga.k8s.api.login import Fixed, Login, LoginError
 from quadriga.k8s.api.requester import NoAnswer
@@ -101,7 +102,7 @@ async def ask(url: str, times: int = 1, timeout: float = 5.0, method: str = "GET
         (b"HTTP/1.1 100 Continue\r\n\r\n" + LENGTH, (201, b"hello")),
         (b"HTTP/1.1 204 No Content\r\n\r\n", (204, b"")),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", (200, b"")),
-        (b"HTTP/1.0 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
+        (b"HTTP/1.1 200 OK\r\nCONTENT-LENGTH:0\r\n\r\n", (200, b"")),
     ],
 )
 async def test_k191_a_reply_in_each_form_leaves_the_connection_open(
@@ -118,6 +119,8 @@ async def test_k191_a_reply_in_each_form_leaves_the_connection_open(
     [
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi and more",
+        b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" + LENGTH,
     ],
 )
 async def test_after_some_replies_the_connection_is_not_used_again(reply: bytes) -> None:
@@ -139,6 +142,7 @@ async def test_a_reply_may_end_with_its_connection() -> None:
     [
         b"SSH-2.0-OpenSSH\r\n\r\n\r\n",
         b"HTTP/1.1 abc\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc",
         b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -225,16 +229,16 @@ async def test_a_request_that_is_cancelled_leaves_no_connection_behind() -> None
 def test_a_reply_may_come_in_any_pieces(sizes: list[int], reply: bytes) -> None:
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        connection = _Connection(loop)
+        connection = Connection(loop)
         waiter = connection._waiter = loop.create_future()
         rest = reply
         for size in sizes:
             if waiter.done():
                 break
-            connection.data_received(rest[:size])
+            connection.received(rest[:size])
             rest = rest[size:]
         if not waiter.done():
-            connection.data_received(rest)
+            connection.received(rest)
         assert (await waiter).body == b"hello"
 
     asyncio.run(scenario())
@@ -303,3 +307,125 @@ async def test_what_stands_in_a_request() -> None:
 async def test_a_token_with_a_line_end_in_it_is_not_sent() -> None:
     with pytest.raises(LoginError, match="no header may have"):
         await Fixed("Bearer abc\r\nX-Evil: 1").header()
+
+
+# -- streams and large bodies ----------------------------------------------------------------------
+
+
+def chunked(*parts: bytes, end: bool = True) -> bytes:
+    pieces = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces + b"0\r\n\r\n" * end
+
+
+async def read_all(url: str, timeout: float = 5.0) -> bytes:
+    connections = Connections(url, None)
+    connection = await connections.connect(timeout)
+    try:
+        await connection.stream(REQUEST, timeout)
+        found = []
+        while part := await connection.more():
+            found.append(part)
+        return b"".join(found)
+    finally:
+        connection.close()
+        connections.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (chunked(b"one\n", b"two\n"), b"one\ntwo\n"),
+        (chunked(), b""),
+        (b"HTTP/1.1 200 OK\r\n\r\nuntil the end", b"until the end"),
+    ],
+)
+async def test_a_stream_is_read_to_its_end(reply: bytes, expected: bytes) -> None:
+    async with server(reply) as found:
+        found.closes_after_reply = True
+        assert await read_all(found.url) == expected
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("reply", [chunked(b"half", end=False), None, b"SSH-2.0-OpenSSH\r\n\r\n"])
+async def test_a_stream_that_ends_too_early_is_an_error(reply: bytes | None) -> None:
+    async with server(reply) as found:
+        found.closes_after_reply = True
+        with pytest.raises(Broken):
+            await read_all(found.url)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("reply", [b"", chunked(b"half", end=False)])
+async def test_a_stream_ends_after_its_time(reply: bytes) -> None:
+    async with server(reply) as found:
+        with pytest.raises(Broken, match="no answer in time"):
+            await read_all(found.url, 0.05)
+
+
+@pytest.mark.asyncio
+async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
+    parts = [b"x" * 10_000 + b"%04d\n" % number for number in range(2_000)]
+    async with server(chunked(*parts)) as found:
+        connections = Connections(found.url, None)
+        connection = await connections.connect(5.0)
+        await connection.stream(REQUEST, 5.0)
+        # The server is in this loop too: it stops once the connection takes no more.
+        before = -1
+        while connection._unread != before:
+            before = connection._unread
+            await asyncio.sleep(0.01)
+        assert before < 2 << 20
+        data = b""
+        while part := await connection.more():
+            data += part
+        assert data == b"".join(parts)
+        connection.close()
+        connections.close()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("secure", [False, True])
+async def test_a_body_that_the_socket_does_not_take_at_once(
+    secure: bool, certificate: tuple[Path, Path]
+) -> None:
+    body = bytes(range(256)) * (1 << 14)
+    got: list[bytes] = []
+    closed = asyncio.Event()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        got.append(await reader.readexactly(len(body)))
+        writer.write(LENGTH)
+        await writer.drain()
+        with suppress(OSError):
+            await reader.read()
+            writer.close()
+            await writer.wait_closed()
+        closed.set()
+
+    key, cert = certificate
+    context = None
+    if secure:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(cert, key)
+    listening = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=context)
+    port = listening.sockets[0].getsockname()[1]
+    url = f"{'https' if secure else 'http'}://127.0.0.1:{port}"
+    trusting = ssl.create_default_context(cafile=cert)
+    connections = Connections(url, trusting)
+    reply = await connections.exchange("POST", REQUEST + body, 5.0)
+    assert (reply.body, got) == (b"hello", [body])
+    connections.close()
+    listening.close()
+    await closed.wait()
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_is_not_there() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
+        with pytest.raises(OSError):
+            await connections.exchange("GET", REQUEST, 5.0)
+        connections.close()

@@ -56,7 +56,7 @@ K8S = (
 #: what `quadriga --help` must not load: it would make the command slow
 HEAVY = (
     *("numpy", "google.protobuf", "transitions", "rich", "graphviz", "yaml", "re2"),
-    *("grpc", "starlette", "uvicorn", "asyncio", "aiohttp", "msgspec", "lightkube"),
+    *("grpc", "starlette", "uvicorn", "asyncio", "aiohttp", "httptools", "msgspec", "lightkube"),
 )
 
 LONGEST = 700  # lines; about 400 is the aim
