@@ -179,7 +179,8 @@ class ConditionWriter:
         self._order += 1
         entry.place = (due, self._order)
         heappush(self._changes, (due, self._order, entry.pod.uid))
-        self._alarm.ring()
+        if self._changes[0][1] == self._order:
+            self._alarm.ring()
 
     def _look_later(self, entry: _Waiting, now: int) -> None:
         if self._explain is not None:

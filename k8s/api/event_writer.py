@@ -1,8 +1,9 @@
 """Kubernetes events: what ``kubectl describe`` shows about a pod or a node (K153).
 
 Events never delay anything else. A full queue drops them, and a budget of its own keeps them from using
-up the requests that binds need. The same event within ten minutes is not written again: its series is
-counted.
+up the requests that binds need. An event costs the API server more than a bind, so while binds wait, events
+that warn of nothing have a tenth of the budget. The same event within ten minutes is not written again: its
+series is counted.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ __all__ = ["EventWriter"]
 
 _log = logging.getLogger("quadriga.kubernetes.events")
 
-#: more are dropped
+#: more are dropped; warnings are counted apart
 _MAX_WAITING: Final = 1000
 _PER_SECOND: Final = 100
+#: while binds wait
+_PER_BUSY_SECOND: Final = 10
 #: writes under way at a time
 _IN_FLIGHT: Final = 8
 #: ns; the same event so soon after the last one raises its count
@@ -46,6 +49,8 @@ _NOTE, _WORD, _NAME = 1024, 128, 236
 _DEFAULT_NAMESPACE: Final = "default"
 _SYSTEM_NAMESPACE: Final = "kube-system"
 _CLUSTER_SCOPED: Final = frozenset({"Node", "Namespace"})
+
+_WARNING: Final = "Warning"
 
 _Key = tuple[str, str, str, str, str, str, str, str]
 
@@ -70,11 +75,15 @@ class _Event:
     tries: int = 0
 
 
+#: due, order of arrival, event
+_Heap = list[tuple[int, int, _Event]]
+
+
 class EventWriter:
     """Writes events, on one event loop.
 
     ``clock`` and ``wall`` return ns; ``wall`` since 1970. ``controller`` is the scheduler's name,
-    ``instance`` this process.
+    ``instance`` this process. ``busy`` says whether requests that matter more are waiting.
     """
 
     def __init__(
@@ -85,6 +94,7 @@ class EventWriter:
         instance: str,
         clock: Clock,
         wall: Callable[[], int],
+        busy: Callable[[], bool] = lambda: False,
     ) -> None:
         self._requester = requester
         self._controller = controller
@@ -92,11 +102,13 @@ class EventWriter:
         self._clock = clock
         self._wall = wall
         self._alarm = Alarm(clock)
+        self._busy = busy
         self._pace = Pace(_PER_SECOND, burst=_PER_SECOND)
+        self._busy_pace = Pace(_PER_BUSY_SECOND, burst=_PER_BUSY_SECOND)
         #: of the last ten minutes, the last seen at the end
         self._known: OrderedDict[_Key, _Event] = OrderedDict()
-        #: due, order of arrival, event
-        self._waiting: list[tuple[int, int, _Event]] = []
+        self._warnings: _Heap = []
+        self._others: _Heap = []
         self._arrivals = 0
         self._last_name = 0
         self._failures = 0
@@ -110,7 +122,7 @@ class EventWriter:
     @property
     def waiting(self) -> int:
         """The number of events that wait to be written."""
-        return len(self._waiting)
+        return len(self._warnings) + len(self._others)
 
     def record(self, record: Record) -> None:
         """Have the event written soon, or counted in the series of the same one."""
@@ -121,7 +133,7 @@ class EventWriter:
             event.count += 1
             event.last, event.seen = wall, now
             self._known.move_to_end(key)
-        elif len(self._waiting) >= _MAX_WAITING:
+        elif len(self._heap(record)) >= _MAX_WAITING:
             self.counts["dropped"] += 1
             return
         else:
@@ -146,15 +158,20 @@ class EventWriter:
     # -- what waits ------------------------------------------------------------------------------
 
     def _queue(self, event: _Event, due: int) -> None:
-        if len(self._waiting) >= _MAX_WAITING:
+        heap = self._heap(event.record)
+        if len(heap) >= _MAX_WAITING:
             self.counts["dropped"] += 1
             if not event.written:
                 del self._known[event.key]
             return
         self._arrivals += 1
         event.waiting = True
-        heappush(self._waiting, (due, self._arrivals, event))
-        self._alarm.ring()
+        heappush(heap, (due, self._arrivals, event))
+        if heap[0][2] is event:
+            self._alarm.ring()
+
+    def _heap(self, record: Record) -> _Heap:
+        return self._warnings if record.type == _WARNING else self._others
 
     def _forget_old(self, now: int) -> None:
         """Drop the memory of events whose series has ended, and of the oldest if there are too many."""
@@ -167,15 +184,27 @@ class EventWriter:
             del self._known[event.key]
 
     async def _next(self) -> _Event:
+        """Warnings come first."""
         while True:
-            when = None
-            if self._waiting:
-                when = max(self._waiting[0][0], self._pace.ready_at(), self._paused_until)
-                now = self._clock()
-                if when <= now:
+            now = self._clock()
+            first = max(self._pace.ready_at(), self._paused_until)
+            times = []
+            if self._warnings:
+                times.append(max(self._warnings[0][0], first))
+                if times[0] <= now:
                     self._pace.take(now)
-                    return heappop(self._waiting)[2]
-            await self._alarm.sleep_until(when)
+                    return heappop(self._warnings)[2]
+            if self._others:
+                busy = self._busy()
+                times.append(max(self._others[0][0], first))
+                if busy:
+                    times[-1] = max(times[-1], self._busy_pace.ready_at())
+                if times[-1] <= now:
+                    self._pace.take(now)
+                    if busy:
+                        self._busy_pace.take(now)
+                    return heappop(self._others)[2]
+            await self._alarm.sleep_until(min(times, default=None))
 
     # -- writing ---------------------------------------------------------------------------------
 

@@ -60,6 +60,11 @@ class Limits:
         """Requests that wait for their turn."""
         return len(self._urgent) + len(self._pods) + len(self._other)
 
+    @property
+    def pods_wait(self) -> bool:
+        """Whether writes to pods wait for their turn."""
+        return len(self._pods) > 0
+
     async def enter(self, lane: Lane = "other") -> None:
         """Wait for a turn. Each one is ended by `leave`."""
         if not (self._pods or self._other or self._urgent) and self._take():

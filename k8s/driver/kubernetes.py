@@ -258,7 +258,7 @@ class KubernetesShim:
         settings = self.settings
         limits = Limits(settings.qps, settings.burst, settings.inflight, clock=self._timing.now)
         async with Client(self._login, limits, observe=self._observe) as client:
-            await self._work(client, maps)
+            await self._work(client, limits, maps)
 
     async def _read_settings(self, maps: ConfigMaps, client: Client) -> Settings:
         try:
@@ -271,7 +271,7 @@ class KubernetesShim:
             raise _Stopped(1, f"the settings are wrong: {'; '.join(reading.errors)}")
         return reading.settings
 
-    async def _work(self, client: Client, maps: ConfigMaps) -> None:
+    async def _work(self, client: Client, limits: Limits, maps: ConfigMaps) -> None:
         inbox = self._inbox
         assert inbox is not None
         settings = self.settings
@@ -285,6 +285,7 @@ class KubernetesShim:
             instance=self.options.identity,
             clock=clock,
             wall=time.time_ns,
+            busy=lambda: limits.pods_wait,
         )
         conditions = ConditionWriter(
             client,

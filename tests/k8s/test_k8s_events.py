@@ -50,13 +50,15 @@ class Server:
 
 
 def writing(
-    server: Server, scenario: Callable[[EventWriter], Coroutine[Any, Any, None]]
+    server: Server,
+    scenario: Callable[[EventWriter], Coroutine[Any, Any, None]],
+    busy: Callable[[], bool] = lambda: False,
 ) -> EventWriter:
     """Run the scenario beside a writer, then stop the writer."""
 
     async def both() -> EventWriter:
         writer = EventWriter(
-            server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall
+            server, controller="yunikorn", instance="quadriga-0", clock=clock, wall=wall, busy=busy
         )
         task = asyncio.create_task(writer.run())
         await scenario(writer)
@@ -232,6 +234,39 @@ def test_k153_more_than_a_thousand_waiting_are_dropped_and_counted() -> None:
     writer = writing(server, scenario)
     assert writer.counts == {"written": 1001, "dropped": 200, "failed": 0}
     assert server.requests[-1][1] == "POST"
+
+
+def test_k153_while_binds_wait_events_have_a_tenth_of_the_budget() -> None:
+    async def scenario(writer: EventWriter) -> None:
+        for number in range(500):
+            writer.record(replace(QUEUED, note=f"{number}"))
+        await asyncio.sleep(30)
+
+    server = Server()
+    writing(server, scenario, busy=lambda: clock() < 1_010_000_000_000)
+
+    times = [each[0] for each in server.requests]
+    assert len(times) == 500
+    assert 105 <= sum(each < 10 for each in times) <= 111
+    assert max(times) < 15
+
+
+def test_k153_warnings_are_neither_held_back_nor_dropped_for_other_events() -> None:
+    async def scenario(writer: EventWriter) -> None:
+        for number in range(1200):
+            writer.record(replace(QUEUED, note=f"{number}"))
+        for number in range(1100):
+            writer.record(replace(QUEUED, type="Warning", note=f"{number}"))
+        assert writer.waiting == 2000
+        assert writer.counts["dropped"] == 300
+        await asyncio.sleep(12)
+
+    server = Server()
+    writing(server, scenario, busy=lambda: True)
+
+    kinds = [each[3]["type"] for each in server.requests]
+    assert kinds.count("Warning") == 1000
+    assert "Normal" not in kinds[:1000]
 
 
 def test_k153_at_most_a_hundred_are_written_a_second() -> None:
