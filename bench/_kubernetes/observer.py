@@ -36,6 +36,10 @@ class _Event(msgspec.Struct, gc=False):
     object: _Pod
 
 
+class _List(msgspec.Struct, gc=False):
+    items: list[_Pod]
+
+
 class Seen(msgspec.Struct, gc=False):
     """A pod: when it was first seen, when with a node, and when it was gone (s, monotonic; 0: not yet)."""
 
@@ -86,6 +90,19 @@ class Observer:
                 if left <= 0:
                     raise TimeoutError(f"not within {seconds:g} s: {what}")
                 self._changed.wait(min(left, 0.5))
+
+    def look(self) -> None:
+        """List the pods: a watch that is taken up again misses some objects that were stored together."""
+        connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)
+        try:
+            connection.request("GET", self._path.partition("?")[0], headers=self._headers)
+            listed = msgspec.json.decode(connection.getresponse().read(), type=_List)
+        finally:
+            connection.close()
+        now = time.monotonic()
+        with self._changed:
+            for pod in listed.items:
+                self.pods.setdefault(pod.metadata.uid, Seen(pod.metadata.name, now))
 
     def _connect(self) -> None:
         self._connection = http.client.HTTPSConnection(self._host, self._port, context=self._tls)

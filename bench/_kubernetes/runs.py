@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ __all__ = [
 
 #: for the slowest measurement on a busy machine (s)
 PATIENCE = 600.0
+#: after this time the pods are listed (s)
+_STALLED = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +159,15 @@ def all_there(plane: Plane, count: int) -> None:
     def there(pods: dict[str, Seen]) -> bool:
         return len(pods) >= count and sum(not each.gone for each in pods.values()) >= count
 
-    plane.observer.until(there, f"{count} pods are there", PATIENCE)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            plane.observer.until(there, f"{count} pods are there", _STALLED)
+            return
+        except TimeoutError:
+            if time.monotonic() > end:
+                raise
+            plane.observer.look()
 
 
 def all_bound(plane: Plane, count: int) -> float:
