@@ -376,7 +376,7 @@ def test_k156_what_users_read_cites_no_rules() -> None:
     pod = world.add_pod("a", "app", cpu="16")
     world.run(1)
     told = UpdateContainerSchedulingStateRequest(
-        applicationID="app",
+        applicartionID="app",
         allocationKey=pod.uid,
         state=UpdateContainerSchedulingStateRequest.SKIPPED,
         reason="queue root.default is Draining (X33)",
