@@ -232,6 +232,7 @@ class AskGroup:
         "retries",
         "shape",
         "skipped",
+        "skipped_for",
     )
 
     def __init__(self, app: Application, kind: AskKind, shape: Shape) -> None:
@@ -261,6 +262,8 @@ class AskGroup:
         self.preemption_queue: PreemptionQueue | None = None
         #: by obstacle, ``seq`` of the last ask for which SKIPPED was sent (X43)
         self.skipped: dict[str, int] = {}
+        #: the obstacle that all of its asks were told last; "" if there is none or some lack nodes since
+        self.skipped_for = ""
 
     @property
     def priority(self) -> int:

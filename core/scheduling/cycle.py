@@ -53,9 +53,13 @@ def decide(kernel: Kernel, partition: Partition, *, begun: bool = False) -> bool
     Return True if the round made a decision or used up its preemption attempts. The Go core reports
     nothing of a round that only reserves or preempts (5.2).
     """
-    if partition.state in queue_fsm.HALTED or not partition.nodes:
-        return False
     waiting = partition.waiting
+    if partition.state in queue_fsm.HALTED:
+        return False
+    if not partition.nodes:
+        if partition.rm.all_states:  # it may add the first nodes for them (X43)
+            waiting.exhausted_at = waiting.arrivals
+        return False
     if partition.failed_preemptions.by_shape and not begun:
         failed_preemptions.retry_due(partition, kernel.now)
     if not (

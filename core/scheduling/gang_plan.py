@@ -23,15 +23,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quadriga.core.model import accounting
 from quadriga.core.ordering.room import room_for
 from quadriga.core.runtime.remote_predicates import first_allowed, look_ahead
+from quadriga.core.scheduling.accepted_nodes import known_refusals
 from quadriga.core.scheduling.gang_packing import MOST_NODES, pack
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask, AskGroup
     from quadriga.core.model.node import Node
+    from quadriga.core.model.node_order import NodeOrder
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.shapes import Shape
     from quadriga.core.runtime.kernel import Kernel
+    from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = ["Lack", "Place", "Plan", "make_plan", "refund"]
 
@@ -265,7 +268,7 @@ class _Attempt:
         candidates.sort()
         left = 0
         for ask in asks:
-            at = _first_accepted(predicate, ask, candidates)
+            at = _first_accepted(predicate, ask, candidates, self._partition.node_index)
             if at < 0:
                 left += 1
                 continue
@@ -301,14 +304,19 @@ class _Attempt:
         ]
 
 
-def _first_accepted(predicate: Any, ask: Ask, candidates: list[Candidate]) -> int:
+def _first_accepted(
+    predicate: Any, ask: Ask, candidates: list[Candidate], node_index: NodeOrder
+) -> int:
     """The index of the first node that the predicates accept for this ask; -1 if there is none, or if
     their answer is pending."""
     allowed = first_allowed(predicate, ask, (node for _, _, node in candidates))
-    for at, (_, _, node) in enumerate(candidates):
+    known: KnownRefusals | None = None
+    for at, (_, position, node) in enumerate(candidates):
         if allowed is not None:
             if node is allowed:
                 return at
+            continue
+        if known is not None and known.numbers[position]:
             continue
         said = predicate(ask.ask_key, node.node_id, True)
         if said is None:
@@ -317,4 +325,6 @@ def _first_accepted(predicate: Any, ask: Ask, candidates: list[Candidate]) -> in
             behind = (other for _, _, other in islice(candidates, at + 1, None))
             look_ahead(predicate, ask, behind)
             return -1
+        if known is None:
+            known = known_refusals(predicate, ask, node_index)
     return -1

@@ -24,6 +24,7 @@ from quadriga.core.model.shapes import Requirements, Shape
 from quadriga.core.runtime.kernel import Kernel
 from quadriga.core.runtime.remote_predicates import TooManyPending, awaited, look_ahead
 from quadriga.core.scheduling import reservation
+from quadriga.core.scheduling.accepted_nodes import known_refusals
 from quadriga.core.scheduling.gang import placeholder_gone
 from quadriga.core.scheduling.releasing import mark_released, release
 from quadriga.fsm import ALLOCATION, APPLICATION, ASK
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.node import Node
     from quadriga.core.model.partition import Partition
     from quadriga.core.model.task_group import TaskGroup
+    from quadriga.si.known_refusals import KnownRefusals
 
 __all__ = [
     "Replacement",
@@ -195,14 +197,20 @@ def _free_node(kernel: Kernel, ask: Ask) -> tuple[Node | None, bool]:
 
 
 def _first_accepted(kernel: Kernel, ask: Ask, nodes: list[Node]) -> tuple[Node | None, bool]:
-    predicate = kernel.predicates.get(ask.app.partition.rm.rm_id)
+    partition = ask.app.partition
+    predicate = kernel.predicates.get(partition.rm.rm_id)
+    known: KnownRefusals | None = None
     for index, node in enumerate(nodes):
+        if known is not None and known.numbers[node.position]:
+            continue
         said = predicate and predicate(ask.ask_key, node.node_id, True)
         if said is None:
             return node, True
         if said is ANSWER_PENDING:
             look_ahead(predicate, ask, islice(nodes, index + 1, None))
             return None, True
+        if known is None:
+            known = known_refusals(predicate, ask, partition.node_index)
     return None, bool(nodes)
 
 

@@ -213,6 +213,8 @@ def _hint(kernel: Kernel, partition: Partition, ask: Ask) -> None:
     if not ask.hinted and not ask.required_node:
         ask.hinted = True
         partition.hints.asks.pop(ask, None)
+        if ask.group is not None:
+            ask.group.skipped_for = ""
         kernel.outbox.container_state(ask, _FAILED, _REASON)
 
 

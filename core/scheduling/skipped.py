@@ -1,8 +1,9 @@
 """The scheduling state SKIPPED: asks that are not tried, and why (X43).
 
 A shim adds no nodes for an ask in SKIPPED, because a quota, a limit, the gate or the hold of a gang, or
-maxapplications stops it. Each of these causes is reported once for each ask, and only to a resource
-manager that wants all states (``si.schedulingStates``).
+maxapplications stops it. Each of these causes is reported once for each ask, and again after the ask was
+reported to lack nodes (FAILED) in the meantime. Only a resource manager that wants all states is told
+(``si.schedulingStates``).
 
 A walk checks every group of asks, because the asks of a group are stopped by the same causes. It runs in
 short slices, so that it delays no decision, and only if something has changed since the last walk.
@@ -88,13 +89,21 @@ def _report_group(kernel: Kernel, app: Application, group: AskGroup) -> int:
     """Report the cause for those asks of the group where it is new; return their number."""
     cause = _of_application(app) or _of_group(app, group) if group.asks else None
     if cause is None:
+        group.skipped_for = ""
         return 0
     name, text = cause
     known = group.skipped.get(name, -1)
-    fresh = list(takewhile(lambda ask: ask.seq > known, reversed(group.asks.values())))
+    if group.skipped_for == name:
+        fresh = list(takewhile(lambda ask: ask.seq > known, reversed(group.asks.values())))
+    else:
+        fresh = [ask for ask in reversed(group.asks.values()) if ask.seq > known or ask.hinted]
+    group.skipped_for = name
     if fresh:
-        group.skipped[name] = fresh[0].seq
+        group.skipped[name] = max(known, fresh[0].seq)
         for ask in reversed(fresh):
+            if ask.hinted:  # it may lack nodes again later
+                ask.hinted = False
+                app.partition.hints.asks[ask] = None
             kernel.outbox.container_state(ask, _SKIPPED, text)
     return len(fresh)
 
