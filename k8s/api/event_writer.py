@@ -3,7 +3,8 @@
 Events never delay anything else. A full queue drops them, and a budget of its own keeps them from using
 up the requests that binds need. An event costs the API server more than a bind, so while binds wait, events
 that warn of nothing have a tenth of the budget. The same event within ten minutes is not written again: its
-series is counted.
+series is counted. An event is named by what it says, so that a process that has been started again finds it
+there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from hashlib import blake2b
 from heapq import heappop, heappush
 from typing import Any, Final
 from urllib.parse import quote
@@ -69,6 +71,10 @@ class _Event:
     count: int = 1
     #: in the cluster; "" before it is written
     name: str = ""
+    #: its name belongs to an earlier event that says the same
+    name_taken: bool = False
+    #: a try had no answer: it may be there
+    unanswered: bool = False
     written: int = 0
     written_at: int = 0
     waiting: bool = False
@@ -211,7 +217,7 @@ class EventWriter:
     async def _write(self, event: _Event) -> None:
         count = event.count
         if not event.name:
-            name = self._new_name(event.record)
+            name = self._new_name(event.record) if event.name_taken else _own_name(event)
             method, path, kind = "POST", self._path(event.record), JSON
             body = self._body(event, name)
         else:
@@ -226,14 +232,16 @@ class EventWriter:
         except NoAnswer:
             status = 0
         event.waiting = False
-        if status in (200, 201):
+        is_there = status == 409 and method == "POST" and not event.name_taken
+        if status in (200, 201) or (is_there and (event.record.maybe_told or event.unanswered)):
             self._failures = event.tries = 0
-            self.counts["written"] += 1
+            self.counts["written"] += not is_there
             event.name, event.written, event.written_at = name, count, self._clock()
             if event.count > count:
                 self._queue(event, event.written_at + _SERIES_PAUSE)
         elif status == 409 and method == "POST":
-            self._again(event)  # with another name
+            event.name_taken = True
+            self._again(event)
         elif status == 422 and event.record.kind in _CLUSTER_SCOPED and not event.tries:
             self._common_namespace = _SYSTEM_NAMESPACE
             self._again(event)
@@ -243,6 +251,7 @@ class EventWriter:
             event.first = event.last
             self._again(event)
         elif status in (0, 429) or status >= 500:
+            event.unanswered = True
             self._failures += 1
             self._paused_until = self._clock() + backoff_ns(self._failures)
             self._again(event)
@@ -305,6 +314,12 @@ class EventWriter:
         if event.count > 1:
             body["series"] = _series(event)
         return body
+
+
+def _own_name(event: _Event) -> str:
+    """The same for the same event, in every process."""
+    said = "\0".join(event.key).encode(errors="replace")
+    return f"{event.record.name[:_NAME]}.{blake2b(said, digest_size=8).hexdigest()}"
 
 
 def _key(record: Record) -> _Key:

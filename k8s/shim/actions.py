@@ -120,6 +120,8 @@ class Record:
     reason: str
     action: str
     note: str
+    #: an earlier process may have written it: it is not written again if it is there
+    maybe_told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def create_application(kernel: Kernel, pod: Pod) -> Application:
                     problem.reason,
                     problem.action,
                     problem.note,
+                    kernel.starting,
                 )
             )
     return app

@@ -227,7 +227,13 @@ def events_sent(kernel: Kernel, events: Sequence[EventRecord]) -> None:
         if event.type != EventRecord.REQUEST:
             continue
         task = kernel.tasks.get(event.objectID) or kernel.tasks.get(event.referenceID)
-        if task is not None:
+        if task is not None:  # a core that was started again finds the same
             record_about(
-                kernel, task.pod, "Informational", "Informational", event.message, warning=False
+                kernel,
+                task.pod,
+                "Informational",
+                "Informational",
+                event.message,
+                warning=False,
+                maybe_told=True,
             )

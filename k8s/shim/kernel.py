@@ -88,6 +88,8 @@ class Kernel:
         self.has_synced = False
         #: changes of objects are handled as they come (K141)
         self.serving = False
+        #: until the recovery is over, events about what is found may have been written before the start
+        self.starting = True
 
         self.tasks: dict[str, Task] = {}
         self.applications: dict[str, Application] = {}

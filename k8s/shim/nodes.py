@@ -167,5 +167,6 @@ def _say(kernel: Kernel, entry: NodeEntry, effect: SayNode) -> None:
             effect.reason,
             "Node",
             effect.note,
+            kernel.starting,
         )
     )

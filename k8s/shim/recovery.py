@@ -61,7 +61,7 @@ def advance(kernel: Kernel, *, progress: bool = True) -> None:
 
 def _register(kernel: Kernel) -> None:
     """Also what the core knew of earlier requests is over: it starts with nothing (K151)."""
-    kernel.serving = False
+    kernel.serving, kernel.starting = False, True
     kernel.audit.give_up()
     kernel.outbox.clear()
     kernel.unanswered.clear()
@@ -195,6 +195,7 @@ def _serve(kernel: Kernel, shim: Kernel, effect: Serve) -> None:
         consider(kernel, task)
     for app in list(kernel.applications.values()):
         settle(kernel, app)
+    kernel.starting = False
 
 
 # -- what is missing ---------------------------------------------------------------------------

@@ -313,7 +313,13 @@ def _warn(kernel: Kernel, entity: object, effect: Warn) -> None:
 
 
 def record_about(
-    kernel: Kernel, pod: Pod, reason: str, action: str, note: str, warning: bool = True
+    kernel: Kernel,
+    pod: Pod,
+    reason: str,
+    action: str,
+    note: str,
+    warning: bool = True,
+    maybe_told: bool = False,
 ) -> None:
     """A Kubernetes event about a pod."""
     meta = pod.metadata
@@ -327,5 +333,6 @@ def record_about(
             reason,
             action,
             note,
+            maybe_told or kernel.starting,
         )
     )

@@ -13,7 +13,7 @@ import pytest
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer
 from quadriga.k8s.shim.actions import Record
-from tests.k8s.virtual_time import EPOCH_NS, clock, run, wall
+from tests.k8s.virtual_time import clock, run, wall
 
 QUEUED = Record(
     kind="Pod",
@@ -83,7 +83,7 @@ def test_k153_an_event_of_a_pod() -> None:
     assert body == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": f"web-1.{EPOCH_NS:x}", "namespace": "team"},
+        "metadata": {"name": "web-1.cc89d5126f9246d9", "namespace": "team"},
         "eventTime": "2026-11-23T00:00:00.000000Z",
         "reportingController": "yunikorn",
         "reportingInstance": "quadriga-0",
@@ -320,6 +320,63 @@ def test_a_name_that_is_taken_is_replaced() -> None:
     first, second = (each[3]["metadata"]["name"] for each in server.requests)
     assert first != second
     assert writer.counts["written"] == 1
+
+
+def test_an_event_of_an_earlier_process_is_not_written_again() -> None:
+    found = replace(QUEUED, maybe_told=True)
+
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(found)
+        await asyncio.sleep(20)
+
+    first, second = Server(), Server([409])
+    writing(first, scenario)
+    writer = writing(second, scenario)
+    (written,), (asked,) = first.requests, second.requests
+    assert written[3]["metadata"]["name"] == asked[3]["metadata"]["name"]
+    assert writer.counts == {"written": 0, "dropped": 0, "failed": 0}
+    assert writer.waiting == 0
+
+
+def test_an_event_of_an_earlier_process_that_happens_again_is_counted_there() -> None:
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(replace(QUEUED, maybe_told=True))
+        await asyncio.sleep(1)
+        writer.record(QUEUED)
+        await asyncio.sleep(20)
+
+    server = Server([409])
+    writing(server, scenario)
+    (_, _, _, created, _), (_, method, path, patch, _) = server.requests
+    assert (method, patch["series"]["count"]) == ("PATCH", 2)
+    assert path.endswith(f"/events/{created['metadata']['name']}")
+
+
+def test_a_write_whose_answer_was_lost_is_not_repeated_under_another_name() -> None:
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(QUEUED)
+        await asyncio.sleep(60)
+
+    server = Server([None, 409])
+    writer = writing(server, scenario)
+    assert len({each[3]["metadata"]["name"] for each in server.requests}) == 1
+    assert len(server.requests) == 2
+    assert writer.waiting == 0
+
+
+@pytest.mark.parametrize("differs", ["reason", "action", "note", "uid", "type", "kind"])
+def test_events_that_say_different_things_have_different_names(differs: str) -> None:
+    other = replace(QUEUED, **{differs: "Node" if differs == "kind" else "other"})
+
+    async def scenario(writer: EventWriter) -> None:
+        writer.record(QUEUED)
+        writer.record(other)
+        await asyncio.sleep(1)
+
+    server = Server()
+    writing(server, scenario)
+    first, second = (each[3]["metadata"]["name"] for each in server.requests)
+    assert first != second
 
 
 def test_an_expired_event_is_made_anew_with_what_is_new() -> None:

@@ -8,6 +8,8 @@ import pytest
 from k8s_world import Killed, World, gang
 from test_k8s_world import SOFT, WHOLE
 
+from quadriga.k8s.objects import NamedReference
+from quadriga.k8s.shim.actions import Record
 from quadriga.si import AllocationRequest, NodeInfo, NodeRequest
 
 
@@ -323,3 +325,36 @@ def test_k149_a_bind_that_was_on_its_way_is_neither_lost_nor_repeated() -> None:
         world.run(2)
         assert world.bound[pod.uid] == ["n1"]
         world.check()
+
+
+def test_k153_events_of_what_was_there_may_have_been_told_before_the_start() -> None:
+    world = World(queues=WHOLE)
+    world.add_node("n1", cpu="2")
+    world.run(1)
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.add_pod("large", "large", cpu="9")
+    world.add_pod("other", "other", scheduling_gates=(NamedReference("quota/wait"),))
+    world.run(2)
+    assert world.reasons().count("GangScheduling/PlaceholderAllocated") == 2
+    told = set(map(_said, world.records))
+    ours = [each for each in world.records if each.kind == "Pod"]
+    assert [each.maybe_told for each in ours] == [each.reason == "Informational" for each in ours]
+    world.records.clear()
+    world.restart()
+    world.run(2)
+    repeated = [each for each in world.records if _said(each) in told]
+    actions = {each.action for each in repeated}
+    assert actions >= {"PlaceholderAllocated", "Scheduling", "Node"}
+    assert [each for each in repeated if not each.maybe_told] == []
+    # what happens from then on is new
+    world.records.clear()
+    late = world.add_pod("late", "late")
+    world.run(2)
+    assert "Scheduling/Scheduling" in world.reasons(late.uid)
+    own = [each for each in world.records if each.uid == late.uid]
+    assert not any(each.maybe_told for each in own if each.reason != "Informational")
+    world.check()
+
+
+def _said(record: Record) -> tuple[str, ...]:
+    return record.uid, record.reason, record.action, record.note
