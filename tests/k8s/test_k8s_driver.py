@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from quadriga.core.driver.service import SchedulerService
+from quadriga.k8s.api.lease import LeaseTimes
 from quadriga.k8s.api.login import Login
 from quadriga.k8s.cluster.cache import ClusterCache
 from quadriga.k8s.driver.config_maps import ConfigMaps
@@ -24,8 +26,9 @@ from quadriga.k8s.driver.health import health_of
 from quadriga.k8s.driver.inbox import Inbox
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 from quadriga.k8s.driver.remote import CoreWatcher
-from quadriga.k8s.objects import ConfigMap, Metadata
+from quadriga.k8s.objects import ConfigMap, Metadata, Pod, PodSpec
 from quadriga.k8s.shim.inputs import (
+    Changed,
     ConfigurationChanged,
     CoreAnswered,
     CoreForgot,
@@ -52,7 +55,7 @@ from quadriga.si import (
     UpdateContainerSchedulingStateRequest,
 )
 from quadriga.si.client import FORGOTTEN, RegisterAgain
-from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod
+from tests.k8s.fake_api import FakeApi, FakeTime, Json, client_of, event, pod, status
 
 BOUND = 10.0
 
@@ -455,6 +458,9 @@ def ours(name: str) -> Json:
     )
 
 
+OPTIONS = Options(namespace="quadriga", leader_election=False, tune_gc=False)
+
+
 class AtWork:
     def __init__(self, api: FakeApi, shim: KubernetesShim) -> None:
         self.api, self.shim = api, shim
@@ -468,9 +474,13 @@ class AtWork:
 
 @asynccontextmanager
 async def at_work(
-    *pods: Json, prepare: Callable[[FakeApi], None] = lambda api: None, **more: Any
+    *pods: Json,
+    prepare: Callable[[FakeApi], None] = lambda api: None,
+    make: type[FakeApi] = FakeApi,
+    options: Options = OPTIONS,
+    **more: Any,
 ) -> AsyncIterator[AtWork]:
-    api = FakeApi()
+    api = make()
     api.add(*pods)
     api.others = {
         "nodes": [node("node-1")],
@@ -479,7 +489,6 @@ async def at_work(
         "configmaps": [],
     }
     prepare(api)
-    options = Options(namespace="quadriga", leader_election=False, tune_gc=False)
     async with api.serve():
         with SchedulerService() as service:
             shim = KubernetesShim(service, Login(api.url), options, **more)
@@ -506,6 +515,70 @@ async def test_k2_a_pod_that_waits_at_the_start_and_one_that_comes_later_are_bou
         await found.until(lambda: found.shim.health().ready)
         bound = ("POST", "/api/v1/namespaces/ns/pods/late/binding", 201)
         await found.until(lambda: bound in seen)
+
+
+class WithLease(FakeApi):
+    """Keeps one lease; ``renewals`` counts its writes."""
+
+    renewals = 0
+
+    def _answer(self, request: web.Request, body: Any) -> web.Response:
+        if "leases" not in request.path:
+            return super()._answer(request, body)
+        path = f"/{request.path.strip('/')}"
+        if request.method == "POST":
+            path = f"{path}/{body['metadata']['name']}"
+        if request.method != "GET":
+            self.renewals += 1
+            body["metadata"]["resourceVersion"] = str(self.renewals)
+            self.found[path] = body
+        return super()._answer(request, body) if path in self.found else status(404, "NotFound")
+
+
+class Flooded(Inbox):
+    """As soon as ``flooding`` is set there is always more than the loop can take: changes of a pod of another
+    scheduler, and behind them, one in each batch, what really comes."""
+
+    flooding = threading.Event()
+    taken = 0
+
+    def take(self, most: int) -> list[Any]:
+        if not self.flooding.is_set():
+            return super().take(most)
+        found: list[Any] = []
+        for _ in range(most - 1):
+            Flooded.taken += 1
+            meta = Metadata(
+                name="noise", namespace="ns", uid="noise", resource_version=str(self.taken)
+            )
+            found.append(Changed("MODIFIED", Pod(meta, PodSpec(node_name="node-1"))))
+        found += super().take(1)
+        self.ring()
+        return found
+
+
+@pytest.mark.asyncio
+async def test_k11_k13_a_flood_of_changes_starves_neither_the_lease_nor_binds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quadriga.k8s.driver.kubernetes.Inbox", Flooded)
+    monkeypatch.setattr(Flooded, "flooding", flooding := threading.Event())
+    options = Options(namespace="quadriga", lease_times=LeaseTimes(15, 10, 0.05), tune_gc=False)
+    async with at_work(ours("early"), make=WithLease, options=options) as found:
+        api = found.api
+        assert isinstance(api, WithLease)
+        await found.until(lambda: api.made("POST", "/early/binding"))
+        before = api.renewals
+        flooding.set()
+        try:
+            api.add(ours("late"))
+            await api.say(event("ADDED", ours("late")))
+            await found.until(lambda: api.made("POST", "/late/binding"))
+            await found.until(lambda: api.renewals >= before + 5)
+            assert Flooded.taken > 1000
+            assert found.shim.health().alive
+        finally:
+            flooding.clear()  # or a starved loop would never end
 
 
 @pytest.mark.asyncio

@@ -96,7 +96,10 @@ class Command:
 def installed(control_plane: ControlPlane, admin: PlainClient, empty: None) -> None:
     """The manifests, without the deployment: the process of the test stands for it."""
     end = time.monotonic() + 60
-    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < end:
+    while time.monotonic() < end:
+        found = admin.find("Namespace", None, "quadriga")
+        if found is None or not found["metadata"].get("deletionTimestamp"):
+            break
         time.sleep(0.2)  # an earlier test has deleted it
     kubectl(control_plane, "apply", "-k", str(FOLDER))
     kubectl(control_plane, "--namespace", "quadriga", "delete", "deployment/quadriga")
@@ -330,59 +333,104 @@ def test_k1_the_core_may_be_another_process(
         core.wait(30)
 
 
-def test_k158_the_webhook_runs_with_its_own_rights(
-    control_plane: ControlPlane, admin: PlainClient, installed: None, namespace: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def account_admits(
+    control_plane: ControlPlane, admin: PlainClient, installed: None
+) -> Iterator[None]:
+    """The account of the test has the rights of the webhook. Its registration goes with the test."""
     shell(control_plane, "sh", "-euc", blocks()["webhook"])
-    # the account of the test gets the rights of the webhook, and those only
-    kubectl(control_plane, "delete", "clusterrolebinding/quadriga")
-    kubectl(control_plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
     subject = {"kind": "ServiceAccount", "name": "quadriga", "namespace": "quadriga"}
     for kind, where in (("ClusterRoleBinding", None), ("RoleBinding", "quadriga")):
         admin.patch(kind, where, "quadriga-admission", {"subjects": [subject]})
+    yield
+    registrations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    kubectl(control_plane, "delete", "--ignore-not-found", registrations, "quadriga-admission")
+    kubectl(control_plane, "delete", "-k", str(FOLDER / "admission"), "--wait=false")
+
+
+def admitted(admin: PlainClient, namespace: str, log: Callable[[], str]) -> Object:
+    """A pod that names no scheduler, once the server has learned of the webhook."""
+    made: Object = {}
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        spec = {"containers": [{"name": "c", "image": "x", "command": ["true"]}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}}
+        made = admin.create({**pod, "spec": {**spec, "restartPolicy": "Never"}}, namespace)
+        if made["spec"].get("schedulerName") == "yunikorn":
+            return made
+        time.sleep(0.1)
+    raise AssertionError(f"{made}\n{log()}")
+
+
+def configuration_is_checked(admin: PlainClient) -> None:
+    wrong = {"data": {"queues.yaml": "partitions: 5"}}
+    with pytest.raises(APIError) as denied:
+        admin.patch("ConfigMap", "quadriga", "yunikorn-configs", wrong)
+    assert "queues.yaml" in str(denied.value)
+
+
+def test_k158_the_webhook_runs_with_its_own_rights(
+    control_plane: ControlPlane,
+    admin: PlainClient,
+    account_admits: None,
+    namespace: str,
+    tmp_path: Path,
+) -> None:
+    # and those only
+    kubectl(control_plane, "delete", "clusterrolebinding/quadriga")
+    kubectl(control_plane, "--namespace=quadriga", "delete", "rolebinding/quadriga")
     (port,) = free_ports(1)
-    url = f"https://127.0.0.1:{port}"
     program = "import sys; from quadriga.cli.main import main; sys.exit(main())"
-    with (tmp_path / "log").open("wb") as log:
+    log_file = tmp_path / "log"
+    with log_file.open("wb") as log:
         webhook = subprocess.Popen(
             [
                 *(sys.executable, "-c", program, "kubernetes", "admission"),
                 *("--kubeconfig", str(control_plane.kubeconfig("quadriga"))),
                 *("--namespace", "quadriga", "--listen", f"127.0.0.1:{port}"),
-                *("--admission-url", url),
+                *("--admission-url", f"https://127.0.0.1:{port}"),
             ],
             stdout=log,
             stderr=subprocess.STDOUT,
         )
     try:
         end = time.monotonic() + 60
-        while "ready: the webhook serves" not in (tmp_path / "log").read_text():
-            assert webhook.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < end, (tmp_path / "log").read_text()
+        while "ready: the webhook serves" not in log_file.read_text():
+            assert webhook.poll() is None, log_file.read_text()
+            assert time.monotonic() < end, log_file.read_text()
             time.sleep(0.05)
-        made: Object = {}
-        while time.monotonic() < end and made.get("schedulerName") != "yunikorn":
-            # the server learns of a new webhook a moment after it is registered
-            spec = {"containers": [{"name": "c", "image": "x"}]}
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}}
-            made = admin.create({**pod, "spec": spec}, namespace)["spec"]
-        assert made["schedulerName"] == "yunikorn", (tmp_path / "log").read_text()
-        wrong = {"data": {"queues.yaml": "partitions: 5"}}
-        with pytest.raises(APIError) as denied:
-            admin.patch("ConfigMap", "quadriga", "yunikorn-configs", wrong)
-        assert "queues.yaml" in str(denied.value)
+        admitted(admin, namespace, log_file.read_text)
+        configuration_is_checked(admin)
         webhook.terminate()
         assert webhook.wait(30) == 0
     finally:
         webhook.kill()
         webhook.wait()
-        kubectl(
-            control_plane,
-            "delete",
-            "mutatingwebhookconfigurations,validatingwebhookconfigurations",
-            "quadriga-admission",
-        )
-        kubectl(control_plane, "delete", "-k", str(FOLDER / "admission"), "--wait=false")
+
+
+def test_k158_the_webhook_runs_in_the_schedulers_process(
+    admin: PlainClient,
+    account_admits: None,
+    start: Callable[..., Command],
+    kubelet: Callable[..., ProcessKubelet],
+    namespace: str,
+) -> None:
+    kubelet(count=1)
+    (port,) = free_ports(1)
+    url = f"https://127.0.0.1:{port}"
+    command = start("--admission", f"127.0.0.1:{port}", "--admission-url", url).ready()
+    name = admitted(admin, namespace, lambda: command.log)["metadata"]["name"]
+
+    def phase() -> bool:
+        found = admin.find("Pod", namespace, name)
+        return found is not None and found["status"]["phase"] == "Succeeded"
+
+    # what the webhook gave to the scheduler, the scheduler has scheduled
+    command.until(phase, "the pod does not run")
+    configuration_is_checked(admin)
+    assert command.is_ready()
+    assert command.stop() == 0, command.log
+    assert "Traceback" not in command.log
 
 
 @pytest.mark.parametrize("how", ["settings", "rights"])
