@@ -67,8 +67,8 @@ class ClusterCache:
 
     # ---- the cluster
 
-    def set_node(self, node: Node) -> None:
-        """A node is new or has changed."""
+    def set_node(self, node: Node) -> bool:
+        """A node is new or has changed. Whether it may take a pod now that it refused before."""
         with self._lock:
             name = node.name
             record = self._nodes.get(name)
@@ -79,7 +79,7 @@ class ClusterCache:
                 self._templates.forget(index)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
-                return
+                return True
             old = record.node
             record.node = self._objects[name] = node
             if old.spec != node.spec or old.metadata.labels != node.metadata.labels:
@@ -87,8 +87,8 @@ class ClusterCache:
                 self._selections.node_changed(name, old, node)
                 self._refused_nodes.node_changed(record.index, node, known=True)
                 self._refused.node_changed(name)
-            elif old.status != node.status:
-                self._refused.node_changed(name)
+                return True
+            return old.status != node.status and self._refused.node_changed(name)
 
     def remove_node(self, name: str) -> tuple[str, ...]:
         """A node is gone. Returns the uids of the pods that were assumed there: they have no node any more
@@ -112,14 +112,16 @@ class ClusterCache:
             self._refused.node_changed(name)
             return undone
 
-    def set_pod(self, pod: Pod) -> None:
+    def set_pod(self, pod: Pod) -> bool:
         """A pod is new or has changed. It counts on the node in its spec, else on the one where it is
-        assumed. A pod that has ended counts nowhere."""
+        assumed. A pod that has ended counts nowhere. Whether a known pod says something else now that
+        predicates look at."""
         with self._lock:
+            changed = False
             record = self._pods.get(pod.uid)
             if pod.ended:
                 self._forget_pod(pod.uid)
-                return
+                return False
             key = self._templates.key(pod)
             if record is None:
                 self._prepare(key, pod)
@@ -133,6 +135,10 @@ class ClusterCache:
                 template, profile = record.template, record.profile
                 record.template = self._templates.take(key, pod)
                 record.profile = self._selections.profile(pod)
+                changed = template is not record.template or (
+                    profile is not record.profile
+                    and bool(profile.selections or record.profile.selections)
+                )
                 self._templates.drop(template)
                 self._selections.drop_profile(profile)
             volumes = PodVolumes.of(pod) if pod.spec.volumes else None
@@ -144,6 +150,7 @@ class ClusterCache:
                 self._assume(record, "")
                 record.tentative = ""
             self._count(record, record.place)
+            return changed
 
     def remove_pod(self, uid: str) -> None:
         """A pod is gone. Does nothing if it is unknown."""
@@ -237,12 +244,13 @@ class ClusterCache:
         record = self._pods.get(uid)
         return (record.assumed or None) if record is not None else None
 
-    def refuse(self, uid: str, node: str) -> None:
+    def refuse(self, uid: str, node: str) -> int:
         """The pod could not be bound to the node: no for 30 s, twice as long each time, up to 5 minutes;
-        a change of the node ends it (K110)."""
+        a change of the node ends it (K110). Returns for how long (ns), 0 if one of them is unknown."""
         with self._lock:
-            if uid in self._pods and node in self._nodes:
-                self._refused.add(uid, node, self._clock())
+            if uid not in self._pods or node not in self._nodes:
+                return 0
+            return self._refused.add(uid, node, self._clock())
 
     # ---- predicates
 

@@ -15,11 +15,13 @@ class RefusedPairs:
     def __init__(self) -> None:
         self.pairs: dict[str, dict[str, tuple[int, int]]] = {}
 
-    def add(self, uid: str, node: str, now: int) -> None:
+    def add(self, uid: str, node: str, now: int) -> int:
+        """Returns for how long (ns)."""
         nodes = self.pairs.setdefault(uid, {})
         _, before = nodes.get(node, (0, 0))
         length = min(before * 2, _LONGEST) or _FIRST
         nodes[node] = now + length, length
+        return length
 
     def refuses(self, uid: str, node: str, now: int) -> bool:
         nodes = self.pairs.get(uid)
@@ -30,12 +32,14 @@ class RefusedPairs:
         nodes = self.pairs.get(uid, {})
         return [node for node, (until, _) in nodes.items() if now < until]
 
-    def node_changed(self, node: str) -> None:
-        """The node may be another one now, or is gone."""
-        for uid in [uid for uid, nodes in self.pairs.items() if node in nodes]:
+    def node_changed(self, node: str) -> bool:
+        """The node may be another one now, or is gone. Whether it was refused to a pod."""
+        refused = [uid for uid, nodes in self.pairs.items() if node in nodes]
+        for uid in refused:
             del self.pairs[uid][node]
             if not self.pairs[uid]:
                 del self.pairs[uid]
+        return bool(refused)
 
     def forget(self, uid: str) -> None:
         """The pod is gone."""

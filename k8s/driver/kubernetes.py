@@ -54,6 +54,7 @@ from quadriga.k8s.shim.inputs import (
     LeaseHeld,
     LeaseLost,
     Synced,
+    VolumesChanged,
 )
 from quadriga.k8s.shim.shim import Shim
 from quadriga.si import SchedulerAPI
@@ -296,7 +297,8 @@ class KubernetesShim:
             record=events.record,
         )
         volumes = self._volumes = Volumes(
-            client, self._cache, settings, self._timing, self._look_again, self.options.watching
+            *(client, self._cache, settings, self._timing),
+            *(self._look_again, self._volumes_changed, self.options.watching),
         )
         pods = PodWrites(
             Guarded(client.on("pods"), self._may_write),
@@ -418,6 +420,9 @@ class KubernetesShim:
 
     def _look_again(self, pod: Pod) -> None:
         self._put(Changed("MODIFIED", pod))
+
+    def _volumes_changed(self) -> None:
+        self._put(VolumesChanged())
 
     def _begin_listing(self) -> None:
         """K190: collecting garbage takes three quarters of the time of a first list."""

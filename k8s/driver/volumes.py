@@ -63,7 +63,8 @@ class _Resources(msgspec.Struct):
 
 
 class Volumes:
-    """On the shim's loop. ``again(pod)`` is called when the pod is to be looked at again."""
+    """On the shim's loop. ``again(pod)`` is called when the pod is to be looked at again, and ``changed``
+    when predicates may answer otherwise."""
 
     def __init__(
         self,
@@ -72,12 +73,14 @@ class Volumes:
         settings: Settings,
         timing: Timing,
         again: Callable[[Pod], None],
+        changed: Callable[[], None],
         watching: type[Watching] | Watching = Watching,
     ) -> None:
         self._client = client
         self._cache = cache
         self._timing = timing
         self._again = again
+        self._changed = changed
         self._watching = watching
         self._claims = Claims(self._claim_changed)
         self._binding = VolumeBinding(
@@ -139,6 +142,8 @@ class Volumes:
             self._cache.remove_volume_object(found)
         else:
             self._cache.set_volume_object(found)
+        if self._synced.is_set():
+            self._changed()
         self._claims.announce(change, found)
 
     def obstacle(self, pod: Pod) -> str:

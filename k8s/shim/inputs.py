@@ -32,6 +32,11 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumesChanged:
+    """Objects of volumes have changed in the cache: predicates may answer otherwise now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Synced:
     """Each reflector has delivered its first full list (K24)."""
 
@@ -166,6 +171,7 @@ class AuditEnds:
 
 Input = (
     Changed
+    | VolumesChanged
     | Synced
     | ConfigurationChanged
     | LeaseHeld

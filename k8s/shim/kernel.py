@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from typing import Any, Final, TypeVar
 
 from quadriga.fsm import Effect, Lifecycle, Timers
@@ -118,6 +119,8 @@ class Kernel:
         self.audit = Audit()
         self.outbox = Outbox(settings)
         self.actions: list[Action] = []
+        #: when the core tries again what predicates have refused, soonest first (K110)
+        self.tries_again: list[int] = []
         self.timers = Timers(_own_limit)
 
     # -- firing ------------------------------------------------------------------------------------
@@ -187,6 +190,24 @@ class Kernel:
     def execute(self, entity: Any, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             HANDLERS[effect.__class__](self, entity, effect)
+
+    # -- what predicates refuse --------------------------------------------------------------------
+
+    def try_again_in(self, ns: int) -> None:
+        """A refusal ends then. The cache has a clock of its own, so the core hears of it a little later."""
+        if ns:
+            heappush(self.tries_again, self.now + ns + SECOND)
+
+    def try_again(self) -> None:
+        """Wake the core if a refusal has ended."""
+        while self.tries_again and self.tries_again[0] <= self.now:
+            heappop(self.tries_again)
+            self.wake_core()
+
+    def wake_core(self) -> None:
+        """The core tries again what predicates have refused: it hears of nothing else that has changed."""
+        if self.serving:
+            self.outbox.wake()
 
     # -- which pods are on which node --------------------------------------------------------------
 

@@ -34,7 +34,8 @@ def node_changed(kernel: Kernel, change: Change, node: Node) -> None:
         if entry is not None:
             _remove(kernel, entry)
         return
-    kernel.cache.set_node(node)
+    if kernel.cache.set_node(node):
+        kernel.wake_core()
     if entry is None:
         entry = kernel.nodes[name] = NodeEntry(node)
         if kernel.serving:

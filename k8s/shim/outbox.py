@@ -53,6 +53,7 @@ class Outbox:
         self._removed: list[RemoveApplicationRequest] = []
         self._removed_ids: set[str] = set()
         self._nodes: list[NodeInfo] = []
+        self._wakes = False
 
     def ask(self, ask: AllocationAsk) -> None:
         self._begin(_ALLOCATIONS)
@@ -104,6 +105,10 @@ class Outbox:
         self._begin(_NODES)
         self._nodes.append(node)
 
+    def wake(self) -> None:
+        """The core tries again what predicates have refused, which any message makes it do."""
+        self._wakes = True
+
     def request(self, request: RegisterResourceManagerRequest | UpdateConfigurationRequest) -> None:
         self._close()
         self._done.append(Send(request))
@@ -112,6 +117,9 @@ class Outbox:
         """All messages, in their order. The box is empty then."""
         self._close()
         done, self._done = self._done, []
+        if self._wakes and not done:
+            done.append(Send(messages.allocations(self.settings, [], [], [], [])))
+        self._wakes = False
         return done
 
     def clear(self) -> None:

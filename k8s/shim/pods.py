@@ -26,7 +26,8 @@ def pod_changed(kernel: Kernel, change: Change, pod: Pod) -> None:
     if task is not None:
         _change(kernel, task, pod)
         return
-    kernel.cache.set_pod(pod)
+    if kernel.cache.set_pod(pod):
+        kernel.wake_core()
     if uid in kernel.foreign:
         _change_foreign(kernel, uid, pod)
     elif identity.is_ours(pod, kernel.settings):
@@ -88,7 +89,8 @@ def _disown(kernel: Kernel, pod: Pod) -> None:
 def _change(kernel: Kernel, task: Task, pod: Pod) -> None:
     """Also an unchanged pod is looked at again if a check has failed: a claim may have come (K88)."""
     old, task.pod = task.pod, pod
-    kernel.cache.set_pod(pod)
+    if kernel.cache.set_pod(pod):
+        kernel.wake_core()
     app = task.app
     if app.originator is old:
         app.originator = pod

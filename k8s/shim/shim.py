@@ -40,6 +40,7 @@ from quadriga.k8s.shim.inputs import (
     LeaseHeld,
     LeaseLost,
     Synced,
+    VolumesChanged,
     WatchShows,
 )
 from quadriga.k8s.shim.kernel import Kernel
@@ -124,12 +125,16 @@ class Shim:
                 kernel.fire_node(entity, due.trigger)
             else:
                 kernel.fire_shim(due.trigger, reason=recovery.missing(kernel))
+        kernel.try_again()
         return self._actions()
 
     def next_deadline(self) -> int | None:
         """When `advance` is to be called next (ns), if ever."""
         kernel = self._kernel
-        return None if kernel.state in shim_fsm.ENDED else kernel.timers.next_deadline()
+        if kernel.state in shim_fsm.ENDED:
+            return None
+        due = (kernel.timers.next_deadline(), *kernel.tries_again[:1])
+        return min((each for each in due if each is not None), default=None)
 
     def flush(self) -> list[Send]:
         """The messages to the core since the last call. Call it after each batch of inputs."""
@@ -228,8 +233,11 @@ def _namespace_changed(kernel: Kernel, change: Change, namespace: Namespace) -> 
         kernel.namespaces.pop(namespace.metadata.name, None)
         kernel.cache.remove_namespace(namespace.metadata.name)
     else:
+        old = kernel.namespaces.get(namespace.metadata.name)
         kernel.namespaces[namespace.metadata.name] = namespace
         kernel.cache.set_namespace(namespace)
+        if old is not None and old.metadata.labels != namespace.metadata.labels:
+            kernel.wake_core()
 
 
 def _class_changed(kernel: Kernel, change: Change, found: PriorityClass) -> None:
@@ -356,6 +364,7 @@ def _bind_ended(kernel: Kernel, ended: BindEnded) -> None:
 
 _INPUTS: Final[dict[type, Callable[[Kernel, Any], None]]] = {
     Changed: _changed,
+    VolumesChanged: lambda kernel, input: kernel.wake_core(),
     Synced: _synced,
     ConfigurationChanged: _configuration_changed,
     LeaseHeld: _lease_held,

@@ -272,7 +272,7 @@ def _abandon_assumption(kernel: Kernel, task: Task, effect: AbandonAssumption) -
 
 @executes(RefuseNode)
 def _refuse_node(kernel: Kernel, task: Task, effect: RefuseNode) -> None:
-    kernel.cache.refuse(task.key, effect.node)
+    kernel.try_again_in(kernel.cache.refuse(task.key, effect.node))
 
 
 # -- others ------------------------------------------------------------------------------------

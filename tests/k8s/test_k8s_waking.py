@@ -1,0 +1,239 @@
+"""A pod that predicates refuse is tried again as soon as they may say otherwise, although the core hears of
+nothing that it counts (K110). Here the core decides only after a message or when a timer of its own is due, as
+its thread does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from k8s_world import World
+from msgspec.structs import replace
+
+from quadriga.fsm.table import SECOND
+from quadriga.k8s.objects import (
+    Affinity,
+    LabelSelector,
+    Namespace,
+    Node,
+    NodeSpec,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    Taint,
+)
+from quadriga.k8s.shim.actions import Action, Bind
+from quadriga.k8s.shim.inputs import BindEnded, Changed, VolumesChanged
+from quadriga.si import AllocationRequest
+
+HOST = "kubernetes.io/hostname"
+
+
+class SleepingWorld(World):
+    """The core sleeps until a message or a timer of its own wakes it."""
+
+    def start(self) -> None:
+        self.rounds = 0
+        self.heard = -1
+        super().start()
+
+    def half_step(self) -> None:
+        for action in self.shim.advance(self.now):
+            self.carry_out(action)
+        while self.inputs:
+            for action in self.shim.handle(self.inputs.popleft(), self.now):
+                self.carry_out(action)
+        for send in self.shim.flush():
+            self.carry_out(send)
+        due = self.core.read(lambda scheduler: scheduler.next_deadline())
+        if len(self.sent) > self.heard or (due is not None and due <= self.now):
+            self.heard = len(self.sent)
+            self.rounds += 1
+            self.core.step(self.now)
+
+    def nudges(self) -> int:
+        """Messages that say nothing."""
+        return sum(
+            isinstance(each, AllocationRequest)
+            and not (each.asks or each.allocations or each.HasField("releases"))
+            for each in self.sent
+        )
+
+
+def world(nodes: int = 1) -> SleepingWorld:
+    made = SleepingWorld()
+    for number in range(nodes):
+        made.add_node(f"n{number}")
+    made.run(1)
+    return made
+
+
+def node_of(made: World, pod: Pod) -> str:
+    return made.pods[pod.uid].spec.node_name
+
+
+class Broken:
+    """Binds fail for a while."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+        self.at: list[int] = []
+
+    def __call__(self, action: Action) -> BindEnded | None:
+        if not isinstance(action, Bind):
+            return None
+        self.left -= 1
+        return BindEnded(action.pod.uid, "failed", reason="no") if self.left >= 0 else None
+
+
+def test_k110_the_only_node_is_tried_again_when_its_time_is_over() -> None:
+    made = world()
+    made.fault = Broken(1)
+    pod = made.add_pod("p", "app")
+    made.run(5)
+    assert not node_of(made, pod)
+    made.run(24)
+    assert not node_of(made, pod)
+    made.run(3)
+    assert node_of(made, pod) == "n0"
+    assert made.nudges() == 1
+    made.check()
+
+
+def test_k110_the_time_doubles_up_to_five_minutes() -> None:
+    made = world()
+    broken = made.fault = Broken(6)
+    pod = made.add_pod("p", "app")
+    made.run(1)
+    times = []
+    began = made.now
+    for left in (4, 3, 2, 1, 0, -1):
+        made.run(400, until=lambda left=left: broken.left <= left)  # type: ignore[misc]
+        times.append((made.now - began) // SECOND)
+        began = made.now
+    assert times == pytest.approx([30, 60, 120, 240, 300, 300], abs=3)
+    made.run(1)
+    assert node_of(made, pod) == "n0"
+
+
+def test_k110_a_change_of_the_node_ends_it() -> None:
+    made = world()
+    made.fault = Broken(1)
+    pod = made.add_pod("p", "app")
+    made.run(5)
+    assert not node_of(made, pod)
+    node = made.nodes["n0"]
+    made.set_node(replace(node, status=replace(node.status, allocatable={**_TWICE})))
+    made.run(1)
+    assert node_of(made, pod) == "n0"
+
+
+_TWICE = {"cpu": "8", "memory": "64Gi", "pods": "110"}
+
+
+def test_k110_the_other_nodes_come_first() -> None:
+    made = world(2)
+    made.fault = Broken(1)
+    pod = made.add_pod("p", "app")
+    made.run(2)
+    assert node_of(made, pod)
+    assert made.bound[pod.uid] == [node_of(made, pod)]
+    made.run(60)  # what was refused to the pod matters no more
+    made.check()
+
+
+def _untaint(made: World, node: Node) -> None:
+    made.set_node(replace(node, spec=NodeSpec()))
+
+
+def _label(made: World, node: Node) -> None:
+    made.set_node(replace(node, metadata=replace(node.metadata, labels={"disk": "fast"})))
+
+
+CHANGES: dict[str, tuple[NodeSpec, dict[str, Any], Callable[[World, Node], None]]] = {
+    "a taint goes": (NodeSpec(taints=(Taint("gpu", effect="NoSchedule"),)), {}, _untaint),
+    "a label comes": (NodeSpec(), {"node_selector": {"disk": "fast"}}, _label),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_k119_a_node_that_predicates_accept_now(change: str) -> None:
+    made = world()
+    before, spec, happens = CHANGES[change]
+    made.set_node(replace(made.nodes["n0"], spec=before))
+    made.run(1)
+    pod = made.add_pod("p", "app", **spec)
+    made.run(30)
+    assert not node_of(made, pod)
+    happens(made, made.nodes["n0"])
+    made.run(0.1)
+    assert node_of(made, pod) == "n0"
+
+
+def _apart(selector: dict[str, str], **term: Any) -> Affinity:
+    terms = (PodAffinityTerm(HOST, LabelSelector(selector), **term),)
+    return Affinity(pod_anti_affinity=PodAffinity(terms))
+
+
+def _on_host(made: World) -> None:
+    node = made.nodes["n0"]
+    made.set_node(replace(node, metadata=replace(node.metadata, labels={HOST: "n0"})))
+
+
+def test_k127_a_pod_that_is_in_the_way_gets_other_labels() -> None:
+    made = world()
+    _on_host(made)
+    other = made.add_pod("other", "other", labels={"app": "web"})
+    made.run(1)
+    pod = made.add_pod("p", "app", affinity=_apart({"app": "web"}))
+    made.run(30)
+    assert node_of(made, other) and not node_of(made, pod)
+    other = made.pods[other.uid]
+    labels = {**other.metadata.labels, "app": "db"}
+    made.set_pod(replace(other, metadata=replace(other.metadata, labels=labels)))
+    made.run(0.1)
+    assert node_of(made, pod) == "n0"
+
+
+def test_k127_a_namespace_gets_other_labels() -> None:
+    made = world()
+    _on_host(made)
+    made.add_namespace("default")
+    space = made.namespaces["default"]
+
+    def label(**labels: str) -> None:
+        changed = Namespace(replace(space.metadata, labels=labels))
+        made.inputs.append(Changed("MODIFIED", changed))
+
+    label(kind="web")
+    made.add_pod("other", "other", labels={"app": "web"})
+    made.run(1)
+    term = {"namespace_selector": LabelSelector({"kind": "web"})}
+    pod = made.add_pod("p", "app", affinity=_apart({"app": "web"}, **term))
+    made.run(30)
+    assert not node_of(made, pod)
+    label(kind="db")
+    made.run(0.1)
+    assert node_of(made, pod) == "n0"
+
+
+def test_k129_objects_of_volumes_change() -> None:
+    made = world()
+    made.run(5)
+    nudges = made.nudges()
+    made.inputs.extend([VolumesChanged(), VolumesChanged()])
+    made.run(0.1)
+    assert made.nudges() == nudges + 1
+
+
+def test_k110_what_changes_no_answer_wakes_nobody() -> None:
+    made = world()
+    made.run(5)
+    sent = len(made.sent)
+    node = made.nodes["n0"]
+    made.set_node(replace(node, metadata=replace(node.metadata, annotations={"seen": "now"})))
+    pod = made.add_pod("other", scheduler="default-scheduler", labels={"app": "web"})
+    made.set_pod(replace(pod, metadata=replace(pod.metadata, labels={"app": "db"})))
+    made.run(5)
+    assert len(made.sent) == sent
