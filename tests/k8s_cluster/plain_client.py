@@ -201,6 +201,15 @@ class PlainClient:
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
         self.request("DELETE", path_of(kind, namespace), options, query=query)
 
+    def wait_not_terminating(self, namespace: str, seconds: float = 60) -> None:
+        """Until the namespace is not one that an earlier test has deleted."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            found = self.find("Namespace", None, namespace)
+            if found is None or not found["metadata"].get("deletionTimestamp"):
+                return
+            time.sleep(0.1)
+
     # -- changes
 
     def watch(self, kind: str, version: str, seconds: int = 3600) -> Iterator[Object]:

@@ -93,17 +93,36 @@ class _Program:
         """Until no queue has anything."""
         wait(lambda: self.usage() == {}, "nothing used", seconds, lambda: f"{self.usage()}")
 
-    def wait_books(self, client: PlainClient, seconds: float = 20) -> None:
-        """Until the core has on every node exactly the live pods of ours that are bound there."""
+    def cached(self) -> dict[str, set[str]] | None:
+        """Node → UIDs of the pods that the shim's cache has on it, with foreign ones and those that are to
+        be bound there; ``None`` if the shim is another process."""
+        cache = self.rest("/fullstatedump")["rmDiagnostics"].get("cache")
+        if cache is None:
+            return None
+        found: dict[str, set[str]] = {name: set() for name in cache["nodes"]}
+        for uid, pod in cache["pods"].items():
+            if on := pod["node"] or pod["assumed"]:
+                found.setdefault(on, set()).add(uid)
+        return found
 
-        def both() -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-            return bound_pods(client), self.allocated()
+    def wait_books(self, client: PlainClient, seconds: float = 20) -> None:
+        """Until the core has on every node exactly the live pods of ours that are bound there, and the shim's
+        cache these and the foreign ones."""
+
+        def differences() -> str:
+            every = bound_pods(client)
+            ours = bound_pods(client, ours=True)
+            found, cached = "", self.cached()
+            for who, books, true in (("core", self.allocated(), ours), ("cache", cached, every)):
+                if books is not None and books != true:
+                    found += f"{who}    {_ordered(books)}\ncluster {_ordered(true)}\n"
+            return found
 
         wait(
-            lambda: len(set(map(str, map(_ordered, both())))) == 1,
-            "the core's books are the cluster's",
+            lambda: not differences(),
+            "the books of the core and of the cache are the cluster's",
             seconds,
-            lambda: "cluster {}\ncore    {}".format(*map(_ordered, both())),
+            differences,
         )
 
 
@@ -157,7 +176,7 @@ class Quadriga(_Program):
             return False
 
     def kill_soon(self) -> None:
-        """The same, without waiting for the end."""
+        """As `kill`, without waiting for the end."""
         self._process.signal(signal.SIGKILL)
 
     def freeze(self) -> None:
@@ -193,12 +212,12 @@ def _ordered(books: dict[str, set[str]]) -> dict[str, list[str]]:
     return {name: sorted(keys) for name, keys in sorted(books.items())}
 
 
-def bound_pods(client: PlainClient) -> dict[str, set[str]]:
-    """Node → UIDs of the live pods of ours on it, as the API server has them."""
+def bound_pods(client: PlainClient, *, ours: bool = False) -> dict[str, set[str]]:
+    """Node → UIDs of the live pods (of ours) on it, as the API server has them."""
     found: dict[str, set[str]] = {each["metadata"]["name"]: set() for each in client.list("Node")}
     for pod in client.list("Pod"):
         on = pod["spec"].get("nodeName")
-        if on and is_ours(pod) and pod["status"].get("phase") not in ENDED:
+        if on and (is_ours(pod) or not ours) and pod["status"].get("phase") not in ENDED:
             found.setdefault(on, set()).add(pod["metadata"]["uid"])
     return found
 

@@ -95,12 +95,7 @@ class Command:
 @pytest.fixture
 def installed(control_plane: ControlPlane, admin: PlainClient, empty: None) -> None:
     """The manifests, without the deployment: the process of the test stands for it."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        found = admin.find("Namespace", None, "quadriga")
-        if found is None or not found["metadata"].get("deletionTimestamp"):
-            break
-        time.sleep(0.2)  # an earlier test has deleted it
+    admin.wait_not_terminating("quadriga")
     kubectl(control_plane, "apply", "-k", str(FOLDER))
     kubectl(control_plane, "--namespace", "quadriga", "delete", "deployment/quadriga")
 
@@ -189,9 +184,7 @@ def test_the_manifests_run(
         KUBECONFIG=str(control_plane.kubeconfig("quadriga")),
         PATH=f"{folder}:{os.environ['PATH']}",
     )
-    gone = time.monotonic() + 60
-    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < gone:
-        time.sleep(0.2)  # an earlier test has deleted it
+    admin.wait_not_terminating("quadriga")
     manifests = shell(control_plane, "kubectl", "kustomize", str(FOLDER))
     # ports of this machine: any free ones
     free = manifests.replace("--health=0.0.0.0:9082", "--health=0\n        - --http=0")

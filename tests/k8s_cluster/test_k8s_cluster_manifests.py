@@ -42,9 +42,7 @@ def kubectl(control_plane: ControlPlane, *arguments: object) -> str:
 @pytest.fixture(scope="module")
 def installed(control_plane: ControlPlane, admin: PlainClient) -> Iterator[str]:
     """``kubectl apply -k``; gives what it said."""
-    end = time.monotonic() + 60
-    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < end:
-        time.sleep(0.2)  # an earlier test has deleted it
+    admin.wait_not_terminating("quadriga")
     kubectl(control_plane, "apply", "-f", FOLDER / "namespace.yaml")
     dry = kubectl(control_plane, "apply", "-k", FOLDER, "--dry-run=server")
     assert dry.count("(server dry run)") == len(dry.splitlines())
