@@ -12,7 +12,7 @@ members before the next one loses any. Without gangs the order is unaffected.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.queue import LeafQueue
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quadriga.core.model.queue import Queue
     from quadriga.core.model.resources import Vector
 
-__all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "of_application"]
+__all__ = ["Candidate", "by_kind", "candidates_for", "gathers", "holds_any", "of_application"]
 
 #: ranks as far as gangs matter: held by a gang beyond its placeholders, of no gang, a gang member
 _SURPLUS: Final = (0, 0, 0)
@@ -156,14 +156,22 @@ def candidates_for(
     for queue, most in _leaves(fence, own, path, path[fence]):
         if queue.properties.preemption_policy == "disabled":
             continue
-        leaf = snapshots.of(queue)
-        if leaf.protected:
+        leaf = snapshots.victims_in(queue)
+        if leaf is None:
             continue
+        kept = leaf.kept
         for app in queue.apps.values():
             for candidate in of_application(app, leaf):
-                if most is None or candidate.allocation.ask.priority <= most:
+                if most is not None and candidate.allocation.ask.priority > most:
+                    continue
+                if not (kept and holds_any(candidate.allocation.vector, kept)):
                     found.append(candidate)
     return found
+
+
+def holds_any(vector: Vector, types: Iterable[int]) -> bool:
+    """Whether the vector has something of one of these types."""
+    return any(at < len(vector) and vector[at] > 0 for at in types)
 
 
 def _fence(

@@ -16,19 +16,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from quadriga.core.preemption.candidates import by_kind, candidates_for, of_application
 from quadriga.core.preemption.eviction import Eviction
 from quadriga.core.preemption.guaranteed import (
-    ABOVE,
-    AT_MAX,
     NO_CANDIDATES,
-    NO_GUARANTEE,
     NO_NODE,
     NOT_WITHIN,
     TOO_LITTLE,
     further_victims,
+    snapshots_for,
 )
-from quadriga.core.preemption.on_nodes import Evicted, Offer, answer, offer_on
-from quadriga.core.preemption.queue_snapshot import Snapshots
+from quadriga.core.preemption.on_nodes import Offer, answer, offer_on
+from quadriga.core.preemption.queue_snapshot import Refusal, Snapshots
 from quadriga.core.preemption.required_node import NOT_ENOUGH, may_evict_for
-from quadriga.core.preemption.shortfall import Shortfall, add_to
+from quadriga.core.preemption.shortfall import Evicted, Shortfall, add_to
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.si.remote_predicates import ANSWER_PENDING
 
@@ -102,18 +100,12 @@ def needs_of(app: Application, members: Iterable[AskGroup]) -> Vector:
     return tuple(total)
 
 
-def refusal(app: Application, members: list[AskGroup], snapshots: Snapshots) -> str:
-    """Why the gang may not preempt for the guarantee of its queue; empty if it may."""
+def refusal(app: Application, members: list[AskGroup], snapshots: Snapshots) -> Refusal | None:
+    """Why the gang may not preempt for the guarantee of its queue; ``None`` if it may."""
     for group in from_queues(members):
         if not all(ask.terms.allow_preempt_other for ask in group.asks.values()):
-            return NOT_WILLING
-    leaf = snapshots.of(app.queue)
-    if not leaf.guaranteed:
-        return NO_GUARANTEE
-    total = needs_of(app, members)
-    if leaf.full_for(total):
-        return AT_MAX
-    return ABOVE if any(leaf.excess(total)) else ""
+            return Refusal(NOT_WILLING, app.queue, [])
+    return snapshots.refusal(needs_of(app, members))
 
 
 # -- the search ------------------------------------------------------------------------------------
@@ -169,7 +161,7 @@ class _Search:
         self._partition = app.partition
         self._predicate = kernel.predicates.get(app.partition.rm.rm_id)
         self._members = members
-        self._snapshots = Snapshots()
+        self._snapshots = snapshots_for(kernel, app.queue)
         #: what nodes have free with the places and victims so far, where that is not what they have now
         self._free: dict[Node, Totals] = {}
         #: the nodes used, each with its first member
@@ -212,7 +204,7 @@ class _Search:
 
     @property
     def _path(self) -> list[QueueSnapshot]:
-        return self._snapshots.path(self._app.queue)
+        return self._snapshots.path
 
     def _order(self, group: AskGroup) -> tuple[bool, float, object]:
         """Members that require a node come first, then the largest ones."""
@@ -224,9 +216,9 @@ class _Search:
     def _find_candidates(self) -> str:
         """Find the candidates for the guarantee of the queue, or say why there are none."""
         app, members = self._app, self._members
-        why = refusal(app, members, self._snapshots)
-        if why:
-            return why
+        refused = refusal(app, members, self._snapshots)
+        if refused is not None:
+            return refused.why
         own = from_queues(members)
         if not self._partition.config.preemption_enabled or due(app, own) > self._kernel.now:
             return NOT_YET

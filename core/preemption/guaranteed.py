@@ -16,33 +16,30 @@ from quadriga.core.model.queue import LeafQueue
 from quadriga.core.preemption import preemption_queue
 from quadriga.core.preemption.candidates import candidates_for
 from quadriga.core.preemption.eviction import Eviction
+from quadriga.core.preemption.former_guarantees import FormerSnapshots
 from quadriga.core.preemption.on_nodes import Search, best_offer
-from quadriga.core.preemption.queue_snapshot import Snapshots
+from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, Snapshots
 from quadriga.core.preemption.shortfall import Shortfall
 
 if TYPE_CHECKING:
     from quadriga.core.model.ask import Ask
+    from quadriga.core.model.queue import Queue
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.on_nodes import Offer
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = [
-    "ABOVE",
-    "AT_MAX",
     "NO_CANDIDATES",
-    "NO_GUARANTEE",
     "NO_NODE",
     "NOT_WITHIN",
     "TOO_LITTLE",
     "attempt",
     "further_victims",
     "remember",
+    "snapshots_for",
 ]
 
-#: why an attempt failed, as ``explain`` says it
-NO_GUARANTEE: Final = "nothing is guaranteed to its queue or any above"
-ABOVE: Final = "its queue would be above its guarantee"
-AT_MAX: Final = "its queue would be above its max"
+#: why an attempt failed, as ``explain`` says it, beside the reasons of ``queue_snapshot``
 NO_CANDIDATES: Final = "nobody outside its queue is above the guarantee and may be preempted"
 TOO_LITTLE: Final = "all who may be preempted hold too little for the queues above"
 NO_NODE: Final = "on no node would it have room"
@@ -101,18 +98,14 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
     """The node with its victims, and the victims elsewhere; or why there are none."""
     group = ask.group
     assert group is not None
-    snapshots = Snapshots()
-    path = snapshots.path(ask.app.queue)
-    if not path[0].guaranteed:
-        return NO_GUARANTEE
-    # what its own queue lacks, no victim elsewhere can free
-    if path[0].full_for(ask.vector):
-        return AT_MAX
-    if any(path[0].excess(ask.vector)):
-        return ABOVE
+    snapshots = snapshots_for(kernel, ask.app.queue)
+    refused = snapshots.refusal(ask.vector)
+    if refused is not None:
+        return refused.why
     found = candidates_for(ask.app.queue, ask.priority, ask.vector, snapshots)
     if not found:
         return NO_CANDIDATES
+    path = snapshots.path
     with_all = Shortfall(path, ask.vector)
     with_all.evict_all(found)
     if not with_all.covered:
@@ -126,6 +119,11 @@ def _plan(kernel: Kernel, ask: Ask, nodes_tried: bool) -> tuple[Offer, list[Cand
     return offer, more
 
 
+def snapshots_for(kernel: Kernel, leaf: Queue) -> Snapshots:
+    """What an attempt in this leaf compares, in the form that the options choose."""
+    return Snapshots(leaf) if kernel.options.preempt_unguaranteed else FormerSnapshots(leaf)
+
+
 def further_victims(
     shortfall: Shortfall, victims: Collection[Candidate], found: list[Candidate]
 ) -> list[Candidate] | None:
@@ -133,14 +131,13 @@ def further_victims(
     ``None`` if they do not suffice (5.9, step 6)."""
     chosen = set(victims)
     for candidate in victims:
-        shortfall.evict(candidate)
+        shortfall.force(candidate)
     more: list[Candidate] = []
     amounts = shortfall.amounts
     if any(amounts):
         for candidate in sorted(found, key=lambda each: each.willing_first):
-            if candidate in chosen or not shortfall.keeps_guarantee(candidate):
+            if candidate in chosen or not shortfall.evict(candidate):
                 continue
-            shortfall.evict(candidate)
             rest = shortfall.amounts
             if rest == amounts:
                 shortfall.keep(candidate)

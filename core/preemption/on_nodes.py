@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from quadriga.core.preemption.shortfall import add_to
+from quadriga.core.preemption.shortfall import Evicted, add_to
 from quadriga.core.runtime.remote_predicates import AnswerPending
 from quadriga.si.remote_predicates import ANSWER_PENDING, ANSWER_PENDING_INDEX
 
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from quadriga.core.model.resources import Totals
     from quadriga.core.model.shapes import Shape
     from quadriga.core.preemption.candidates import Candidate
-    from quadriga.core.preemption.queue_snapshot import QueueSnapshot
     from quadriga.core.runtime.kernel import Kernel
 
-__all__ = ["Evicted", "Offer", "Search", "answer", "best_offer", "offer_on"]
+__all__ = ["Offer", "Search", "answer", "best_offer", "offer_on"]
 
 #: number of nodes that the resource manager is asked about before its answers are compared
 _BATCH: Final = 10
@@ -155,41 +154,6 @@ def offer_on(
             if index < 0 and shape.fits(free):
                 index = len(victims) - 1
     return Offer(node, index, tuple(victims)) if index >= 0 else None
-
-
-class Evicted:
-    """The amounts evicted from each leaf queue, after those that were evicted ``before``."""
-
-    __slots__ = ("_before", "_by_leaf")
-
-    def __init__(self, before: Evicted | None = None) -> None:
-        self._by_leaf: dict[QueueSnapshot, list[int]] = {}
-        self._before = before._by_leaf if before is not None else {}
-
-    def add(self, candidate: Candidate) -> bool:
-        """Add the candidate unless its queue would fall below its guarantee; return whether it was."""
-        leaf = candidate.leaf
-        assert leaf is not None
-        if leaf.keeps_guarantee(self.force(candidate)):
-            return True
-        self.remove(candidate)
-        return False
-
-    def force(self, candidate: Candidate) -> list[int]:
-        """Add the candidate, and return the amounts evicted from its queue."""
-        leaf = candidate.leaf
-        assert leaf is not None
-        amounts = self._by_leaf.get(leaf)
-        if amounts is None:
-            amounts = list(self._before.get(leaf) or [0] * len(leaf.bound))
-            self._by_leaf[leaf] = amounts
-        add_to(amounts, candidate.allocation.vector)
-        return amounts
-
-    def remove(self, candidate: Candidate) -> None:
-        leaf = candidate.leaf
-        assert leaf is not None
-        add_to(self._by_leaf[leaf], candidate.allocation.vector, -1)
 
 
 # -- the choice ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from quadriga.core.model.queue import LeafQueue
-from quadriga.core.preemption.candidates import Candidate, by_kind, of_application
+from quadriga.core.preemption.candidates import Candidate, by_kind, holds_any, of_application
 from quadriga.core.preemption.eviction import Eviction
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _evict_from(run: _Run, leaf: LeafQueue, part: Amounts) -> Iterator[Eviction]
     queue, left = run.queue, dict(part)
     found = sorted(_candidates(leaf), key=by_kind)
     for candidate in found:
-        if _holds_any(candidate.allocation, run.excess):
+        if holds_any(candidate.allocation.vector, run.excess):
             run.candidates[candidate.allocation] = None
     text = f"preempting allocations to enforce new max quota for queue : {queue.path}"
     for candidate in found:
@@ -179,16 +179,11 @@ def _evict_from(run: _Run, leaf: LeafQueue, part: Amounts) -> Iterator[Eviction]
         if not left:
             return
         vector = candidate.allocation.vector
-        if _holds_any(candidate.allocation, left) and _keeps_guarantees(leaf, vector):
+        if holds_any(candidate.allocation.vector, left) and _keeps_guarantees(leaf, vector):
             run.victims.append(candidate.allocation)
             yield Eviction((candidate.allocation,), queue, text)
             for index in left:
                 left[index] -= vector[index] if index < len(vector) else 0
-
-
-def _holds_any(allocation: Allocation, amounts: Amounts) -> bool:
-    vector = allocation.vector
-    return any(index < len(vector) and vector[index] > 0 for index in amounts)
 
 
 def _candidates(leaf: LeafQueue) -> Iterator[Candidate]:

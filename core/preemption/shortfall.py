@@ -1,4 +1,4 @@
-"""How much must be evicted until an ask's queue is within its guarantee, the ask included (5.9).
+"""How much must be evicted until the queues above an ask have room for it, and what may be (5.9).
 
 Every queue from the ask's leaf up to root counts: none may use more than its bound.
 """
@@ -12,13 +12,52 @@ if TYPE_CHECKING:
     from quadriga.core.preemption.candidates import Candidate
     from quadriga.core.preemption.queue_snapshot import QueueSnapshot
 
-__all__ = ["Shortfall", "add_to"]
+__all__ = ["Evicted", "Shortfall", "add_to"]
 
 
 def add_to(amounts: list[int], vector: Vector, sign: int = 1) -> None:
     """Add the vector (``sign`` -1: subtract it) in place."""
     for index, amount in enumerate(vector):
         amounts[index] += sign * amount
+
+
+class Evicted:
+    """The amounts evicted from each queue that guards victims, after those that were evicted ``before``."""
+
+    __slots__ = ("_before", "_by_queue")
+
+    def __init__(self, before: Evicted | None = None) -> None:
+        self._by_queue: dict[QueueSnapshot, list[int]] = {}
+        self._before = before._by_queue if before is not None else {}
+
+    def add(self, candidate: Candidate) -> bool:
+        """Add the candidate unless a queue would fall below its guarantee; return whether it was."""
+        self.force(candidate)
+        leaf, vector = candidate.leaf, candidate.allocation.vector
+        assert leaf is not None
+        if all(guard.keeps_guarantee(self._of(guard), vector) for guard in leaf.guards):
+            return True
+        self.remove(candidate)
+        return False
+
+    def force(self, candidate: Candidate) -> None:
+        """Add the candidate whatever is guaranteed to its queues."""
+        self._count(candidate, 1)
+
+    def remove(self, candidate: Candidate) -> None:
+        self._count(candidate, -1)
+
+    def _count(self, candidate: Candidate, sign: int) -> None:
+        assert candidate.leaf is not None
+        for guard in candidate.leaf.guards:
+            add_to(self._of(guard), candidate.allocation.vector, sign)
+
+    def _of(self, guard: QueueSnapshot) -> list[int]:
+        amounts = self._by_queue.get(guard)
+        if amounts is None:
+            amounts = list(self._before.get(guard) or [0] * len(guard.used))
+            self._by_queue[guard] = amounts
+        return amounts
 
 
 class Shortfall:
@@ -37,27 +76,33 @@ class Shortfall:
         self._relieved = [[0] * len(snapshot.bound) for snapshot in path]
         #: indexes in the path of the queues above a victim's leaf, by that leaf
         self._shared: dict[QueueSnapshot, list[int]] = {}
-        #: what is evicted from each leaf
-        self._evicted: dict[QueueSnapshot, list[int]] = {}
+        self._evicted = Evicted()
 
-    def evict(self, candidate: Candidate) -> None:
-        """The candidate becomes a victim."""
-        self._add(candidate, 1)
+    def force(self, candidate: Candidate) -> None:
+        """The candidate is a victim."""
+        self._evicted.force(candidate)
+        self._relieve(candidate, 1)
+
+    def evict(self, candidate: Candidate) -> bool:
+        """The candidate becomes a victim unless a queue would fall below its guarantee (5.9, step 4);
+        return whether it did."""
+        if not self._evicted.add(candidate):
+            return False
+        self._relieve(candidate, 1)
+        return True
 
     def keep(self, candidate: Candidate) -> None:
         """The candidate is no victim after all."""
-        self._add(candidate, -1)
+        self._evicted.remove(candidate)
+        self._relieve(candidate, -1)
 
-    def _add(self, candidate: Candidate, sign: int) -> None:
-        leaf = candidate.leaf
-        assert leaf is not None
-        vector = candidate.allocation.vector
-        add_to(self._evicted_from(leaf), vector, sign)
-        for at in self._above(leaf):
-            add_to(self._relieved[at], vector, sign)
+    def _relieve(self, candidate: Candidate, sign: int) -> None:
+        assert candidate.leaf is not None
+        for at in self._above(candidate.leaf):
+            add_to(self._relieved[at], candidate.allocation.vector, sign)
 
     def evict_all(self, candidates: list[Candidate]) -> None:
-        """All candidates become victims."""
+        """All candidates become victims, whatever is guaranteed to their queues."""
         totals: dict[QueueSnapshot, list[int]] = {}
         for candidate in candidates:
             leaf = candidate.leaf
@@ -67,17 +112,8 @@ class Shortfall:
                 total = totals[leaf] = [0] * len(leaf.bound)
             add_to(total, candidate.allocation.vector)
         for leaf, total in totals.items():
-            add_to(self._evicted_from(leaf), tuple(total))
             for at in self._above(leaf):
                 add_to(self._relieved[at], tuple(total))
-
-    def keeps_guarantee(self, candidate: Candidate) -> bool:
-        """Whether the candidate's leaf still has its guarantee without it (5.9, step 4)."""
-        leaf = candidate.leaf
-        assert leaf is not None
-        evicted = list(self._evicted_from(leaf))
-        add_to(evicted, candidate.allocation.vector)
-        return leaf.keeps_guarantee(evicted)
 
     @property
     def amounts(self) -> list[int]:
@@ -95,12 +131,6 @@ class Shortfall:
     def covered(self) -> bool:
         """Whether every queue on the path is within its bound."""
         return not any(self.amounts)
-
-    def _evicted_from(self, leaf: QueueSnapshot) -> list[int]:
-        evicted = self._evicted.get(leaf)
-        if evicted is None:
-            evicted = self._evicted[leaf] = [0] * len(leaf.bound)
-        return evicted
 
     def _above(self, leaf: QueueSnapshot) -> list[int]:
         """The indexes in the path of the queues above a victim's leaf."""

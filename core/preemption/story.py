@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from quadriga.core.model.gang import ASKS, LIMIT, PREDICATES
 from quadriga.core.preemption import for_gang
-from quadriga.core.preemption.guaranteed import ABOVE, AT_MAX, NO_GUARANTEE
-from quadriga.core.preemption.queue_snapshot import Snapshots
+from quadriga.core.preemption.guaranteed import snapshots_for
+from quadriga.core.preemption.queue_snapshot import ABOVE, AT_MAX, NO_GUARANTEE, PROMISED
 from quadriga.fsm.table import SECOND
 
 if TYPE_CHECKING:
     from quadriga.core.model.application import Application
     from quadriga.core.model.ask import Ask
     from quadriga.core.model.failed_preemptions import FailedPreemption
+    from quadriga.core.preemption.queue_snapshot import Refusal
     from quadriga.core.runtime.kernel import Kernel
 
 __all__ = ["awaits_victims", "story_of", "waits_with_its_gang"]
@@ -33,22 +34,35 @@ def story_of(kernel: Kernel, ask: Ask) -> tuple[bool, str, str]:
     if not ask.terms.allow_preempt_other:
         return True, "its preemption policy does not let it preempt others", ""
     queue = ask.app.queue
-    path = Snapshots().path(queue)
-    text = ask.app.partition.registry.text
-    if not path[0].guaranteed:
-        return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
-    if path[0].full_for(ask.vector):
-        why = f"{queue.path} has no room for it under its max, so nobody outside may be preempted"
-        return False, f"{why} (5.9)", f"more max for {queue.path}, or less in use there"
-    over = path[0].excess(ask.vector)
-    if any(over):
-        why = f"{queue.path} would be {text(over)} above what is guaranteed to it, so it may not"
-        return False, f"{why} preempt (5.9)", f"{text(over)} more guaranteed to {queue.path}"
+    refused = snapshots_for(kernel, queue).refusal(ask.vector)
+    if refused is not None:
+        return _of_refusal(refused, ask.app, "it")
     due = max(ask.created + queue.properties.preemption_delay, ask.preempt_from)
     if due > kernel.now:
         again = f"may preempt in {(due - kernel.now) / SECOND:g} s"
         return True, f"{ask.preempt_outcome}; {again}" if ask.preempt_outcome else again, ""
     return _of_next_attempt(kernel, _failure(ask))
+
+
+def _of_refusal(refused: Refusal, app: Application, what: str) -> tuple[bool, str, str]:
+    """Why the guarantees do not let ``what`` of the application preempt: the ask, or all members."""
+    leaf, path = app.queue.path, refused.queue.path
+    why = refused.why
+    who, with_what = ("it", "") if what == "it" else ("the gang", f" with {what}")
+    if why == PROMISED:
+        with_what += ", with what others wait for that have preempted"
+    if why == NO_GUARANTEE:
+        if not any(queue.guaranteed_by_type for queue in app.queue.lineage):
+            return True, f"nothing is guaranteed to {leaf}, so it may not preempt (5.9)", ""
+        return True, f"nothing of what {what} asks for is guaranteed to {leaf} (5.9)", ""
+    if why == AT_MAX:
+        why = f"{leaf} has no room for {what} under its max, so nobody outside may be preempted"
+        return False, f"{why} (5.9)", f"more max for {leaf}, or less in use there"
+    if why in (ABOVE, PROMISED):
+        over = app.partition.registry.text(refused.over)
+        why = f"{path} would be {over} above what is guaranteed to it{with_what}, so {who} may not preempt"
+        return False, f"{why} (5.9)", f"{over} more guaranteed to {path}"
+    return True, why, ""
 
 
 def awaits_victims(ask: Ask) -> bool:
@@ -73,7 +87,7 @@ def _of_next_attempt(kernel: Kernel, failed: FailedPreemption | None) -> tuple[b
 
 def _of_gang(kernel: Kernel, app: Application) -> tuple[bool, str, str]:
     """The story of a gang that preempts for all its members together."""
-    own, queue, text = app.gang, app.queue, app.partition.registry.text
+    own, queue = app.gang, app.queue
     if own.preempted:
         return False, "has preempted once for all its members, and they did not fit then", ""
     if own.lacks in _NOT_HELPED:
@@ -82,23 +96,9 @@ def _of_gang(kernel: Kernel, app: Application) -> tuple[bool, str, str]:
     several = for_gang.from_queues(members)
     if several and not app.partition.config.preemption_enabled:
         return True, "preemption is disabled in this partition", ""
-    snapshots = Snapshots()
-    why = for_gang.refusal(app, members, snapshots) if several else ""
-    if why == NO_GUARANTEE:
-        return True, f"nothing is guaranteed to {queue.path}, so it may not preempt (5.9)", ""
-    if why == AT_MAX:
-        why = f"{queue.path} has no room for all members under its max, so nobody outside may be"
-        return False, f"{why} preempted (5.9)", f"more max for {queue.path}, or less in use there"
-    if why == ABOVE:
-        over = text(snapshots.of(queue).excess(for_gang.needs_of(app, members)))
-        why = f"{queue.path} would be {over} above what is guaranteed to it with all members, so"
-        return (
-            False,
-            f"{why} the gang may not preempt (5.9)",
-            f"{over} more guaranteed to {queue.path}",
-        )
-    if why:
-        return True, why, ""
+    refused = for_gang.refusal(app, members, snapshots_for(kernel, queue)) if several else None
+    if refused is not None:
+        return _of_refusal(refused, app, "all members")
     due = for_gang.due(app, several)
     if due > kernel.now:
         return True, f"may preempt in {(due - kernel.now) / SECOND:g} s", ""

@@ -60,6 +60,9 @@ class Options:
     #: bound the number of reserved nodes by the property ``reservation.max.share`` of root, and by one
     #: node for each group of asks (Q7); if False, reservations are unbounded, as in YuniKorn
     bound_reservations: bool = True
+    #: a queue loses allocations for the guarantee of another one unless they are guaranteed to it, as in
+    #: YuniKorn since 1.6; if False, a type without a guarantee is protected up to its quotas, as in 1.5 (5.9)
+    preempt_unguaranteed: bool = True
     inspect_interval: int = SECOND
     placeholder_timeout: int = 900 * SECOND
     #: ``gang.admission`` of queues whose configuration sets none: atomic, whole or incremental (Q1)

@@ -432,14 +432,6 @@ def test_5_9_no_victims_in_a_disabled_queue() -> None:
     assert "nobody" in explained(script, "high", "h")
 
 
-def test_5_9_a_queue_without_any_guarantee_is_bounded_by_the_nodes_alone() -> None:
-    """It is within the sum of all nodes and therefore protected, as in the reference (5.9, step 2)."""
-    script = filled(TWO_QUEUES.replace("            resources: {guaranteed: {vcore: 2m}}\n", ""))
-    ask(script, "high", "h", vcore=1)
-    script.advance(100)
-    assert script.schedule() == []
-
-
 FENCED = """\
 partitions:
   - name: default

@@ -72,6 +72,7 @@ _OPTIONS = Options(
     reservation_delay=2_000 * _MS + _A_LITTLE,
     reservation_give_up=_NEVER,
     bound_reservations=False,
+    preempt_unguaranteed=False,
     gang_admission="whole",
 )
 

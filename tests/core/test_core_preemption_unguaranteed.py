@@ -1,0 +1,378 @@
+"""Who loses allocations for a guarantee, and to whom: what is not guaranteed is not protected (5.9)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from quadriga.core import Options
+from quadriga.sim.script import Script
+
+from .preemption_side import TWO_QUEUES, ask, filled, news, preempted, reserved
+
+LOW_HAS_NONE = TWO_QUEUES.replace("            resources: {guaranteed: {vcore: 2m}}\n", "")
+
+
+def queues(*lines: str) -> str:
+    """A configuration with these lines below root."""
+    head = "partitions:\n- name: default\n  queues:\n  - name: root\n    submitacl: '*'\n    properties:"
+    return f"{head} {{preemption.delay: 1s}}\n    queues:\n" + "\n".join(
+        f"    {line}" for line in lines
+    )
+
+
+def explained(script: Script, app: str, key: str) -> str:
+    checks = script.scheduler.explain(app, key).checks
+    return next(check.text for check in checks if check.about == "preemption")
+
+
+class Jobs:
+    """Jobs that keep as many tasks as they can: a task that is preempted comes back as a new one."""
+
+    def __init__(self, config: str, *sizes: int, options: Options | None = None) -> None:
+        self.script = Script(config, options=options)
+        self.tasks = 0
+        self.victims: list[str] = []
+        for number, size in enumerate(sizes, 1):
+            self.script.node(f"n{number}", vcore=size)
+
+    def submit(
+        self, app: str, queue: str, tasks: int, *, vcore: int = 1, **more: bool | int
+    ) -> None:
+        if app not in self.script.scheduler.partition().applications:
+            self.script.app(app, f"root.{queue}")
+        for _ in range(tasks):
+            self.tasks += 1
+            ask(self.script, app, f"{app}-{self.tasks}", vcore=vcore, **more)  # type: ignore[arg-type]
+        self.script.schedule()
+
+    def run(self, seconds: int = 120) -> dict[str, int]:
+        """The number of running tasks of each application after this time."""
+        for _ in range(seconds):
+            gone = preempted(self.script.schedule())
+            self.victims += gone
+            if gone:
+                self.script.confirm()
+            for victim in gone:
+                app = victim.partition("/")[0]
+                self.tasks += 1
+                ask(self.script, app, f"{app}-{self.tasks}", vcore=1)
+            self.script.advance(1)
+        apps = self.script.scheduler.partition().applications.values()
+        return {app.app_id: len(app.allocations) for app in apps}
+
+
+def test_5_9_a_queue_without_a_guarantee_loses_what_another_one_has_a_right_to() -> None:
+    script = filled(LOW_HAS_NONE)
+    ask(script, "high", "h", vcore=1)
+    script.advance(1)
+    assert preempted(script.schedule()) == ["low/n1-3-0"]
+    script.confirm()
+    assert "high/h-0 on n1" in news(script.schedule())
+
+
+def test_5_9_as_in_yunikorn_1_5_such_a_queue_is_protected_up_to_its_quotas() -> None:
+    options = Options(journal_size=None, preempt_unguaranteed=False)
+    jobs = Jobs(LOW_HAS_NONE, 4, options=options)
+    jobs.submit("low", "low", 4)
+    jobs.submit("high", "high", 4)
+    assert jobs.run() == {"low": 4, "high": 0}
+
+
+def test_5_9_it_loses_no_more_than_the_guarantee_of_the_other() -> None:
+    jobs = Jobs(LOW_HAS_NONE.replace("4m", "3m"), *[2] * 4)
+    jobs.submit("low", "low", 8)
+    jobs.submit("high", "high", 8)
+    assert jobs.run() == {"low": 5, "high": 3}
+    assert len(jobs.victims) == 3
+
+
+def test_5_9_asks_that_wait_for_their_victims_count_as_usage() -> None:
+    """Otherwise each would find that the queue is still below its guarantee."""
+    script = filled(LOW_HAS_NONE.replace("4m", "2m"), nodes=4)
+    ask(script, "high", *(f"h{n}" for n in range(4)), vcore=1)
+    script.advance(1)
+    assert len(preempted(script.schedule())) == 2
+    assert sorted(reserved(script).values()) == ["high/h0", "high/h1"]
+    text = explained(script, "high", "h2")
+    assert text.startswith(
+        "root.high would be vcore=1 above what is guaranteed to it, with what others"
+    )
+    script.confirm()
+    assert len(news(script.schedule())) == 2
+    script.advance(60)
+    assert preempted(script.schedule()) == []
+
+
+def test_5_9_when_such_an_ask_is_withdrawn_another_one_may_preempt() -> None:
+    script = filled(LOW_HAS_NONE.replace("4m", "1m"), nodes=2)
+    ask(script, "high", "h0", "h1", vcore=1)
+    script.advance(1)
+    assert len(preempted(script.schedule())) == 1
+    script.release_ask("high", "h0")
+    script.advance(15)
+    assert len(preempted(script.schedule())) == 1
+
+
+# -- what is protected -----------------------------------------------------------------------------
+
+
+def test_5_9_no_victim_takes_its_queue_below_its_guarantee() -> None:
+    """Not even one that is larger than what the queue has above it."""
+    jobs = Jobs(TWO_QUEUES.replace("2m", "5m"), 8)
+    jobs.submit("low", "low", 2, vcore=4)
+    jobs.submit("high", "high", 1)
+    assert jobs.run() == {"low": 2, "high": 0}
+
+
+def test_5_9_nor_for_a_type_of_which_it_has_no_more_than_guaranteed() -> None:
+    config = TWO_QUEUES.replace("{vcore: 2m}", "{vcore: 2m, memory: 4}")
+    script = Script(config)
+    for leaf in ("low", "high"):
+        script.app(leaf, f"root.{leaf}")
+    script.node("n1", vcore=4, memory=8)
+    ask(script, "low", *"abcd", vcore=1, memory=1)
+    script.schedule()
+    ask(script, "high", "h", vcore=1)
+    script.advance(100)
+    assert script.schedule() == []
+    ask(script, "low", "e", memory=1)  # now it has one memory more
+    script.schedule()
+    script.advance(15)
+    assert preempted(script.schedule()) == ["low/d-0"]
+
+
+def test_5_9_a_type_that_the_guarantee_does_not_name_is_not_protected() -> None:
+    config = TWO_QUEUES.replace("{vcore: 2m}", "{gpu: 4}")
+    script = Script(config)
+    for leaf in ("low", "high"):
+        script.app(leaf, f"root.{leaf}")
+    script.node("n1", vcore=4, gpu=4)
+    ask(script, "low", "with", gpu=1, vcore=1)
+    ask(script, "low", "a", "b", "c", vcore=1)
+    script.schedule()
+    ask(script, "high", *"wxyz", vcore=1)
+    gone = []
+    for _ in range(100):
+        script.advance(1)
+        gone += preempted(script.schedule())
+        script.confirm()
+    assert gone == ["low/c-0", "low/b-0", "low/a-0"]
+
+
+def test_5_9_only_a_guarantee_for_something_that_is_asked_for_gives_the_right() -> None:
+    script = filled(LOW_HAS_NONE.replace("{vcore: 4m}", "{memory: 4}"))
+    ask(script, "high", "h", vcore=1)
+    script.advance(100)
+    assert script.schedule() == []
+    text = "nothing of what it asks for is guaranteed to root.high (5.9)"
+    assert explained(script, "high", "h") == text
+
+
+# -- guarantees on several levels ------------------------------------------------------------------
+
+INSIDE = queues(
+    "- name: top",
+    "  resources: {guaranteed: {vcore: 4m}}",
+    "  queues:",
+    "  - {name: owner, resources: {guaranteed: {vcore: 2m}}}",
+    "  - {name: guest}",
+    "- {name: other}",
+)
+
+
+def test_5_9_a_queue_takes_its_guarantee_from_others_below_the_same_parent() -> None:
+    """The guarantee of their parent protects neither from the other."""
+    jobs = Jobs(INSIDE, 4)
+    jobs.submit("guest", "top.guest", 4)
+    jobs.submit("owner", "top.owner", 4)
+    assert jobs.run() == {"guest": 2, "owner": 2}
+
+
+def test_5_9_the_guarantee_of_a_parent_is_taken_from_outside_only() -> None:
+    """Below it, queues without a guarantee do not preempt one another."""
+    config = INSIDE.replace(
+        "  - {name: owner, resources: {guaranteed: {vcore: 2m}}}", "  - {name: owner}"
+    )
+    jobs = Jobs(config, 3)
+    jobs.submit("guest", "top.guest", 3)
+    jobs.submit("owner", "top.owner", 3)
+    assert jobs.run() == {"guest": 3, "owner": 0}
+    jobs = Jobs(config, 6)
+    jobs.submit("outside", "other", 4)
+    jobs.submit("guest", "top.guest", 2)
+    jobs.submit("owner", "top.owner", 3)
+    assert jobs.run() == {"outside": 2, "guest": 2, "owner": 2}
+    text = explained(jobs.script, "owner", "owner-9")
+    assert text.startswith(
+        "root.top would be vcore=1 above what is guaranteed to it, so it may not"
+    )
+
+
+def test_5_9_a_parent_above_its_guarantee_still_shares_inside() -> None:
+    jobs = Jobs(INSIDE, 6)
+    jobs.submit("guest", "top.guest", 6)
+    jobs.submit("owner", "top.owner", 3)
+    assert jobs.run() == {"guest": 4, "owner": 2}
+
+
+def test_5_9_victims_leave_every_queue_above_them_its_guarantee() -> None:
+    config = queues(
+        "- {name: high, resources: {guaranteed: {vcore: 6m}}}",
+        "- name: top",
+        "  resources: {guaranteed: {vcore: 4m}}",
+        "  queues: [{name: a}, {name: b}]",
+    )
+    jobs = Jobs(config, 6)
+    jobs.submit("a", "top.a", 3)
+    jobs.submit("b", "top.b", 3)
+    jobs.submit("high", "high", 6)
+    running = jobs.run()
+    assert running["high"] == 2
+    assert running["a"] + running["b"] == 4
+
+
+# -- nobody preempts back --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", ["", "guaranteed: {vcore: 8m}"], ids=["alone", "in a parent"])
+def test_5_9_queues_without_a_guarantee_do_not_preempt_each_other(inside: str) -> None:
+    config = queues(
+        "- name: top",
+        f"  resources: {{{inside}}}",
+        "  queues: [{name: a}, {name: b}]",
+    )
+    jobs = Jobs(config, 4, 4)
+    jobs.submit("a", "top.a", 8)
+    jobs.submit("b", "top.b", 8)
+    assert jobs.run(300) == {"a": 8, "b": 0}
+
+
+def test_5_9_tasks_that_come_back_preempt_nobody() -> None:
+    config = queues(
+        "- {name: a, resources: {guaranteed: {vcore: 3m}}}",
+        "- {name: b, resources: {guaranteed: {vcore: 2m}}}",
+        "- {name: c}",
+        "- {name: d, resources: {guaranteed: {gpu: 1}}}",
+    )
+    jobs = Jobs(config, *[2] * 4)
+    for name in "dcba":
+        jobs.submit(name, name, 8)
+    running = jobs.run(300)
+    assert running["a"] == 3
+    assert running["b"] == 2
+    assert len(jobs.victims) == 5
+
+
+# -- the examples of YuniKorn's documentation ------------------------------------------------------
+
+EXAMPLE = queues(
+    "- name: sandbox",
+    "  resources: {max: {vcore: 10m}}",
+    "  queues:",
+    "  - name: tenants",
+    "    properties: {preemption.policy: fence}",
+    "    queues:",
+    "    - {name: normal, resources: {guaranteed: {vcore: 3m}}}",
+    "    - {name: high, resources: {guaranteed: {vcore: 3m}}, properties: {priority.offset: '1000'}}",
+    "    - {name: low, properties: {priority.offset: '-1000'}}",
+    "  - name: system",
+    "    queues: [{name: low, properties: {priority.offset: '-9999'}}]",
+)
+
+
+@pytest.mark.parametrize("nodes", [(20,), (4, 4, 4, 4), (1,) * 16], ids=str)
+def test_5_9_priorities_with_a_fence_as_in_yunikorns_example(nodes: tuple[int, ...]) -> None:
+    jobs = Jobs(EXAMPLE, *nodes)
+    jobs.submit("outside", "sandbox.system.low", 5)
+    jobs.submit("low", "sandbox.tenants.low", 5)
+    jobs.submit("normal", "sandbox.tenants.normal", 10)
+    assert jobs.run() == {"outside": 5, "low": 2, "normal": 3}
+    jobs.script.remove_app("low")
+    assert jobs.run() == {"outside": 5, "normal": 5}
+    jobs.submit("high", "sandbox.tenants.high", 10)
+    assert jobs.run() == {"outside": 5, "normal": 3, "high": 2}
+    jobs.script.remove_app("normal")
+    assert jobs.run() == {"outside": 5, "high": 5}
+    jobs.submit("urgent", "sandbox.tenants.normal", 10, priority=9999)
+    assert jobs.run() == {"outside": 5, "high": 3, "urgent": 2}
+
+
+@pytest.mark.parametrize("nodes", [(30,), (3,) * 10], ids=str)
+def test_5_9_yunikorns_table_of_guarantees(nodes: tuple[int, ...]) -> None:
+    one = "max: {vcore: 10m}, guaranteed: {vcore: 5m}"
+    config = queues(
+        "- name: normal",
+        "  resources: {max: {vcore: 12m}}",
+        f"  queues: [{{name: one, resources: {{{one}}}}}, {{name: two, resources: {{{one}}}}}]",
+    )
+    jobs = Jobs(config, *nodes)
+    jobs.submit("one", "normal.one", 10)
+    jobs.submit("two", "normal.two", 10)
+    assert Counter(jobs.run()) == {"one": 7, "two": 5}
+
+
+def test_5_9_yunikorns_table_of_queues_that_opt_out() -> None:
+    one = "resources: {max: {vcore: 8m}, guaranteed: {vcore: 3m}}"
+    config = queues(
+        "- name: classes",
+        "  resources: {max: {vcore: 16m}}",
+        "  queues:",
+        *(f"  - {{name: {name}, {one}}}" for name in ("one", "two", "three")),
+    )
+    jobs = Jobs(config, 16)
+    jobs.submit("one", "classes.one", 8)
+    jobs.submit("two", "classes.two", 8, itself=False)
+    jobs.submit("three", "classes.three", 8)
+    assert jobs.run() == {"one": 5, "two": 8, "three": 3}
+
+
+def test_5_9_yunikorns_table_of_priorities() -> None:
+    row = "resources: {{max: {{vcore: {}m}}, guaranteed: {{vcore: 6m}}}}, properties: {{priority.offset: '{}'}}"
+    config = queues(
+        "- name: all",
+        "  resources: {max: {vcore: 18m}}",
+        "  queues:",
+        f"  - {{name: high, {row.format(10, 100)}}}",
+        f"  - {{name: normal, {row.format(18, 0)}}}",
+        f"  - {{name: low, {row.format(10, -100)}}}",
+    )
+    jobs = Jobs(config, 18)
+    jobs.submit("normal", "all.normal", 6, vcore=3)
+    jobs.submit("high", "all.high", 5, vcore=3)
+    jobs.submit("low", "all.low", 5, vcore=3)
+    for _ in range(120):
+        jobs.script.schedule()
+        jobs.script.confirm()
+        jobs.script.advance(1)
+    apps = jobs.script.scheduler.partition().applications
+    assert [len(apps[name].allocations) for name in ("high", "normal", "low")] == [2, 4, 0]
+
+
+def test_5_9_yunikorns_table_of_fences() -> None:
+    config = queues(
+        "- name: rt",
+        "  properties: {preemption.policy: fence}",
+        "  resources: {max: {vcore: 30m}}",
+        "  queues:",
+        "  - name: ten-a",
+        "    properties: {preemption.policy: fence}",
+        "    resources: {max: {vcore: 15m}, guaranteed: {vcore: 5m}}",
+        "    queues:",
+        "    - {name: one, resources: {max: {vcore: 15m}, guaranteed: {vcore: 2m}}}",
+        "    - name: two",
+        "      properties: {preemption.policy: fence}",
+        "      resources: {max: {vcore: 15m}, guaranteed: {vcore: 2m}}",
+        "  - name: ten-b",
+        "    properties: {preemption.policy: fence}",
+        "    resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}",
+        "    queues: [{name: three, resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}}]",
+        "  - {name: sys, resources: {max: {vcore: 15m}, guaranteed: {vcore: 10m}}}",
+    )
+    jobs = Jobs(config, 30)
+    jobs.submit("one", "rt.ten-a.one", 15)
+    jobs.submit("two", "rt.ten-a.two", 15)
+    jobs.submit("three", "rt.ten-b.three", 15)
+    jobs.submit("sys", "rt.sys", 15)
+    assert jobs.run(200) == {"one": 10, "two": 0, "three": 10, "sys": 10}
