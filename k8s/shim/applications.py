@@ -195,12 +195,13 @@ def settle(kernel: Kernel, app: Application) -> None:
 
 def _start_anew(kernel: Kernel, old: Application) -> None:
     """The pods that waited for the end of the application make a new one (K60)."""
-    later, old.later = old.later, {}
+    later = old.later
     first = next((task for task in later.values() if not task.is_placeholder), None)
     if first is None:
-        for task in later.values():
+        for task in later.values():  # they end as pods of the old one
             kernel.fire_task(task, task_fsm.DISCARD)
         return
+    old.later = {}
     app = create_application(kernel, first.pod)
     for task in later.values():
         _enter(app, task)

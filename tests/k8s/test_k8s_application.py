@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from k8s_world import World, gang
-from test_k8s_world import SOFT, WHOLE
+from test_k8s_world import HARD, SOFT, WHOLE
 
 from quadriga.k8s.objects import NamedReference, Pod
+from quadriga.k8s.shim import actions
+from quadriga.k8s.shim.actions import Action
 from quadriga.k8s.shim.inputs import ConfigurationChanged, CoreAnswered
 from quadriga.si import (
     AddApplicationRequest,
@@ -525,3 +527,43 @@ def test_k17_the_dump_names_what_waits_and_no_secret() -> None:
     (app,) = dump["applications"]
     assert (app["id"], app["state"], app["tasks"][0]["state"]) == ("app", "Running", "Asked")
     assert json.loads(json.dumps(dump)) == dump
+
+
+def test_k60_a_placeholder_that_comes_after_the_end_of_its_application_ends_quietly() -> None:
+    """Its create was under way when the gang failed, and its delete is when the application is forgotten."""
+
+    class Slow(World):
+        held: list[Action]
+        slow: tuple[type, ...] = ()
+
+        def _effect(self, action: Action) -> None:
+            if isinstance(action, self.slow):
+                self.held.append(action)
+            else:
+                super()._effect(action)
+
+        def let_go(self, kind: type, most: int = 9) -> None:
+            for action in [each for each in self.held if isinstance(each, kind)][:most]:
+                self.held.remove(action)
+                super()._effect(action)
+            self.settle()
+
+    world = Slow(queues=WHOLE)
+    world.held, world.slow = [], (actions.Create, actions.Delete, actions.FailPod)
+    world.add_node("n1", cpu="4")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 2)], policy=HARD)
+    world.run(1)
+    world.let_go(actions.Create, 1)
+    world.run(20)
+    world.let_go(actions.Delete)
+    assert world.app_state("spark") in ("Failing", "Failed")
+    world.let_go(actions.Create)
+    (late,) = world.placeholders
+    world.let_go(actions.FailPod)
+    world.run(120)
+    assert world.app_state("spark") == ""
+    assert late.uid in world.pods
+    world.let_go(actions.Delete)
+    assert late.uid not in world.pods
+    assert not world.shim._kernel.tasks
+    assert world.audit().fleeting == 0
