@@ -1,7 +1,7 @@
 """``python -m bench [name ...] [--full] [--json]``: run all measurements, or the named ones.
 
-``python -m bench quality`` compares schedules rather than costs, and ``python -m bench kubernetes`` needs a
-control plane: they have options of their own.
+``python -m bench quality`` compares schedules rather than costs, ``python -m bench kubernetes`` needs a
+control plane, and ``python -m bench soak`` runs for a long time: they have options of their own.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import bench
 from bench import Figure, _sizes
 
 #: modules that run only by name, with options of their own
-_BY_NAME = ("quality", "kubernetes")
+_BY_NAME = ("quality", "kubernetes", "soak")
 
 
 def main() -> None:

@@ -156,6 +156,8 @@ class World:
 
     values: Mapping[str, str] = field(default_factory=dict)
     queues: str = QUEUES
+    #: of the core
+    options: Options = field(default_factory=Options)
     kill_at: int = -1
     #: the step that kills takes effect
     kill_after: bool = False
@@ -195,7 +197,7 @@ class World:
         """A shim and a core that know nothing; the reflectors list."""
         self.inputs: deque[Input] = deque()
         self.cache = ObservedCache(lambda: self.now)
-        self.core = SchedulerService(Options(), manual=True, clock=lambda: self.now)
+        self.core = SchedulerService(self.options, manual=True, clock=lambda: self.now)
         reading = configuration.read({"queues.yaml": self.queues, **self.values})
         assert reading.settings is not None, reading.errors
         self.settings: Settings = reading.settings
@@ -221,7 +223,7 @@ class World:
     def forget_core(self) -> None:
         """The core alone is restarted (K151)."""
         self.core.stop()
-        self.core = SchedulerService(Options(), manual=True, clock=lambda: self.now)
+        self.core = SchedulerService(self.options, manual=True, clock=lambda: self.now)
         self.inputs.append(CoreForgot())
 
     # -- objects -------------------------------------------------------------------------------
