@@ -86,6 +86,8 @@ def _duration(text: str) -> int:
 _SCHEDULING: Final = "the shim acts on each event at once"
 _QUEUE: Final = "the queue of events has no limit"
 _PLACEMENT: Final = "placement rules choose the queue"
+_PLUGINS: Final = "there are no plug-ins to choose from"
+_RENAMED: Final = "it is read from service.nodeInstanceTypeNodeLabelKey"
 
 _ADMISSION_NAME: Final = "yunikorn-admission-controller-service"
 _PAUSE: Final = "registry.k8s.io/pause:3.7"
@@ -141,6 +143,8 @@ _IGNORED: Final[dict[str, tuple[Callable[[str], Any], str]]] = {
     "service.schedulingInterval":   (_duration,              _SCHEDULING),
     "service.eventChannelCapacity": (_number(1, _INT64_MAX), _QUEUE),
     "service.dispatchTimeout":      (_duration,              _QUEUE),
+    "service.operatorPlugins":      (_anything,              _PLUGINS),
+    "service.instanceTypeNodeLabelKey": (_anything,          _RENAMED),
     _FILTER + "defaultQueue":        (_anything,              _PLACEMENT),
 }
 # fmt: on

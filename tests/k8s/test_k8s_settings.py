@@ -242,6 +242,8 @@ def test_k51_unknown_keys_warn() -> None:
         ("service.schedulingInterval", "1s"),
         ("service.eventChannelCapacity", "1048576"),
         ("service.dispatchTimeout", "5m"),
+        ("service.operatorPlugins", "general"),
+        ("service.instanceTypeNodeLabelKey", "node.kubernetes.io/instance-type"),
         ("admissionController.filtering.defaultQueue", "root.default"),
     ],
 )

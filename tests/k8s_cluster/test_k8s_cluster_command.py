@@ -203,7 +203,27 @@ def test_the_manifests_run(
 
 
 def test_every_command_of_the_page_runs_here() -> None:
-    assert set(blocks()) == {"wait", "gang", "quota", "why", "webhook"}
+    assert set(blocks()) == {"wait", "gang", "quota", "why", "webhook", "settings"}
+
+
+def test_the_settings_of_yunikorn_are_copied(
+    control_plane: ControlPlane, admin: PlainClient, empty: None
+) -> None:
+    gone = time.monotonic() + 60
+    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < gone:
+        time.sleep(0.2)  # an earlier test has deleted it
+    admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}})
+    texts = {"yunikorn-defaults": "mycluster", "yunikorn-configs": "another"}
+    for name, text in texts.items():
+        found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        admin.create({**found, "data": {"service.clusterId": text}}, "yunikorn")
+    shell(control_plane, "sh", "-euc", blocks()["settings"])
+    for name, text in texts.items():
+        copied = admin.find("ConfigMap", "quadriga", name)
+        assert copied is not None
+        assert copied["data"] == {"service.clusterId": text}
+    for name in ("yunikorn", "quadriga"):
+        admin.delete("Namespace", None, name)
 
 
 def test_k156_a_pod_that_waits_says_why(
