@@ -214,7 +214,7 @@ def saturated(nodes: int, waiting: int, *, seconds: float) -> Idle:
         plane.add_pods(Pods(waiting, 50, first=nodes, prefix="new"))
         all_there(plane, nodes + waiting)
         with shim(plane) as (child, _):
-            _rest(child)
+            _rest(child, waiting)
             before, busy = _writes(child), processor_time(child.pid)
             time.sleep(seconds)
             after = _writes(child)
@@ -233,11 +233,11 @@ def _writes(child: Child) -> Counter[str]:
     return found
 
 
-def _rest(child: Child) -> None:
-    """Wait until nothing is written any more."""
+def _rest(child: Child, waiting: int) -> None:
+    """Wait until each waiting pod has its condition and nothing is written any more."""
     end = time.monotonic() + 2 * PATIENCE
     before, now = None, _writes(child)
-    while now != before:
+    while now != before or now["status"] < waiting:
         if time.monotonic() > end:
             raise TimeoutError(f"the shim does not come to rest: {now}")
         time.sleep(_REST)

@@ -20,6 +20,7 @@ from quadriga.cli.memory import look_less_often
 from quadriga.core.driver.service import SchedulerService
 from quadriga.k8s.api.client import Client
 from quadriga.k8s.api.login import log_in
+from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 
 _LOOK = 0.005
@@ -50,7 +51,9 @@ class _Watched:
         self._service = SchedulerService()
         login = log_in(task.kubeconfig, clock=time.monotonic_ns, wall=time.time_ns)
         options = Options(namespace=task.namespace, leader_election=False)
-        self.shim = KubernetesShim(self._service, login, options, observe=self._observe)
+        self.shim = KubernetesShim(
+            self._service, login, options, core=LocalCore(self._service), observe=self._observe
+        )
         self.shim.start()
         threading.Thread(target=self._look, name="looking", daemon=True).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
@@ -25,12 +26,20 @@ _encode = msgspec.json.Encoder().encode
 _BINDING = b'{"apiVersion":"v1","kind":"Binding","metadata":%b,"target":{"apiVersion":"v1","kind":"Node","name":%b}}'
 
 
+#: what every name of an API server that checks them is made of
+_PLAIN = re.compile(r"[a-z0-9.-]*").fullmatch
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN(name) else quote(name, safe="")
+
+
 def pods_path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods"
+    return f"/api/v1/namespaces/{_quoted(namespace)}/pods"
 
 
 def pod_path(pod: PodRef) -> str:
-    return f"/api/v1/namespaces/{quote(pod.namespace, safe='')}/pods/{quote(pod.name, safe='')}"
+    return f"/api/v1/namespaces/{_quoted(pod.namespace)}/pods/{_quoted(pod.name)}"
 
 
 def binding_body(pod: PodRef, node: str) -> bytes:

@@ -61,6 +61,7 @@ class Connection:
 
     __slots__ = (
         "_body",
+        "_deadlines",
         "_headers",
         "_keep",
         "_loop",
@@ -74,12 +75,13 @@ class Connection:
         "_whole",
         "_why",
         "_wire",
+        "deadline",
         "idle_since",
-        "timer",
     )
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, deadlines: _Deadlines | None = None) -> None:
         self._loop = loop
+        self._deadlines = deadlines or _Deadlines(loop)
         self._wire: Wire | None = None
         #: who waits for the reply; of a stream, for its head and then for more
         self._waiter: Future[Reply | None] | None = None
@@ -98,7 +100,8 @@ class Connection:
         self._unread = 0
         #: why a stream has ended before its end
         self._why = ""
-        self.timer: asyncio.TimerHandle | None = None
+        #: of what is awaited (s, of the loop)
+        self.deadline = 0.0
         self.idle_since = 0.0
 
     @property
@@ -111,8 +114,7 @@ class Connection:
         self._wire = Wire(self._loop, sock, self.received, self._ended)
 
     def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+        self._deadlines.connections.pop(self, None)
         if self._wire is not None:
             self._wire.close()
 
@@ -120,7 +122,8 @@ class Connection:
         """Send the request, return its reply. Raises `Broken`. Afterwards the connection may be closed."""
         waiter: Future[Reply | None] = self._loop.create_future()
         self._waiter = waiter
-        self.timer = self._loop.call_later(timeout, self._fail, "no answer in time")
+        self.deadline = self._loop.time() + timeout
+        self._deadlines.watch(self)
         assert self._wire is not None
         self._wire.send(request)
         try:
@@ -129,7 +132,6 @@ class Connection:
             self._waiter = None
             self.close()
             raise
-        self.timer.cancel()
         self._used = True
         assert reply is not None
         return reply
@@ -139,7 +141,8 @@ class Connection:
         within ``timeout`` seconds. Raises `Broken`. The connection is to be closed afterwards."""
         self._streams = True
         self._waiter = self._loop.create_future()
-        self.timer = self._loop.call_later(timeout, self._fail, "no answer in time")
+        self.deadline = self._loop.time() + timeout
+        self._deadlines.watch(self)
         assert self._wire is not None
         self._wire.send(request)
         reply = await self._waiter
@@ -162,6 +165,10 @@ class Connection:
         if self._wire is not None:
             self._wire.resume()
         return found
+
+    def expire(self) -> None:
+        """The time is over. A connection that waits for nothing stays."""
+        self._fail("no answer in time")
 
     # -- what comes ------------------------------------------------------------------------------
 
@@ -255,6 +262,38 @@ def _is_until_the_end(headers: list[tuple[bytes, bytes]]) -> bool:
     return not any(n.lower() in (b"content-length", b"transfer-encoding") for n, _ in headers)
 
 
+class _Deadlines:
+    """One timer for all connections: a timer for each request would cost as much as reading its reply."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._timer: asyncio.TimerHandle | None = None
+        #: open ones that have sent a request
+        self.connections: dict[Connection, None] = {}
+
+    def watch(self, connection: Connection) -> None:
+        """Have it expire at its deadline."""
+        self.connections[connection] = None
+        if self._timer is None or self._timer.when() > connection.deadline:
+            self.stop()
+            self._timer = self._loop.call_at(connection.deadline, self._look)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        for each in [each for each in self.connections if each.deadline <= now]:
+            del self.connections[each]
+            each.expire()
+        if self.connections:
+            first = min(each.deadline for each in self.connections)
+            self._timer = self._loop.call_at(first, self._look)
+
+
 class Connections:
     """Connections to one server, as many as there are requests at a time. Made on the event loop."""
 
@@ -270,6 +309,7 @@ class Connections:
         self._loop = asyncio.get_running_loop()
         #: the last used at the end
         self._idle: deque[Connection] = deque()
+        self._deadlines = _Deadlines(self._loop)
         self._closed = False
 
     async def exchange(self, method: str, request: bytes, timeout: float) -> Reply:
@@ -296,6 +336,7 @@ class Connections:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+        self._deadlines.stop()
 
     def _take(self) -> Connection | None:
         idle = self._idle
@@ -312,7 +353,7 @@ class Connections:
 
     async def connect(self, timeout: float) -> Connection:
         """A new connection. Raises `OSError` and `TimeoutError`."""
-        connection = Connection(self._loop)
+        connection = Connection(self._loop, self._deadlines)
         async with asyncio.timeout(min(timeout, _CONNECT_TIMEOUT)):
             await connection.connect(self._host, self._port, self._ssl)
         return connection

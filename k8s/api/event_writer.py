@@ -132,9 +132,12 @@ class EventWriter:
 
     def record(self, record: Record) -> None:
         """Have the event written soon, or counted in the series of the same one."""
-        now, wall = self._clock(), self._wall()
         key = _key(record)
         event = self._known.get(key)
+        if event is None and len(self._heap(record)) >= _MAX_WAITING:
+            self.counts["dropped"] += 1
+            return
+        now, wall = self._clock(), self._wall()
         if event is not None and (event.waiting or now - event.seen <= _SERIES):
             event.count += 1
             event.last, event.seen = wall, now

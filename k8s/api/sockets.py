@@ -11,7 +11,7 @@ import socket
 import ssl
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["Wire", "connect"]
 
@@ -112,9 +112,7 @@ async def connect(
 ) -> socket.socket:
     """A connected socket; with a context after the handshake. Raises OSError."""
     failure: OSError | None = None
-    for family, kind, protocol, _, address in await loop.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM
-    ):
+    for family, kind, protocol, _, address in await _addresses(loop, host, port):
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setblocking(False)
@@ -135,6 +133,13 @@ async def connect(
         else:
             return sock
     raise failure or OSError(f"{host} has no address")
+
+
+async def _addresses(loop: AbstractEventLoop, host: str, port: int) -> list[Any]:
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:  # it is a name, which takes a thread
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
 async def _shake_hands(loop: AbstractEventLoop, sock: ssl.SSLSocket) -> None:

@@ -91,6 +91,9 @@ def ambiguity(pod: Pod) -> Problem | None:
     """Keys of the pod that name another application or queue than the one that counts (K56)."""
     meta = pod.metadata
     labels, annotations = meta.labels, meta.annotations
+    if not annotations and keys.OLD_APP_ID not in labels and keys.SPARK_APP_ID not in labels:
+        if keys.QUEUE not in labels or keys.OLD_QUEUE not in labels:
+            return None  # as of nearly all pods: one key of each
     applications = (
         ("label", keys.APP_ID, labels.get(keys.APP_ID)),
         ("annotation", keys.APP_ID, annotations.get(keys.APP_ID)),

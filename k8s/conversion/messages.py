@@ -179,8 +179,9 @@ def ask(
     *,
     originator: bool = False,
     priority_class: PriorityClass | None = None,
+    amounts: resources.Amounts | None = None,
 ) -> AllocationAsk:
-    """The ask of a pod of ours without a node (K87)."""
+    """The ask of a pod of ours without a node (K87). ``amounts``: what it needs, if that is known."""
     policy = (
         identity.may_be_preempted(pod, priority_class),
         identity.may_preempt(pod),
@@ -189,7 +190,7 @@ def ask(
         allocationKey=pod.metadata.uid,
         applicationID=application_id,
         partitionName=keys.PARTITION,
-        resourceAsk=resource_of(resources.of_pod(pod)),
+        resourceAsk=resource_of(resources.of_pod(pod) if amounts is None else amounts),
         maxAllocations=1,
         priority=pod.spec.priority or 0,
         tags=_tags(pod),

@@ -30,6 +30,7 @@ class Inbox:
         self._room.set()
         #: whether the loop has been told, or need not be
         self._called = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -58,15 +59,24 @@ class Inbox:
         """End a wait, from the loop's own thread."""
         self._rung.set()
 
-    async def wait(self, seconds: float | None) -> None:
-        """Return when something waits, or after this time."""
+    async def wait(self, seconds: float) -> None:
+        """Return when something waits, or after this time at the latest."""
         if not self._waiting:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._rung.wait()
-            except TimeoutError:
-                pass
+            self._ring_by(self._loop.time() + seconds)
+            await self._rung.wait()
         self._rung.clear()
+
+    def _ring_by(self, when: float) -> None:
+        """A timer that rings earlier stays: it is not made anew for each wait."""
+        timer = self._timer
+        if timer is None or timer.when() > when:
+            if timer is not None:
+                timer.cancel()
+            self._timer = self._loop.call_at(when, self._time_is_up)
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        self._rung.set()
 
     def take(self, most: int) -> list[Input]:
         """The first ones, at most so many."""

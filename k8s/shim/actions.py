@@ -7,8 +7,9 @@ the driver's as well, so the shim hears of an end only (``inputs``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
+
+import msgspec
 
 from quadriga.si import (
     AllocationRequest,
@@ -19,8 +20,11 @@ from quadriga.si import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodRef:
+class _Action(msgspec.Struct, frozen=True, gc=False):
+    """Several are made for each pod: a frozen dataclass would take ten times as long."""
+
+
+class PodRef(_Action, frozen=True):
     """Which pod: a name alone may be another pod by now."""
 
     namespace: str
@@ -28,8 +32,7 @@ class PodRef:
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(_Action, frozen=True):
     """A message to the core, after all earlier ones."""
 
     request: (
@@ -41,23 +44,20 @@ class Send:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(_Action, frozen=True):
     """Bind the pod to the node (K102 to K107); its claims first. Ends in ``BindEnded``."""
 
     pod: PodRef
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class CancelBind:
+class CancelBind(_Action, frozen=True):
     """Do not try the pod's bind again (K97). It still ends in ``BindEnded``."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(_Action, frozen=True):
     """Delete the pod, until it works or is not there (K79, K112). ``grace`` in seconds, ``None`` for the
     pod's own. ``preempted`` sets the condition DisruptionTarget first (K113)."""
 
@@ -66,8 +66,7 @@ class Delete:
     preempted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(_Action, frozen=True):
     """Create this placeholder pod (K72). Ends in ``CreateEnded``."""
 
     application_id: str
@@ -75,16 +74,14 @@ class Create:
     manifest: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotate:
+class Annotate(_Action, frozen=True):
     """Set annotations of the pod (K77)."""
 
     pod: PodRef
     annotations: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class SetCondition:
+class SetCondition(_Action, frozen=True):
     """Set the condition PodScheduled=False of a waiting pod (K155 to K157). The newest one wins."""
 
     pod: PodRef
@@ -92,15 +89,13 @@ class SetCondition:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class DropCondition:
+class DropCondition(_Action, frozen=True):
     """What ``SetCondition`` still waits to write of this pod is out of date."""
 
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class FailPod:
+class FailPod(_Action, frozen=True):
     """Set the pod's phase to Failed with this reason and message (K34)."""
 
     pod: PodRef
@@ -108,8 +103,7 @@ class FailPod:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(_Action, frozen=True):
     """A Kubernetes event about an object (K153)."""
 
     kind: Literal["Pod", "Node", "Namespace", "ConfigMap"]
@@ -124,15 +118,13 @@ class Record:
     maybe_told: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LogWarning:
+class LogWarning(_Action, frozen=True):
     """A line for the operator."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(_Action, frozen=True):
     """End the process (K11, K142)."""
 
     code: int

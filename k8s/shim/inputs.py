@@ -6,8 +6,9 @@ The driver puts them into one queue, in the order in which they came.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from quadriga.k8s.objects import Namespace, Node, Pod, PriorityClass
 from quadriga.si import (
@@ -23,44 +24,41 @@ Change = Literal["ADDED", "MODIFIED", "DELETED"]
 Watched = Pod | Node | Namespace | PriorityClass
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class _Input(msgspec.Struct, frozen=True, gc=False):
+    pass
+
+
+class Changed(_Input, frozen=True):
     """A reflector announces an object (K19 to K24). Of a deleted one it is the last known version."""
 
     change: Change
     object: Watched
 
 
-@dataclass(frozen=True, slots=True)
-class VolumesChanged:
+class VolumesChanged(_Input, frozen=True):
     """Objects of volumes have changed in the cache: predicates may answer otherwise now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(_Input, frozen=True):
     """Each reflector has delivered its first full list (K24)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationChanged:
+class ConfigurationChanged(_Input, frozen=True):
     """The texts of both ConfigMaps, merged (K47 to K49), or the reasons why they cannot be read."""
 
-    values: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = msgspec.field(default_factory=dict)
     errors: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseHeld:
+class LeaseHeld(_Input, frozen=True):
     """This process is the leader now, or needs no lease."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseLost:
+class LeaseLost(_Input, frozen=True):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CoreAnswered:
+class CoreAnswered(_Input, frozen=True):
     """A message of the core's callback, in its order. A registration that was accepted is one too.
 
     The ``new`` allocations of a message are assumed in the cache before this is in the queue, except those
@@ -75,24 +73,21 @@ class CoreAnswered:
         | UpdateContainerSchedulingStateRequest
         | Sequence[EventRecord]
     )
-    refusals: Mapping[str, str] = field(default_factory=dict)
+    refusals: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CoreRefused:
+class CoreRefused(_Input, frozen=True):
     """A request was refused as a whole (``RequestError``). ``request`` is the message's name."""
 
     request: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class CoreForgot:
+class CoreForgot(_Input, frozen=True):
     """The core was restarted and knows nothing of this resource manager (K151)."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindEnded:
+class BindEnded(_Input, frozen=True):
     """A ``Bind`` with all its retries has ended (K105 to K107).
 
     ``bound``: the pod is on our node. ``elsewhere``: on ``node``, which somebody else chose. ``gone``: it
@@ -107,8 +102,7 @@ class BindEnded:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateEnded:
+class CreateEnded(_Input, frozen=True):
     """A ``Create`` with all its retries has ended (K72).
 
     ``name_taken`` asks for another name; ``refused`` makes the gang an ordinary application.
@@ -137,35 +131,33 @@ class CoreNode(NamedTuple):
     pods: Mapping[str, CoreAllocation]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditBegins:
+class AuditBegins(_Input, frozen=True):
     """What follows up to `AuditEnds` is compared with what is known here (K176). Without the core's books
     if that is in another process."""
 
     with_core: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class WatchShows:
+class WatchShows(_Input, frozen=True):
     """Some of the pods that the reflector has, and UIDs of pods in the cache that it has not."""
 
     pods: Sequence[Pod] = ()
     gone: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CoreShows:
+class CoreShows(_Input, frozen=True):
     """A part of the core's books, read on its own thread: what was asked for, and what is there. Of an
     application its asks, by UID."""
 
     nodes_asked: Sequence[str] = ()
-    nodes: Mapping[str, CoreNode] = field(default_factory=dict)
+    nodes: Mapping[str, CoreNode] = msgspec.field(default_factory=dict)
     applications_asked: Sequence[str] = ()
-    applications: Mapping[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
+    applications: Mapping[str, Mapping[str, Mapping[str, int]]] = msgspec.field(
+        default_factory=dict
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditEnds:
+class AuditEnds(_Input, frozen=True):
     """All was shown."""
 
 

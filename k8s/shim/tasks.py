@@ -144,6 +144,7 @@ def ask_of(kernel: Kernel, task: Task) -> AllocationAsk:
         pod,
         task.app.key,
         kernel.settings,
+        amounts=task.amounts,
         originator=_originates(task),
         priority_class=_class_of(kernel, pod),
     )

@@ -365,21 +365,21 @@ async def test_a_stream_ends_after_its_time(reply: bytes) -> None:
 
 @pytest.mark.asyncio
 async def test_k15_a_stream_that_nobody_reads_is_held_back() -> None:
-    parts = [b"x" * 10_000 + b"%04d\n" % number for number in range(2_000)]
+    parts = [b"x" * 10_000 + b"%04d\n" % number for number in range(600)]
     async with server(chunked(*parts)) as found:
         connections = Connections(found.url, None)
         connection = await connections.connect(5.0)
-        await connection.stream(REQUEST, 5.0)
+        await connection.stream(REQUEST, 60.0)
         # The server is in this loop too: it stops once the connection takes no more.
         before = -1
         while connection._unread != before:
             before = connection._unread
             await asyncio.sleep(0.01)
         assert before < 2 << 20
-        data = b""
+        data = []
         while part := await connection.more():
-            data += part
-        assert data == b"".join(parts)
+            data.append(part)
+        assert b"".join(data) == b"".join(parts)
         connection.close()
         connections.close()
 
@@ -428,4 +428,20 @@ async def test_a_server_that_is_not_there() -> None:
         connections = Connections(f"http://127.0.0.1:{taken.getsockname()[1]}", None)
         with pytest.raises(OSError):
             await connections.exchange("GET", REQUEST, 5.0)
+        connections.close()
+
+
+@pytest.mark.asyncio
+async def test_each_request_has_its_own_time() -> None:
+    async with server(b"", b"") as found:
+        connections = Connections(found.url, None)
+        slow = asyncio.create_task(connections.exchange("GET", REQUEST, 0.2))
+        while not found.requests:
+            await asyncio.sleep(0.001)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(Broken, match="no answer in time"):
+            await connections.exchange("GET", REQUEST, 0.02)
+        assert not slow.done() or asyncio.get_running_loop().time() - began > 0.1
+        with pytest.raises(Broken, match="no answer in time"):
+            await slow
         connections.close()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from quadriga.k8s.api.event_writer import EventWriter
 from quadriga.k8s.api.requester import JSON, MERGE_PATCH, NoAnswer
