@@ -62,6 +62,12 @@ def configure(commands: Commands) -> None:
     group.add_argument(
         "--check", action="store_true", help="print which rights the account lacks, and end"
     )
+    group.add_argument(
+        "--ask-form",
+        choices=("ask", "allocation"),
+        default="ask",
+        help="form of the asks to the core; allocation is the form since SI 1.6 (default: ask)",
+    )
     _add_webhook(group, "--admission", "serve the admission webhook in this process too, at")
     add_connection(
         parser, "--core", "started by 'quadriga serve', instead of one in this process", "core-"

@@ -46,6 +46,7 @@ class KubernetesPart:
                 namespace=settings.namespace,
                 identity=settings.identity,
                 leader_election=settings.lease,
+                unified_asks=settings.unified_asks,
             ),
             core=core,
             observe=self._observe,

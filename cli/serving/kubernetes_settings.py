@@ -35,6 +35,8 @@ class KubernetesSettings:
     lease: bool | None
     #: of the probes; None if that port is disabled
     health: Address | None
+    #: asks in the form of SI 1.6
+    unified_asks: bool = False
     #: of the webhook in this process, if it is to be served
     admission: Plan | None = None
 
@@ -54,6 +56,7 @@ def kubernetes_settings_of(arguments: Namespace) -> KubernetesSettings:
         lease=False if arguments.no_lease else None,
         health=address("--health", arguments.health),
         admission=plan,
+        unified_asks=arguments.ask_form == "allocation",
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Final
 
+from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.shim.inputs import CoreAnswered, CoreForgot, CoreRefused, Input
 from quadriga.si import (
     AllocationRequest,
@@ -33,13 +34,16 @@ _PAUSE: Final = 1.0
 
 
 class CoreSender:
-    """``hear`` takes what comes of it, from the sender's thread."""
+    """``hear`` takes what comes of it, from the sender's thread. With ``unify`` asks have the form of SI 1.6
+    (K8)."""
 
     def __init__(
         self,
         scheduler: SchedulerAPI,
         callback: ResourceManagerCallback,
         hear: Callable[[Input], None],
+        *,
+        unify: bool = False,
     ) -> None:
         self._scheduler = scheduler
         self._callback = callback
@@ -51,7 +55,7 @@ class CoreSender:
             RegisterResourceManagerRequest: self._register,
             UpdateConfigurationRequest: scheduler.update_configuration,
             ApplicationRequest: scheduler.update_application,
-            AllocationRequest: scheduler.update_allocation,
+            AllocationRequest: self._update_unified if unify else scheduler.update_allocation,
             NodeRequest: scheduler.update_node,
         }
 
@@ -104,6 +108,11 @@ class CoreSender:
     def _register(self, request: RegisterResourceManagerRequest) -> None:
         response = self._scheduler.register_resource_manager(request, self._callback)
         self._hear(CoreAnswered(response))
+
+    def _update_unified(self, request: AllocationRequest) -> None:
+        """A part that was handed over before an error changes nothing when it comes again."""
+        for part in unified(request):
+            self._scheduler.update_allocation(part)
 
     def _forget(self) -> RegisterResourceManagerRequest | None:
         """K151: what waits was meant for a core that knew us, up to a registration."""

@@ -94,6 +94,8 @@ class Options:
     leader_election: bool | None = None
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)
     watching: type[Watching] | Watching = Watching
+    #: asks are sent in the form of SI 1.6, as allocations without a node (K8)
+    unified_asks: bool = False
     #: seconds between two audits (K176)
     audit_every: float = EVERY
     #: the garbage collector rests while the cluster is listed (K190)
@@ -277,7 +279,9 @@ class KubernetesShim:
         assert inbox is not None
         settings = self.settings
         callback = CoreCallback(self._cache, inbox.put_from_thread, self.state_dump)
-        sender = CoreSender(self._scheduler, callback, inbox.put_from_thread)
+        sender = CoreSender(
+            self._scheduler, callback, inbox.put_from_thread, unify=self.options.unified_asks
+        )
         clock = self._timing.now
         scheduler_name = settings.scheduler_names[0]
         events = EventWriter(

@@ -79,7 +79,8 @@ def allocations_answered(
 
 def _new(kernel: Kernel, allocation: Allocation, refusals: Mapping[str, str]) -> None:
     key = allocation.allocationKey
-    uuid = allocation.UUID or allocation.allocationID
+    # since SI 1.6 the key alone names an allocation
+    uuid = allocation.UUID or allocation.allocationID or key
     task = kernel.tasks.get(key)
     if task is None:  # K111: its pod has ended
         kernel.cache.forget(key)
@@ -130,6 +131,9 @@ def _released(kernel: Kernel, release: AllocationRelease) -> None:
             kernel.outbox.release(messages.release(key, release.applicationID, kind, uuid))
         return
     if app is None or task.app is not app or (task.uuid and uuid and task.uuid != uuid):
+        return
+    if kind == TerminationType.TIMEOUT and not uuid and task.state in task_fsm.SOUGHT:
+        kernel.fire_task(task, task_fsm.ASK_RELEASED)  # the form of SI 1.6 (X45)
         return
     kernel.fire_application(app, application_fsm.RELEASE, key=key, type=kind)
 

@@ -25,6 +25,7 @@ from quadriga.k8s.conversion import keys
 from quadriga.k8s.conversion import settings as configuration
 from quadriga.k8s.conversion.quantities import amount
 from quadriga.k8s.conversion.settings import Settings
+from quadriga.k8s.conversion.unified_asks import unified
 from quadriga.k8s.driver.core_books import applications_in, names_in, nodes_in
 from quadriga.k8s.objects import (
     Affinity,
@@ -158,6 +159,8 @@ class World:
     queues: str = QUEUES
     #: of the core
     options: Options = field(default_factory=Options)
+    #: asks in the form of SI 1.6
+    unified: bool = False
     kill_at: int = -1
     #: the step that kills takes effect
     kill_after: bool = False
@@ -467,7 +470,8 @@ class World:
             elif isinstance(request, ApplicationRequest):
                 self.core.update_application(request)
             elif isinstance(request, AllocationRequest):
-                self.core.update_allocation(request)
+                for part in unified(request) if self.unified else (request,):
+                    self.core.update_allocation(part)
             elif isinstance(request, NodeRequest):
                 self.core.update_node(request)
         except RequestError as error:

@@ -31,12 +31,12 @@ POLICIES = (
 class History:
     """One random history. Pods that nobody deletes must end."""
 
-    def __init__(self, seed: int, admission: str) -> None:
+    def __init__(self, seed: int, admission: str, unified: bool = False) -> None:
         self.choose = random.Random(seed)
         queues = QUEUES.replace(
             'submitacl: "*"', f'submitacl: "*"\n        properties: {{gang.admission: {admission}}}'
         )
-        self.world = World(queues=queues)
+        self.world = World(queues=queues, unified=unified)
         self.world.fault = self.fault
         self.faults = True
         self.count = 0
@@ -201,8 +201,8 @@ class History:
         assert world.shim.next_deadline() is None
 
 
-def play(seed: int, operations: list[str], admission: str) -> None:
-    history = History(seed, admission)
+def play(seed: int, operations: list[str], admission: str, unified: bool = False) -> None:
+    history = History(seed, admission, unified)
     for operation in operations:
         history.step(operation)
     history.heal()

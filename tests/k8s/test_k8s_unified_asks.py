@@ -1,0 +1,336 @@
+"""Asks as allocations without a node, the form of SI 1.6 (K8): the shim and the core do the same with both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from k8s_world import World, gang
+from test_k8s_shim import OPERATIONS, play
+from test_k8s_world import HARD, SOFT, WHOLE
+
+from quadriga.k8s.conversion.unified_asks import unified
+from quadriga.k8s.driver.core_sender import CoreSender
+from quadriga.k8s.shim.inputs import BindEnded, CoreAnswered
+from quadriga.si import (
+    Allocation,
+    AllocationAsk,
+    AllocationAskRelease,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+    AllocationResponse,
+    NullCallback,
+    PreemptionPolicy,
+    Quantity,
+    Resource,
+    TerminationType,
+)
+
+ASK = AllocationAsk(
+    allocationKey="uid-1",
+    applicationID="app",
+    partitionName="default",
+    resourceAsk=Resource(resources={"vcore": Quantity(value=500)}),
+    maxAllocations=1,
+    priority=7,
+    tags={"kubernetes.io/meta/podName": "p"},
+    taskGroupName="w",
+    placeholder=True,
+    Originator=True,
+    preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
+)
+
+
+def release(key: str, uuid: str = "", kind: int = TerminationType.STOPPED_BY_RM) -> Any:
+    return AllocationRelease(
+        partitionName="default",
+        applicationID="app",
+        allocationKey=key,
+        UUID=uuid,
+        terminationType=kind,  # type: ignore[arg-type]
+        message="because",
+    )
+
+
+def request(
+    asks: tuple[AllocationAsk, ...] = (),
+    allocations: tuple[Allocation, ...] = (),
+    releases: tuple[AllocationRelease, ...] = (),
+    ask_releases: tuple[AllocationAskRelease, ...] = (),
+) -> AllocationRequest:
+    return AllocationRequest(
+        rmID="mycluster",
+        asks=asks,
+        allocations=allocations,
+        releases=AllocationReleasesRequest(
+            allocationsToRelease=releases, allocationAsksToRelease=ask_releases
+        ),
+    )
+
+
+# -- the messages ------------------------------------------------------------------------------
+
+
+def test_k8_an_ask_is_an_allocation_without_a_node() -> None:
+    (made,) = unified(request(asks=(ASK,)))
+    assert made == AllocationRequest(
+        rmID="mycluster",
+        allocations=[
+            Allocation(
+                allocationKey="uid-1",
+                applicationID="app",
+                partitionName="default",
+                resourcePerAlloc=ASK.resourceAsk,
+                priority=7,
+                allocationTags=dict(ASK.tags),
+                taskGroupName="w",
+                placeholder=True,
+                originator=True,
+                preemptionPolicy=PreemptionPolicy(allowPreemptSelf=True),
+            )
+        ],
+    )
+
+
+def test_k8_reports_come_before_asks_and_keep_their_node() -> None:
+    report = Allocation(allocationKey="uid-2", applicationID="app", nodeID="n1", UUID="u")
+    (made,) = unified(request(asks=(ASK,), allocations=(report,)))
+    assert [(each.allocationKey, each.nodeID) for each in made.allocations] == [
+        ("uid-2", "n1"),
+        ("uid-1", ""),
+    ]
+
+
+def test_k8_releases_name_the_key_alone() -> None:
+    of_ask = AllocationAskRelease(
+        partitionName="default",
+        applicationID="app",
+        allocationKey="uid-3",
+        terminationType=TerminationType.STOPPED_BY_RM,
+        message="because",
+    )
+    kind = TerminationType.PLACEHOLDER_REPLACED
+    (made,) = unified(request(releases=(release("uid-2", "u-2", kind),), ask_releases=(of_ask,)))
+    assert list(made.releases.allocationsToRelease) == [
+        release("uid-2", kind=kind),
+        release("uid-3"),
+    ]
+    assert not made.releases.allocationAsksToRelease
+
+
+def test_k108_a_second_try_comes_after_the_release_of_the_first() -> None:
+    """The other way round the ask would be a new size of the allocation."""
+    resized = Allocation(allocationKey="uid-1", applicationID="app", nodeID="n1")
+    first, second = unified(
+        request(
+            asks=(ASK,),
+            allocations=(resized,),
+            releases=(release("uid-1", "u-1"), release("uid-2", "u-2")),
+        )
+    )
+    assert list(first.releases.allocationsToRelease) == [release("uid-1")]
+    assert not first.allocations
+    assert [(each.allocationKey, each.nodeID) for each in second.allocations] == [("uid-1", "")]
+    assert list(second.releases.allocationsToRelease) == [release("uid-2")]
+    assert first.rmID == second.rmID == "mycluster"
+
+
+def test_k8_an_empty_request_stays_one() -> None:
+    assert list(unified(AllocationRequest(rmID="rm"))) == [AllocationRequest(rmID="rm")]
+
+
+# -- with the core -----------------------------------------------------------------------------
+
+
+def job(world: World) -> None:
+    for n in range(2):
+        world.add_node(f"n{n}", cpu="3")
+    for n in range(12):
+        world.add_pod(f"job-{n}", "job", duration=5)
+    world.run(30)
+
+
+def whole_gang(world: World) -> None:
+    world.add_node("n1", cpu="4")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], duration=20)
+    for n in range(2):
+        world.add_pod(f"worker-{n}", "spark", group="w", duration=20)
+    world.run(60)
+
+
+def soft_gang_without_room(world: World) -> None:
+    """Its third placeholder is an ask that the core takes back."""
+    world.add_node("n1", cpu="2")
+    groups = [gang("w", 3)]
+    world.add_pod("driver", "spark", group="w", groups=groups, policy=SOFT, duration=5)
+    for n in range(2):
+        world.add_pod(f"worker-{n}", "spark", group="w", duration=5)
+    world.run(60)
+
+
+def hard_gang_without_room(world: World) -> None:
+    world.add_node("n1", cpu="2")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)], policy=HARD)
+    world.run(60)
+
+
+def failing_node(world: World) -> None:
+    """K108, K110."""
+    for n in range(2):
+        world.add_node(f"n{n}")
+    failed: list[str] = []
+
+    def fault(action: Any) -> BindEnded | None:
+        if not failed and hasattr(action, "node"):
+            failed.append(action.node)
+            return BindEnded(action.pod.uid, "failed", reason="500")
+        return None
+
+    world.fault = fault
+    world.add_pod("a", "app", duration=10)
+    world.run(20)
+    assert failed
+
+
+def elsewhere(world: World) -> None:
+    world.add_node("n1", cpu="1")
+    world.add_node("n2", cpu="1")
+    world.run(1)
+    world.add_pod("a", "app", duration=30)
+    world.run(1)
+    waiting = world.add_pod("b", "app", cpu="9", duration=10)
+    world.run(1)
+    gone = world.add_pod("c", "app", cpu="9")
+    world.run(1)
+    world.add_node("n3", cpu="20")
+    world.cordon("n3")
+    world.settle()
+    world.place(waiting.uid, "n3")
+    world.delete_pod(gone.uid)
+    world.run(60)
+
+
+def restarts(world: World) -> None:
+    job(world)
+    world.add_pod("late", "late", duration=50)
+    world.run(2)
+    world.restart()
+    world.run(2)
+    world.forget_core()
+    world.run(100)
+
+
+SCENARIOS = (
+    job,
+    whole_gang,
+    soft_gang_without_room,
+    hard_gang_without_room,
+    failing_node,
+    elsewhere,
+    restarts,
+)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
+def test_k8_nothing_depends_on_the_form(scenario: Any) -> None:
+    seen = []
+    for form in (False, True):
+        world = World(queues=WHOLE, unified=form)
+        scenario(world)
+        world.check()
+        asks = [each for each in world.sent if isinstance(each, AllocationRequest) and each.asks]
+        assert asks
+        events = {(each.uid, each.reason, each.action, each.type) for each in world.records}
+        applications = [(each["id"], each["state"]) for each in world.shim.dump()["applications"]]
+        seen.append((world.bound, world.phases(), world.books(), applications, events))
+    assert seen[0] == seen[1]
+
+
+def test_k8_a_timeout_of_an_ask_may_come_as_a_release_by_its_key() -> None:
+    world = World(queues=WHOLE, unified=True)
+    world.add_node("n1", cpu="2")
+    world.add_pod("driver", "spark", group="w", groups=[gang("w", 3)])
+    world.run(2)
+    asked = next(each for each in world.placeholders if not each.spec.node_name)
+    over = AllocationRelease(
+        applicationID="spark",
+        partitionName="default",
+        allocationKey=asked.uid,
+        terminationType=TerminationType.TIMEOUT,
+    )
+    world.inputs.append(CoreAnswered(AllocationResponse(released=[over])))
+    world.settle()
+    assert asked.uid not in world.pods
+    assert "GangScheduling/PlaceholderTimeOut" in world.reasons()
+
+
+def test_k8_an_allocation_without_a_uuid_is_named_by_its_key() -> None:
+    """A core of SI 1.6 or later gives none."""
+    world = World(unified=True)
+    world.add_node("n1", cpu="1")
+    world.run(1)
+    pod = world.add_pod("a", "app", cpu="2")
+    world.run(1)
+    new = Allocation(allocationKey=pod.uid, applicationID="app", nodeID="n1")
+    assert world.cache.assume(pod.uid, "n1") is None
+    world.inputs.append(CoreAnswered(AllocationResponse(new=[new])))
+    world.settle()
+    assert world.pods[pod.uid].spec.node_name == "n1"
+    preempted = AllocationRelease(
+        applicationID="app",
+        partitionName="default",
+        allocationKey=pod.uid,
+        terminationType=TerminationType.PREEMPTED_BY_SCHEDULER,
+    )
+    world.inputs.append(CoreAnswered(AllocationResponse(released=[preempted])))
+    world.settle()
+    assert pod.uid not in world.pods
+    (sent,) = world.sent[-1].releases.allocationsToRelease
+    assert (sent.allocationKey, sent.terminationType) == (pod.uid, preempted.terminationType)
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    seed=st.integers(0, 10_000),
+    operations=st.lists(st.sampled_from(OPERATIONS), min_size=5, max_size=25),
+    admission=st.sampled_from(["atomic", "whole"]),
+)
+def test_k8_whatever_happens_everything_runs_once_and_is_counted(
+    seed: int, operations: list[str], admission: str
+) -> None:
+    play(seed, operations, admission, unified=True)
+
+
+# -- the option --------------------------------------------------------------------------------
+
+
+class Core:
+    """Takes requests, and is away once."""
+
+    def __init__(self) -> None:
+        self.heard: list[AllocationRequest] = []
+
+    def update_allocation(self, request: AllocationRequest) -> None:
+        self.heard.append(request)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+@pytest.mark.parametrize("form", [False, True])
+def test_k8_the_sender_chooses_the_form(form: bool) -> None:
+    core = Core()
+    sender = CoreSender(core, NullCallback(), lambda heard: None, unify=form)  # type: ignore[arg-type]
+    sent = request(asks=(ASK,), releases=(release("uid-1", "u-1"),))
+    sender._hand_over(sent)
+    assert core.heard == (list(unified(sent)) if form else [sent])
+    assert len(core.heard) == 1 + form
