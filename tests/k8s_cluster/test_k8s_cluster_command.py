@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -277,6 +278,31 @@ def test_k156_a_pod_that_waits_says_why(
     assert [each["reason"] for each in held] == ["SchedulingSkipped"]
     assert "vcore=3000 left, and it asks for vcore=5000." in held[0]["message"]
     assert "Smallest change: 2000 more vcore in root.namespaces.team-a." in held[0]["message"]
+
+    def told() -> Counter[tuple[str, str, str]]:
+        return Counter(
+            (each["involvedObject"]["name"], each["reason"], each["message"])
+            for each in admin.list("Event")
+            if each["reason"] in ("Scheduling", "Informational", "NodeAccepted")
+        )
+
+    before = command.until(lambda: len(told()) >= 5 and told(), "no events", 30)
+    assert command.stop() == 0, command.log
+    again = start().ready()
+    admin.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "late"},
+            "spec": {"schedulerName": "yunikorn", "containers": [{"name": "c", "image": "x"}]},
+        },
+        "default",
+    )
+    # its events are written after those of the start
+    again.until(lambda: any(name == "late" for name, _, _ in told()), "no events", 30)
+    twice = {each: count for each, count in told().items() if count > 1}
+    assert twice == {}, "what the first process has written"
+    assert not before - told()
 
 
 def test_k16_one_process_has_probes_metrics_and_pages(
