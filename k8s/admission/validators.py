@@ -31,7 +31,8 @@ async def ask_core(text: str) -> str:
 
 
 def elsewhere(session: aiohttp.ClientSession, address: Callable[[], str]) -> Validator:
-    """The check of a core behind ``host:port``. One that is not reached, or answers oddly, allows."""
+    """The check of a core behind ``host:port``. If it is not reached, or answers oddly, the check that this
+    program has: nothing of it depends on what runs."""
 
     async def validate(text: str) -> str:
         url = f"http://{address()}/ws/v1/validate-conf"
@@ -46,8 +47,8 @@ def elsewhere(session: aiohttp.ClientSession, address: Callable[[], str]) -> Val
                 raise ValueError("it says neither yes nor no")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError) as error:
             reason = str(error) or "no answer in time"
-            _log.warning("the configuration is not checked, %s has not answered: %s", url, reason)
-            return ""
+            _log.info("%s has not answered, the configuration is checked here: %s", url, reason)
+            return await ask_core(text)
         return "" if found["allowed"] else str(found.get("reason") or "it is not valid")
 
     return validate

@@ -376,11 +376,12 @@ async def test_k165_a_core_elsewhere_is_asked(status: int, body: str, reason: st
 
 
 @pytest.mark.asyncio
-async def test_k165_an_unreachable_core_allows() -> None:
+async def test_k165_without_a_core_that_answers_the_webhook_checks_itself() -> None:
     async with aiohttp.ClientSession() as session:
         validate = validators.elsewhere(session, lambda: "127.0.0.1:1")
         async with running(validate) as webhook:
-            assert (await webhook.config_map(data={"queues.yaml": BAD_QUEUES}))["allowed"]
+            assert (await webhook.config_map(data={"queues.yaml": QUEUES}))["allowed"]
+            assert not (await webhook.config_map(data={"queues.yaml": BAD_QUEUES}))["allowed"]
 
 
 # -- settings --------------------------------------------------------------------------------------
