@@ -68,7 +68,7 @@ class ClusterCache:
     # ---- the cluster
 
     def set_node(self, node: Node) -> bool:
-        """A node is new or has changed. Whether it may take a pod now that it refused before."""
+        """A node is new or has changed. Whether it was known, and may take a pod now that it refused."""
         with self._lock:
             name = node.name
             record = self._nodes.get(name)
@@ -79,7 +79,7 @@ class ClusterCache:
                 self._templates.forget(index)
                 self._selections.node_changed(name, None, node)
                 self._refused_nodes.node_changed(index, node, known=False)
-                return True
+                return False
             old = record.node
             record.node = self._objects[name] = node
             if old.spec != node.spec or old.metadata.labels != node.metadata.labels:

@@ -57,6 +57,8 @@ _BIND_LIMIT: Final = 130 * SECOND
 _GRACE: Final = 60 * SECOND
 _DEFAULT_GRACE_S: Final = 30
 _MAX_AGAIN: Final = 600 * SECOND
+#: a core over gRPC uses an answer of predicates for 2 s (K137)
+_VALID: Final = 3 * SECOND
 
 
 class Kernel:
@@ -119,7 +121,7 @@ class Kernel:
         self.audit = Audit()
         self.outbox = Outbox(settings)
         self.actions: list[Action] = []
-        #: when the core tries again what predicates have refused, soonest first (K110)
+        #: when the core tries again what predicates have refused, in whole seconds, soonest first (K110)
         self.tries_again: list[int] = []
         self.timers = Timers(_own_limit)
 
@@ -194,20 +196,29 @@ class Kernel:
     # -- what predicates refuse --------------------------------------------------------------------
 
     def try_again_in(self, ns: int) -> None:
-        """A refusal ends then. The cache has a clock of its own, so the core hears of it a little later."""
+        """A refusal ends then: wake the core once no answer from before is valid any more."""
         if ns:
-            heappush(self.tries_again, self.now + ns + SECOND)
+            self._wake_at(self.now + ns + _VALID)
 
     def try_again(self) -> None:
-        """Wake the core if a refusal has ended."""
+        """Wake the core if it is time."""
         while self.tries_again and self.tries_again[0] <= self.now:
             heappop(self.tries_again)
-            self.wake_core()
+            if self.serving:
+                self.outbox.wake()
 
     def wake_core(self) -> None:
         """The core tries again what predicates have refused: it hears of nothing else that has changed."""
         if self.serving:
             self.outbox.wake()
+            self._wake_at(
+                self.now + _VALID
+            )  # a core over gRPC may still have the answer from before
+
+    def _wake_at(self, when: int) -> None:
+        when += -when % SECOND
+        if when not in self.tries_again:
+            heappush(self.tries_again, when)
 
     # -- which pods are on which node --------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from quadriga.core.views import Views
-from quadriga.si import NodeInfo, NodeRequest, PreemptionPredicatesResponse
+from quadriga.si import AllocationRequest, NodeInfo, NodeRequest, PreemptionPredicatesResponse
 from quadriga.si.extension.extension_pb2 import (
     CallbackAnswer,
     Hello,
@@ -149,6 +149,21 @@ async def test_no_answer_in_time_counts_as_refused() -> None:
         await asyncio.sleep(0)
         await rm.say(ask("app-1", "pod-2"))  # something happens: others are asked about
         await until(lambda: any(each.allocationKey == "pod-2" for each in rm.allocations))
+        await told.end()
+
+
+async def test_a_message_that_says_nothing_makes_the_core_ask_again() -> None:
+    """Predicates may answer otherwise although nothing has changed that the core counts."""
+    async with house(limits=Limits(predicate_age_s=0.001)) as place:
+        rm = await place.rm().begin()
+        told = await Answering(rm, lambda key, name: "taint").begin(predicates=True)
+        await three_nodes(rm)
+        await rm.say(ask("app-1", "pod-1"))
+        await until(lambda: len(told.questions) == 1)
+        told.fits = lambda key, name: ""
+        await asyncio.sleep(0.01)  # the answer is no longer valid
+        await rm.say(AllocationRequest())
+        await until(lambda: rm.allocations)
         await told.end()
 
 
