@@ -160,7 +160,7 @@ class Volumes:
     def _missing(self, claim: ClaimName, own: bool, volumes: PodVolumes) -> str | None:
         found = self._claims.get(claim)
         if found is None:
-            return f"the claim {claim[1]} is not there"
+            return f"the claim {claim[1]} does not exist"
         if found.metadata.deletion_timestamp:
             return f"the claim {claim[1]} is being deleted"
         if own and all(each.uid != volumes.uid for each in found.metadata.owner_references):
@@ -205,7 +205,7 @@ class Volumes:
         if self._is_bound(name):
             volume = claim.spec.volume_name
             if volume not in self._volumes:
-                return f"the volume of the claim {name[1]} is not there"
+                return f"the volume of the claim {name[1]} does not exist"
             terms = self._terms.get(volume)
             if terms is not None:
                 labels = node.metadata.labels
@@ -214,20 +214,20 @@ class Volumes:
             return None
         chosen = self._class(claim)
         if chosen is None:
-            return f"the claim {name[1]} is not bound, and its storage class is not there"
+            return f"the claim {name[1]} is not bound, and its storage class does not exist"
         if chosen.volume_binding_mode != _LATE or claim.spec.volume_name:
             return f"the claim {name[1]} is not bound yet"
         selected = claim.metadata.annotations.get(_SELECTED, node.name)
         if selected != node.name and any(uid != own for uid in self._users.get(name, ())):
             # Alone, the pod may take its claim to another node (K150).
-            return f"a volume for the claim {name[1]} is being made for another node"
+            return f"a volume for the claim {name[1]} is being provisioned for another node"
         if chosen.provisioner in _STATIC:
             return (
-                f"the claim {name[1]} has no provisioner; volumes that were made by hand are not"
+                f"the claim {name[1]} has no provisioner, and volumes that were made by hand are not"
                 " matched yet"
             )
         if not _allows(chosen, node.metadata.labels):
-            return f"the storage class of the claim {name[1]} makes no volumes for the node"
+            return f"the storage class of the claim {name[1]} provides no volumes on the node"
         return self._no_capacity(claim, chosen, node)
 
     def _class(self, claim: PersistentVolumeClaim) -> StorageClass | None:
@@ -251,7 +251,7 @@ class Volumes:
             room = _size(capacity.capacity if most is None else most)
             if size is not None and room is not None and room >= size:
                 return None
-        return f"there is not enough storage for the claim {claim.metadata.name} on the node"
+        return f"the node does not have enough storage for the claim {claim.metadata.name}"
 
     def _elsewhere(self, volumes: PodVolumes, node: Node) -> str | None:
         labels = node.metadata.labels
@@ -276,7 +276,7 @@ class Volumes:
             claim = self._claims.get(name)
             if claim is not None and _ALONE in claim.spec.access_modes:
                 if any(uid != volumes.uid for uid in self._users.get(name, ())):
-                    return f"another pod uses the claim {name[1]}, which is for one pod only"
+                    return f"another pod uses the claim {name[1]}, which only one pod may use"
         if volumes.disks:
             for other in self._placed.get(node.name, {}).values():
                 disk = conflict(volumes.disks, other.disks)
@@ -302,7 +302,7 @@ class Volumes:
             used.update(handle for name, _ in other.claims if (handle := self._handle(name)))
         for driver in sorted({driver for driver, _ in ours - used}):
             if sum(each == driver for each, _ in used | ours) > limits[driver]:
-                return f"the node has as many volumes of {driver} as it can have"
+                return f"the node cannot take another volume of {driver}"
         return None
 
     def _handle(self, name: ClaimName) -> tuple[str, str] | None:

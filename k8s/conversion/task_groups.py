@@ -333,7 +333,7 @@ def differences(pod: Pod, group: TaskGroup) -> Problem | None:
             f"the group has {_json(group.node_selector)}"
         )
     if _tolerated(pod.spec.tolerations) != group.tolerated:
-        found.append("the tolerations are others than those of the group")
+        found.append("the tolerations differ from those of the group")
     if not found:
         return None
     note = (

@@ -180,11 +180,17 @@ def text_of(says: CoreSays, nodes: int, refused: Counter[str]) -> str:
     if says.held or not groups:
         parts = [without_codes(says.verdict)] if says.verdict else []
     else:
-        more = f"; and {len(groups) - _GROUPS} other reasons" if len(groups) > _GROUPS else ""
-        parts = [f"0 of {nodes} nodes: {'; '.join(groups[:_GROUPS])}{more}."]
+        told, others = "; ".join(groups[:_GROUPS]), len(groups) - _GROUPS
+        more = f"; and {others} other {_s(others, 'reason')}" if others > 0 else ""
+        parts = [f"0 of {nodes} {_s(nodes, 'node')}: {told}{more}."]
     if says.remedy:
         parts.append(f"Smallest change: {without_codes(says.remedy)}.")
-    return " ".join(parts) or "It is next in turn."
+    return " ".join(parts) or "It is next in its queue."
+
+
+def _s(number: int, noun: str) -> str:
+    """The noun in the form that the number needs."""
+    return noun if number == 1 else f"{noun}s"
 
 
 def _largest_first(refused: Counter[str]) -> list[tuple[str, int]]:
@@ -196,8 +202,6 @@ def _group(text: str) -> str:
     first, semicolon, rest = without_codes(text).partition("; ")
     counted = _COUNTED.match(first)
     if counted is not None:
-        lacking = counted[2]
-        first = (
-            f"{counted[1]} lack {lacking}" if lacking else f"{counted[1]} {first[counted.end() :]}"
-        )
+        lacking, verb = counted[2], "lacks" if counted[1] == "1" else "lack"
+        first = f"{counted[1]} " + (f"{verb} {lacking}" if lacking else first[counted.end() :])
     return f"{first} ({rest})" if semicolon else first

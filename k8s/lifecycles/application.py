@@ -216,14 +216,14 @@ _TIMEOUT_OVER = (
     Say(
         _GANG,
         "PlaceholderTimeout",
-        "the placeholder timeout was over at the start of the scheduler: no placeholders are created",
+        "the placeholder timeout had passed when the scheduler started, so no placeholders are created",
         warning=True,
     ),
     DeletePlaceholders(),
     AskForPods(),
 )
 _COMPLETE = (
-    Say(_GANG, "GangReservationComplete", "every task group has its placeholders on nodes"),
+    Say(_GANG, "GangReservationComplete", "every task group has all its placeholders on nodes"),
     AskForPods(),
 )
 

@@ -204,7 +204,7 @@ _DELETE_TIMED_OUT = (
     Say(
         "GangScheduling",
         "PlaceholderTimeOut",
-        "a placeholder is deleted: the gang did not get all its placeholders in time",
+        "a placeholder is deleted because the gang did not get all its placeholders in time",
         warning=True,
         originator=True,
     ),
@@ -231,7 +231,7 @@ _STEP_EVENTS: Final = {"bind": "PodBindFailure", "volumes": "PodVolumesBindFailu
 
 
 def say_gated(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
-    note = f"the pod has scheduling gates and is not scheduled: {fired.info['gates']}"
+    note = f"the pod is not scheduled while it has scheduling gates: {fired.info['gates']}"
     return (Say("Scheduling", "Scheduling", note),)
 
 
@@ -270,7 +270,7 @@ def assume_failed(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
     """K100, K108: nothing was assumed and nothing written."""
     info = fired.info
     reason = "AssumePodError" if task.is_placeholder else "AssumePodFailed"
-    note = f"node {info['node']} does not suit the pod any more: {info['refusal']}"
+    note = f"node {info['node']} can no longer take the pod: {info['refusal']}"
     return (
         Say(reason, "Scheduling", note, warning=True),
         RefuseNode(info["node"]),
@@ -324,7 +324,7 @@ def delete_for(task: TaskFacts, fired: Fired) -> tuple[Effect, ...]:
         return _DELETE_TIMED_OUT
     if fired.info["type"] != PREEMPTED_BY_SCHEDULER:
         return _DELETE
-    note = "the pod is preempted: another one needs its room"
+    note = "the pod is preempted because another pod needs its room"
     return (Say("Preempted", "Preempting", note), *_DELETE_PREEMPTED)
 
 

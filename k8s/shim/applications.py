@@ -300,7 +300,7 @@ def _fail_pods(kernel: Kernel, app: Application, effect: FailPods) -> None:
     )
     message = reason
     if phase_reason == application_fsm.TIMED_OUT:
-        message = "the scheduling of the gang timed out, because the resources for it were lacking"
+        message = "the gang was not scheduled in time because resources were lacking"
     elif phase_reason == application_fsm.TURNED_DOWN:
         message = reason.removeprefix(application_fsm.TURNED_DOWN).removeprefix(": ")
     for task in app.tasks.values():

@@ -41,7 +41,9 @@ def create_missing(kernel: Kernel, app: Application, effect: CreateMissing) -> N
         return
     if app.originator is not None and not app.placeholders and not app.creations:
         total = sum(each.spec.min_member for each in app.groups.values())
-        note = f"{total} placeholders are created for {len(app.groups)} task groups"
+        made = "1 placeholder is" if total == 1 else f"{total} placeholders are"
+        number = len(app.groups)
+        note = f"{made} created for {number} task group{'' if number == 1 else 's'}"
         record_about(
             kernel, app.originator, "GangScheduling", "CreatingPlaceholders", note, warning=False
         )

@@ -124,7 +124,7 @@ def test_k156_a_pod_that_no_node_has_room_for(service: SchedulerService, core_of
     ask(service, "wide", "uid-0", vcore=100, memory=3 * GIB)  # fills n3
     ask(service, "wide", vcore=100, memory=3 * GIB)
     assert explained(core_of(service), "app-wide") == (
-        "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472)."
+        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks memory=3221225472)."
         " Smallest change: memory=3221225472 more free on node n3."
     )
 
@@ -141,7 +141,7 @@ def test_k156_a_pod_that_constraints_keep_from_the_nodes_with_room(
         core_of(service), "app-wide", {"n1": [tainted, other], "n2": [tainted], "n3": [other]}
     )
     assert text == (
-        "0 of 3 nodes: 1 lack memory (node n3 comes nearest and lacks memory=3221225472);"
+        "0 of 3 nodes: 1 lacks memory (node n3 comes nearest and lacks memory=3221225472);"
         f" 2 {tainted}; 1 {other}."
         " Smallest change: memory=3221225472 more free on node n3."
     )
@@ -205,7 +205,16 @@ def test_k156_only_the_largest_groups_are_told() -> None:
 
 
 def test_k156_a_pod_with_nothing_in_its_way_says_so() -> None:
-    assert text_of(CoreSays(""), 3, Counter()) == "It is next in turn."
+    assert text_of(CoreSays(""), 3, Counter()) == "It is next in its queue."
+
+
+def test_k156_one_node_and_one_reason() -> None:
+    """Singular where the number needs it."""
+    assert text_of(CoreSays(""), 1, Counter(Taint=1)) == "0 of 1 node: 1 Taint."
+    lacks = CoreSays("", ("1 node: not enough free memory",))
+    assert text_of(lacks, 2, Counter()) == "0 of 2 nodes: 1 lacks memory."
+    many = Counter({f"reason {number}": 1 for number in range(7)})
+    assert text_of(CoreSays(""), 9, many).endswith("; and 1 other reason.")
 
 
 def test_k1_a_remote_core_that_does_not_answer_explains_nothing() -> None:

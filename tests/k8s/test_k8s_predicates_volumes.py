@@ -73,16 +73,16 @@ def test_k150_a_claim_stays_at_its_node_while_another_pod_is_placed_with_it() ->
     assert cluster.allows("p") == "n1 n2"
     cluster.use("other", "data", node="n2")
     assert cluster.why() == [
-        "VolumeBinding: a volume for the claim data is being made for another node"
+        "VolumeBinding: a volume for the claim data is being provisioned for another node"
     ]
     assert cluster.allows("p") == "n2"
 
 
 def test_k129_a_claim_must_be_there() -> None:
     cluster = Storage()
-    assert cluster.why() == ["VolumeBinding: the claim data is not there"]
+    assert cluster.why() == ["VolumeBinding: the claim data does not exist"]
     cluster.claim(volume="v")
-    assert cluster.why() == ["VolumeBinding: the volume of the claim data is not there"]
+    assert cluster.why() == ["VolumeBinding: the volume of the claim data does not exist"]
     cluster.set("PersistentVolume", "v")
     assert cluster.allows("p") == "n1 n2"
     cluster.remove("PersistentVolume", "v")
@@ -110,10 +110,10 @@ def test_k129_a_volume_may_be_for_some_nodes() -> None:
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({}, "the claim data is not bound, and its storage class is not there"),
+        ({}, "the claim data is not bound, and its storage class does not exist"),
         (
             {"storage_class": "none"},
-            "the claim data is not bound, and its storage class is not there",
+            "the claim data is not bound, and its storage class does not exist",
         ),
         ({"storage_class": "now"}, "the claim data is not bound yet"),
         ({"storage_class": "unset"}, "the claim data is not bound yet"),
@@ -123,7 +123,7 @@ def test_k129_a_volume_may_be_for_some_nodes() -> None:
         ),
         (
             {"storage_class": "by-hand"},
-            "the claim data has no provisioner; volumes that were made by hand are not matched yet",
+            "the claim data has no provisioner, and volumes that were made by hand are not matched yet",
         ),
         ({"storage_class": "fast"}, None),
         ({"annotations": {"volume.beta.kubernetes.io/storage-class": "fast"}}, None),
@@ -157,7 +157,7 @@ def test_k129_a_class_may_be_for_some_nodes() -> None:
     cluster.storage_class("fast", allowedTopologies=topologies)
     assert cluster.allows("p") == "n2"
     assert cluster.why() == [
-        "VolumeBinding: the storage class of the claim data makes no volumes for the node"
+        "VolumeBinding: the storage class of the claim data provides no volumes on the node"
     ]
     cluster.node("n1", {ZONE: "a", "x": "1"})
     assert cluster.allows("p") == "n1 n2"
@@ -240,7 +240,7 @@ def test_k131_a_claim_for_one_pod_only() -> None:
     cluster.use("q", "data")
     assert cluster.allows("p") == "n1 n2"
     assert cluster.cache.predicates("q", "n2", True) is None
-    text = "VolumeRestrictions: another pod uses the claim data, which is for one pod only"
+    text = "VolumeRestrictions: another pod uses the claim data, which only one pod may use"
     assert cluster.why() == [text]
     # the re-check before the pod is assumed knows it as well
     assert cluster.cache.assume("p", "n1") == text
@@ -307,7 +307,7 @@ class Limited(Storage):
         self.set("PersistentVolume", f"v-{name}", spec={"csi": csi})
 
 
-FULL = "NodeVolumeLimits: the node has as many volumes of disk.csi as it can have"
+FULL = "NodeVolumeLimits: the node cannot take another volume of disk.csi"
 
 
 def test_k132_a_node_can_have_so_many_volumes_of_a_driver() -> None:
@@ -370,11 +370,11 @@ def test_k132_a_node_that_tells_no_limits_has_none() -> None:
 
 def test_k88_claims_that_keep_a_pod_from_being_asked_for() -> None:
     cluster = Storage()
-    assert cluster.cache.claim_problems("p") == ["the claim data is not there"]
+    assert cluster.cache.claim_problems("p") == ["the claim data does not exist"]
     cluster.claim(storage_class="fast")
     assert cluster.cache.claim_problems("p") == []
     cluster.remove("PersistentVolumeClaim", "data", metadata={"namespace": "team"})
-    assert cluster.cache.claim_problems("p") == ["the claim data is not there"]
+    assert cluster.cache.claim_problems("p") == ["the claim data does not exist"]
     cluster.pod("plain")
     assert cluster.cache.claim_problems("plain") == cluster.cache.claim_problems("unknown") == []
 
@@ -383,7 +383,7 @@ def test_k88_the_claim_of_an_ephemeral_volume_is_named_after_pod_and_volume() ->
     cluster = Storage()
     cluster.pod("e", volumes=[{"name": "scratch", "ephemeral": {}}])
     cluster.storage_class("fast")
-    assert cluster.cache.claim_problems("e") == ["the claim e-scratch is not there"]
+    assert cluster.cache.claim_problems("e") == ["the claim e-scratch does not exist"]
     cluster.claim("e-scratch", storage_class="fast")
     assert cluster.cache.claim_problems("e") == ["the claim e-scratch does not belong to the pod"]
     assert cluster.why("e") == ["VolumeBinding: the claim e-scratch does not belong to the pod"]

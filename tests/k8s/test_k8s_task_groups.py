@@ -419,7 +419,7 @@ def test_k70_another_selector() -> None:
 
 
 def test_k70_other_tolerations() -> None:
-    text = "the tolerations are others than those of the group"
+    text = "the tolerations differ from those of the group"
     assert difference({}, tolerations=[GPU, *GIVEN]) == text
     assert difference({"tolerations": [GPU]}, tolerations=GIVEN) == text
     assert difference({"tolerations": [GPU]}, tolerations=[{**GPU, "operator": "Exists"}]) == text

@@ -237,7 +237,7 @@ def test_k88_a_pod_waits_for_a_claim_that_is_made_later(
         ours.wait_ready()
         ours.until(
             lambda: any(
-                each["reason"] == "FailedScheduling" and "late is not there" in each["message"]
+                each["reason"] == "FailedScheduling" and "late does not exist" in each["message"]
                 for each in events_of(admin, namespace, "one")
             ),
             "the pod says that its claim is missing",
