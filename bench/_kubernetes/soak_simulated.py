@@ -32,6 +32,8 @@ _NODES = 12
 _CPU = 16
 #: pods that have ended stay as long (s), as those of a Job do
 _KEPT = 120
+#: share of the writes that take up to half a minute
+_SLOW = 0.05
 #: what happens, and how often in a minute on average
 _RATES = {
     "job": 1.0, "gang": 0.6, "foreign": 0.6, "delete": 1.0, "delete placeholder": 0.2, "cordon": 0.2, "uncordon": 0.3,
@@ -60,15 +62,48 @@ partitions:
 
 @dataclass
 class _World(World):
-    """It may lose a delete."""
+    """Its API server may lose a delete, and take its time for a write, and for those to the same pod after it."""
 
     def __post_init__(self) -> None:
         self.loses: Callable[[], bool] = lambda: False
+        self.is_slow: Callable[[], bool] = lambda: False
+        self.held: list[Action] = []
         super().__post_init__()
 
     def _effect(self, action: Action) -> None:
+        if isinstance(action, _WRITES):
+            pod = _pod_of(action)
+            if any(_pod_of(each) == pod for each in self.held) or self.is_slow():
+                self.held.append(action)
+                return
+        elif isinstance(action, actions.CancelBind):
+            bind = [
+                each
+                for each in self.held
+                if isinstance(each, actions.Bind) and each.pod.uid == action.uid
+            ]
+            self.held = [each for each in self.held if each not in bind]
+        self._write(action)
+
+    def _write(self, action: Action) -> None:
         if not (isinstance(action, actions.Delete) and self.loses()):
             super()._effect(action)
+
+    def answer(self) -> None:
+        """The API server has done what it was slow with."""
+        held, self.held = self.held, []
+        for action in held:
+            self._write(action)
+
+
+_WRITES = (actions.Bind, actions.Create, actions.Delete, actions.FailPod, actions.Annotate)
+
+
+def _pod_of(action: Action) -> str:
+    if isinstance(action, actions.Create):
+        return str(action.manifest["metadata"]["name"])
+    assert isinstance(action, (actions.Bind, actions.Delete, actions.FailPod, actions.Annotate))
+    return action.pod.uid
 
 
 class Soak:
@@ -80,6 +115,7 @@ class Soak:
         self.world = _World(queues=_QUEUES % 1000, values=_SETTINGS, options=_OPTIONS)
         self.world.fault = self._fault
         self.world.loses = self._loses
+        self.world.is_slow = lambda: self.share > 0 and self.choose.random() < _SLOW
         self.made: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.writes = 0
@@ -165,6 +201,8 @@ class Soak:
             for _ in range(self._times(rate)):
                 self._step(operation)
                 self.world.run(self.choose.random() * 3)
+                if self.choose.random() < 0.5:
+                    self.world.answer()
         self.minutes += 1
         self.pass_time(60)
 
@@ -175,7 +213,9 @@ class Soak:
     def pass_time(self, seconds: float) -> None:
         """Without new work. What is wrong raises AssertionError."""
         world = self.world
-        world.run(seconds)
+        world.run(seconds / 2)
+        world.answer()
+        world.run(seconds / 2)
         self._clear()
         report = world.audit()
         self.differences += [each for each in world.log_warnings if each.startswith("audit: ")]

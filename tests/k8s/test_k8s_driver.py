@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -633,6 +634,30 @@ async def test_k142_an_end_that_the_shim_wants_is_the_end() -> None:
         found.shim.core_refused("RegisterResourceManagerRequest", "not today")
         assert await asyncio.to_thread(found.shim.wait, BOUND) == 1
         assert "not today" in found.shim.reason
+
+
+@pytest.mark.asyncio
+async def test_k106_k176_a_pod_that_the_api_server_denies_twice_comes_back_with_the_audit() -> None:
+    def denies(api: FakeApi) -> None:
+        api.fault("POST /one/binding", 404)
+        api.fault("GET /one", 404)
+
+    def counted(shim: KubernetesShim, name: str) -> dict[str, int | float]:
+        (samples,) = (samples for found, _, _, samples in shim.measured() if found == name)
+        return {labels.get("kind", ""): value for labels, value in samples}
+
+    options = replace(OPTIONS, audit_every=0.02)
+    async with at_work(ours("one"), prepare=denies, options=options) as found:
+        await found.until(lambda: len(found.api.made("POST", "/one/binding")) == 2)
+        assert found.api.pods["one"]["spec"]["nodeName"] == "node-1"
+        counts = counted(found.shim, "quadriga_kubernetes_audit_differences_total")
+        assert {kind for kind, value in counts.items() if value} == {"watched"}
+        audits = counted(found.shim, "quadriga_kubernetes_audits_total")[""]
+        await found.until(
+            lambda: counted(found.shim, "quadriga_kubernetes_audits_total")[""] > audits + 2
+        )
+        assert counted(found.shim, "quadriga_kubernetes_audit_standing") == {"": 0}
+        assert counted(found.shim, "quadriga_kubernetes_audit_compared")["allocations"] == 1
 
 
 @pytest.mark.asyncio
