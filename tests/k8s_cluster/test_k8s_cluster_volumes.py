@@ -44,9 +44,18 @@ class Provisioner:
                 key = (meta["uid"], meta["resourceVersion"])
                 if node and not claim["spec"].get("volumeName") and key not in seen:
                     seen.add(key)
-                    if not any(name == meta["name"] and on == node for name, on in self.tries):
+                    known = any(name == meta["name"] and on == node for name, on in self.tries)
+                    if not known and self._is_current(claim):
                         self._answer(claim, node)
             threading.Event().wait(0.02)
+
+    def _is_current(self, claim: Object) -> bool:
+        """A volume on the node of an older version would be in the way of the right one."""
+        meta = claim["metadata"]
+        found = self._admin.find("PersistentVolumeClaim", meta["namespace"], meta["name"])
+        return found is not None and (
+            found["metadata"]["resourceVersion"] == meta["resourceVersion"]
+        )
 
     def _answer(self, claim: Object, node: str) -> None:
         meta = claim["metadata"]
