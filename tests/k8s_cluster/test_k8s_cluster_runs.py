@@ -99,14 +99,12 @@ def test_t1_a_job_of_a_hundred_runs_to_its_end(
         seconds=60,
         what="100 pods succeed",
     )
-    assert {each["spec"]["nodeName"] for each in pods.in_namespace(namespace)} == {
-        f"node-{index}" for index in range(5)
-    }
     # The two watches may tell of the last pod in either order.
-    pods.until(
+    present = pods.until(
         lambda present: {each["status"].get("phase") for each in present} == {"Succeeded"},
         namespace,
     )
+    assert {each["spec"]["nodeName"] for each in present} == {f"node-{index}" for index in range(5)}
     ours.until(ours.is_idle, "no allocation is left")
     ours.until(lambda: ours.ended() == {"work": "Completed"}, "the application is completed")
     assert ours.applications() == {}
