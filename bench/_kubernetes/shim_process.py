@@ -24,6 +24,8 @@ from quadriga.k8s.driver.explaining import LocalCore
 from quadriga.k8s.driver.kubernetes import KubernetesShim, Options
 
 _LOOK = 0.005
+#: s, as the command has it
+_SWITCH = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class _Watched:
         if task.requests:
             self._keep_requests()
         look_less_often(serving=True)
+        sys.setswitchinterval(_SWITCH)
         self._began = time.monotonic()
         self._service = SchedulerService()
         login = log_in(task.kubeconfig, clock=time.monotonic_ns, wall=time.time_ns)
