@@ -296,6 +296,54 @@ def test_t15_a_daemon_set_gets_its_place_on_a_full_cluster() -> None:
     world.check()
 
 
+#: the queues of the example of preemption that YuniKorn's shim comes with
+EXAMPLE = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        queues:
+          - name: sandbox
+            resources:
+              max: {memory: 1000Mi, vcore: 1000m}
+            queues:
+              - name: tenants
+                properties: {preemption.policy: fence, preemption.delay: 10s}
+                queues:
+                  - name: normal
+                    submitacl: "*"
+                    resources:
+                      guaranteed: {memory: 300Mi, vcore: 300m}
+                  - name: low
+                    submitacl: "*"
+                    properties: {priority.offset: "-1000"}
+              - name: system
+                queues:
+                  - name: low
+                    submitacl: "*"
+                    properties: {priority.offset: "-9999"}
+"""
+
+
+def test_t15_a_queue_without_a_guarantee_gives_way_inside_the_fence() -> None:
+    world = World(queues=EXAMPLE)
+    for name in ("n1", "n2"):
+        world.add_node(name)
+    for n in range(5):
+        world.add_pod(f"outside-{n}", "outside", cpu="100m", queue="root.sandbox.system.low")
+        world.add_pod(f"low-{n}", "low", cpu="100m", queue="root.sandbox.tenants.low")
+    world.run(5)
+    assert world.phases("outside") + world.phases("low") == {"Running": 10}
+    for n in range(10):
+        world.add_pod(f"normal-{n}", "normal", cpu="100m", queue="root.sandbox.tenants.normal")
+    world.run(120)
+    assert world.phases("normal") == {"Running": 3, "Pending": 7}
+    assert world.phases("outside") == {"Running": 5}
+    assert world.phases("low") == {"Running": 2}
+    assert len([each for each in world.deletes if each.preempted]) == 3
+    world.check()
+
+
 def test_k90_a_pod_that_is_being_deleted_is_not_asked_for() -> None:
     world = World()
     world.add_node("n1")
