@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from everything_places import Place, Voice
-from everything_waits import back_from_waiting, use_of
+from everything_waits import back_from_waiting, held_by_daemons, use_of
 
 from quadriga.core import Scheduler
 from quadriga.core.checks.health import check_health
@@ -58,13 +58,15 @@ class Watched:
         before = {}
         for place, partition in self.partitions():
             back = back_from_waiting(partition)
-            before[place.key] = back, use_of(partition, back)
+            before[place.key] = back, use_of(partition, back), held_by_daemons(partition)
         self.hear(self.scheduler.schedule(self.now, limit))
         for place, partition in self.partitions():
-            back, uses = before[place.key]
+            back, uses, daemons = before[place.key]
+            daemons_now = held_by_daemons(partition)
             for what, (used, most) in use_of(partition, back).items():
                 had = uses.get(what, (0, 0))[0]
-                assert used <= max(most, had), f"{what}: {used} of {most}, had {had}"
+                more = max(0, daemons_now.get(what, 0) - daemons.get(what, 0))
+                assert used <= max(most, had) + more, f"{what}: {used} of {most}, had {had}"
 
     # -- what holds --------------------------------------------------------------------------------
 

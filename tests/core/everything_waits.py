@@ -16,7 +16,7 @@ from quadriga.core.model.partition import Partition
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.fsm import application as application_fsm
 
-__all__ = ["back_from_waiting", "use_of", "waits_for_nothing"]
+__all__ = ["back_from_waiting", "held_by_daemons", "use_of", "waits_for_nothing"]
 
 #: whether the resource manager refuses this ask (by its key) on this node
 Refuses = Callable[[str, str], bool]
@@ -217,6 +217,18 @@ def back_from_waiting(partition: Partition) -> set[Application]:
         for app in partition.applications.values()
         if app.state in application_fsm.COUNTED and not app.counted
     }
+
+
+def held_by_daemons(partition: Partition) -> dict[tuple[object, ...], int]:
+    """What asks hold that require their node. Root's max, the sum of all nodes, does not bound them (D239)."""
+    held: dict[tuple[object, ...], int] = {}
+    for node in partition.nodes.values():
+        for each in node.allocations:
+            if each.ask.required_node:
+                for at, value in enumerate(each.vector):
+                    key = (partition.root.path, at)
+                    held[key] = held.get(key, 0) + value
+    return held
 
 
 def use_of(

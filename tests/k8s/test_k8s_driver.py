@@ -43,6 +43,7 @@ from quadriga.si import (
     AllocationResponse,
     ApplicationRequest,
     ApplicationResponse,
+    NodeInfo,
     NodeRequest,
     NodeResponse,
     NullCallback,
@@ -479,6 +480,7 @@ async def at_work(
     prepare: Callable[[FakeApi], None] = lambda api: None,
     make: type[FakeApi] = FakeApi,
     options: Options = OPTIONS,
+    core: type[SchedulerService] = SchedulerService,
     **more: Any,
 ) -> AsyncIterator[AtWork]:
     api = make()
@@ -491,7 +493,7 @@ async def at_work(
     }
     prepare(api)
     async with api.serve():
-        with SchedulerService() as service:
+        with core() as service:
             shim = KubernetesShim(service, Login(api.url), options, **more)
             shim.start()
             try:
@@ -662,12 +664,24 @@ async def test_k106_k176_a_pod_that_the_api_server_denies_twice_comes_back_with_
 
 @pytest.mark.asyncio
 async def test_k151_a_core_that_was_restarted_is_told_everything_again() -> None:
-    async with at_work(ours("one")) as found:
+    told: list[str] = []
+
+    class Told(SchedulerService):
+        def register_resource_manager(self, *request: Any) -> RegisterResourceManagerResponse:
+            told.append("registration")
+            return super().register_resource_manager(*request)
+
+        def update_node(self, request: NodeRequest) -> None:
+            told.extend(NodeInfo.ActionFromRM.Name(each.action) for each in request.nodes)
+            super().update_node(request)
+
+    everything = ["registration", "CREATE_DRAIN", "DRAIN_TO_SCHEDULABLE"]
+    async with at_work(ours("one"), core=Told) as found:
         await found.until(lambda: len(found.api.made("POST", "/one/binding")) == 1)
         await found.until(lambda: found.shim.health().ready)
+        assert told == everything
         found.shim.core_forgot()
-        await found.until(lambda: not found.shim.health().ready)
-        await found.until(lambda: found.shim.health().ready)
+        await found.until(lambda: told == everything * 2 and found.shim.health().ready)
         assert len(found.api.made("POST", "/one/binding")) <= 2
 
 
