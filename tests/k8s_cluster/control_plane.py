@@ -294,8 +294,9 @@ class ControlPlane:
             cluster["certificate-authority"] = str(self.authority)
         name = user if server is None else f"{user}-{server.rpartition(':')[2]}"
         path = self.folder / f"kubeconfig-{name}.json"
-        # JSON is YAML.
-        path.write_text(
+        # Whole at any moment: a process that was started may read it now. JSON is YAML.
+        new = path.with_suffix(".new")
+        new.write_text(
             json.dumps(
                 {
                     "apiVersion": "v1",
@@ -307,6 +308,7 @@ class ControlPlane:
                 }
             )
         )
+        new.replace(path)
         return path
 
     def _keys(self) -> None:

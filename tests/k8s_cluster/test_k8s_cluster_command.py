@@ -131,6 +131,7 @@ def shell(control_plane: ControlPlane, *command: str) -> str:
         capture_output=True,
         text=True,
         check=False,
+        timeout=120,
         env={**os.environ, "KUBECONFIG": str(control_plane.kubeconfig("admin"))},
     )
     assert done.returncode == 0, f"{command}: {done.stderr}"
@@ -234,6 +235,7 @@ def test_k156_a_pod_that_waits_says_why(
     kubelet: Callable[..., ProcessKubelet],
     pods: History,
 ) -> None:
+    earlier = {each["metadata"]["uid"] for each in admin.list("Event")}
     kubelet(count=2)
     shell(control_plane, "sh", "-euc", blocks()["quota"])
     command = start().ready()
@@ -284,6 +286,7 @@ def test_k156_a_pod_that_waits_says_why(
             (each["involvedObject"]["name"], each["reason"], each["message"])
             for each in admin.list("Event")
             if each["reason"] in ("Scheduling", "Informational", "NodeAccepted")
+            and each["metadata"]["uid"] not in earlier
         )
 
     before = command.until(lambda: len(told()) >= 5 and told(), "no events", 30)
