@@ -211,9 +211,7 @@ def test_every_command_of_the_page_runs_here() -> None:
 def test_the_settings_of_yunikorn_are_copied(
     control_plane: ControlPlane, admin: PlainClient, empty: None
 ) -> None:
-    gone = time.monotonic() + 60
-    while admin.find("Namespace", None, "quadriga") is not None and time.monotonic() < gone:
-        time.sleep(0.2)  # an earlier test has deleted it
+    admin.wait_not_terminating("quadriga")
     admin.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "yunikorn"}})
     texts = {"yunikorn-defaults": "mycluster", "yunikorn-configs": "another"}
     for name, text in texts.items():

@@ -76,8 +76,8 @@ def watch(witness: Witness) -> None:
             return lambda message, *more: witness.around(parts_of(message), call, message, *more)
 
     class Sender(CoreSender):
-        def __init__(self, scheduler: SchedulerAPI, *more: Any) -> None:
-            super().__init__(Asked(scheduler), *more)  # type: ignore[arg-type]
+        def __init__(self, scheduler: SchedulerAPI, *more: Any, **named: Any) -> None:
+            super().__init__(Asked(scheduler), *more, **named)  # type: ignore[arg-type]
 
     class Callback(CoreCallback):
         def update_allocation(self, response: Any) -> None:
