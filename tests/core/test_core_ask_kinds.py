@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from core_steps import run
 
 from quadriga.core.model.application import Application
 from quadriga.core.model.ask import Ask, AskGroup, AskKind
@@ -97,9 +98,7 @@ def test_i7_a_resource_manager_that_starts_anew_names_its_resource_types_anew() 
     for sizes in ({"vcore": 1000, "memory": 10}, {"gpu": 1000, "vcore": 10}):
         script.send(RegisterResourceManagerRequest(rmID=script.rm_id, config=ONE_QUEUE))
         script.node("n1", **{name: 10 * size for name, size in sizes.items()})
-        script.app("app-1")
-        script.ask("app-1", "a", **sizes)
-        script.schedule()
+        run(script, "app-1", "a", **sizes)
         message = script.messages[-1].message
         assert isinstance(message, AllocationResponse)
         resources = message.new[0].resourcePerAlloc.resources

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from core_steps import serve, submit
 from everything_life import Life
 
 from quadriga.core import Options, Scheduler
@@ -37,14 +38,11 @@ def middle(every: int = 1000) -> Script:
     for name in ("n1", "n2"):
         script.node(name, vcore=8000, memory=80)
     for app, queue in (("one", "root.a.b"), ("two", "root.a.c"), ("three", "root.d")):
-        script.app(app, queue, user="ann")
-        script.ask(app, "x", "y", vcore=1000, memory=1)
+        submit(script, app, "x", "y", user="ann", queue=queue, vcore=1000, memory=1)
     script.app("gang", "root.a.b", user="bob", gang={"vcore": 4000})
-    script.ask("gang", "p", "q", group="g", placeholder=True, vcore=2000)
-    script.schedule()
+    serve(script, "gang", "p", "q", group="g", placeholder=True, vcore=2000)
     script.ask("gang", "r", group="g", vcore=1000)
-    script.ask("two", "huge", vcore=90_000)
-    script.schedule()
+    serve(script, "two", "huge", vcore=90_000)
     assert script.outstanding
     assert script.scheduler.audit() == script.scheduler.check() == []
     return script
@@ -184,8 +182,7 @@ def test_6_1_batches_of_decisions_cause_no_full_check() -> None:
     while script.scheduler.unfinished or not script.scheduler.tally.rounds:
         script.schedule(100)
         assert script.scheduler.audit() == []
-    script.ask("gang", *(f"m{at}" for at in range(300)), group="g", vcore=1)
-    script.schedule()
+    serve(script, "gang", *(f"m{at}" for at in range(300)), group="g", vcore=1)
     assert script.scheduler.audit() == []
     script.confirm()
     assert script.scheduler.audit() == []

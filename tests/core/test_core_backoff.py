@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core_steps import on_nodes, run, submit
+
 from quadriga.sim.script import Script
 
 from .preemption_side import news
@@ -22,11 +24,8 @@ partitions:
 
 
 def waiting(asks: int, queue: str = "root.a") -> Script:
-    script = Script(CONFIG)
-    script.node("n1", vcore=2)
-    script.app("app", queue)
-    script.ask("app", *(f"k{n}" for n in range(asks)), vcore=4)
-    script.schedule()
+    script = on_nodes(CONFIG, n1=2)
+    run(script, "app", *(f"k{n}" for n in range(asks)), queue=queue, vcore=4)
     return script
 
 
@@ -60,13 +59,10 @@ def test_2_2_2_other_queues_are_not_concerned() -> None:
 
 
 def test_2_2_2_asks_behind_them_are_not_looked_at() -> None:
-    script = Script(CONFIG)
-    script.node("n1", vcore=2)
-    script.app("app", "root.a")
-    script.ask("app", "k0", "k1", "k2", vcore=4)
+    script = on_nodes(CONFIG, n1=2)
+    submit(script, "app", "k0", "k1", "k2", queue="root.a", vcore=4)
     script.ask("app", "small", vcore=1)
-    script.app("another", "root.a")
-    script.ask("another", "x", vcore=1)
+    submit(script, "another", "x", queue="root.a", vcore=1)
     assert news(script.schedule()) == ["another/x-0 on n1"]
     script.advance(10)
     assert script.schedule() == []
@@ -74,10 +70,8 @@ def test_2_2_2_asks_behind_them_are_not_looked_at() -> None:
 
 
 def test_2_2_2_asks_before_them_are() -> None:
-    script = Script(CONFIG)
-    script.node("n1", vcore=2)
-    script.app("app", "root.a")
-    script.ask("app", "small", vcore=1)
+    script = on_nodes(CONFIG, n1=2)
+    submit(script, "app", "small", queue="root.a", vcore=1)
     script.ask("app", "k0", "k1", "k2", vcore=4)
     assert news(script.schedule()) == ["app/small-0 on n1"]
     assert script.scheduler.application("app").backoff_until
@@ -87,6 +81,5 @@ def test_2_2_2_an_application_that_ends_meanwhile() -> None:
     script = waiting(3)
     script.remove_app("app")
     assert script.advance(20) == []
-    script.app("app", "root.a")
-    script.ask("app", "small", vcore=1)
+    submit(script, "app", "small", queue="root.a", vcore=1)
     assert news(script.schedule()) == ["app/small-0 on n1"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from core_steps import run, serve
 
 from quadriga.core.intake.dispatcher import NODE_ROUTES, ROUTES, NodeRoute, Route
 from quadriga.fsm import LIFECYCLES
@@ -61,18 +62,12 @@ def ready() -> Script:
     script = Script()
     script.node("n1", memory=20)
     script.app("k", timeout_ms=1)
-    script.ask("k", "z", memory=1)
-    script.schedule()
+    serve(script, "k", "z", memory=1)
     script.advance(1)
-    script.app("a")
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    run(script, "a", "x", memory=1)
     script.ask("a", "y", memory=100)
-    script.app("g", gang={"memory": 1})
-    script.ask("g", "p", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.ask("g", "m", group="tg", memory=1)
-    script.schedule()
+    run(script, "g", "p", gang={"memory": 1}, group="tg", placeholder=True, memory=1)
+    serve(script, "g", "m", group="tg", memory=1)
     return script
 
 

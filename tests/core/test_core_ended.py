@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 import pytest
+from core_steps import serve
 
 from quadriga.core import Options
 from quadriga.core.model.ended import LONGEST, EndedApplication
@@ -126,8 +127,7 @@ def test_v8_a_record_is_counted_for_at_least_what_it_takes() -> None:
     """Measured without what is shared: states, the queue's path, the partition."""
     script = cluster(journal_size=0)
     script.app("app", "root.a", user="büro", tags={"note": "für später"})
-    script.ask("app", "pod", vcore=100)
-    script.schedule()
+    serve(script, "app", "pod", vcore=100)
     script.advance(60)
     script.remove_app("app")
     (ended,) = script.scheduler.partition().ended
@@ -146,8 +146,7 @@ def test_v8_an_ended_application_takes_less_than_1500_bytes() -> None:
             script.app(
                 app_id, "root.a", user="alice", groups=["developers"], tags={"kind": "batch"}
             )
-            script.ask(app_id, "pod", vcore=100)
-            script.schedule()
+            serve(script, app_id, "pod", vcore=100)
             script.advance(60)
             script.remove_app(app_id)
             script.scheduler.take_summaries()
@@ -206,8 +205,7 @@ def test_g55_an_id_in_use_again_hears_nothing_of_the_end_of_the_one_before() -> 
 def test_an_ended_application_says_what_it_said_while_it_lived() -> None:
     script = cluster()
     script.app("g", "root.a", gang={"vcore": 200}, style="Hard", groups=["dev"], tags={"a": "b"})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=100)
-    script.schedule()
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, vcore=100)
     views = Views(script.scheduler)
     before = views.application("default", "g")
     script.advance(10)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from core_steps import run, serve, submit
 from test_core_batch import World
 from test_core_everything import history
 from transitions import Machine
@@ -32,10 +33,8 @@ def life_of_a_gang(script: Script) -> Script:
     """Placeholders, members that take them over, the end of the application."""
     script.node("n1", memory=20)
     script.app("g", gang={"memory": 2}, style="Hard")
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, memory=1)
-    script.schedule()
-    script.ask("g", "m0", "m1", group="tg", memory=1)
-    script.schedule()
+    serve(script, "g", "p0", "p1", group="tg", placeholder=True, memory=1)
+    serve(script, "g", "m0", "m1", group="tg", memory=1)
     script.confirm()
     script.schedule()
     for uuid in list(script.scheduler.partition().applications["g"].allocations):
@@ -159,9 +158,7 @@ def test_a_condition_added_to_the_application_keeps_it_from_completing(
         each.conditions.append(each.condition_cls(lambda data: settled))
     script = Script(options=Options(lifecycles=own))
     script.node("n1", memory=20)
-    script.app("a")
-    script.ask("a", "x", memory=1)
-    script.schedule()
+    run(script, "a", "x", memory=1)
     script.release("a", "x-0")
     script.advance(60)
     assert script.scheduler.application("a").state == state
@@ -172,8 +169,7 @@ def test_a_transition_removed_from_the_machine_is_refused() -> None:
     own["application"].machine.remove_transition("run", source="Accepted")
     script = Script(options=Options(lifecycles=own))
     script.node("n1", memory=20)
-    script.app("a")
-    script.ask("a", "x", memory=1)
+    submit(script, "a", "x", memory=1)
     with pytest.raises(
         InvalidTransition, match="application 'a' cannot 'run' in state Accepted"
     ) as e:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from core_steps import on_nodes, run, serve, submit
+
 from quadriga.core import Check, Explanation, Options
 from quadriga.si import NodeInfo
 from quadriga.sim.script import ONE_QUEUE, Script
@@ -39,11 +41,8 @@ def three_reserved() -> Script:
     script = Script(options=UNBOUNDED)
     for number in (1, 2, 3):
         script.node(f"n{number}", vcore=2000)
-    script.app("other")
-    script.ask("other", "x", "y", "z", vcore=1200)
-    script.schedule()
-    script.app("holder")
-    script.ask("holder", "a", "b", "c", vcore=2000)
+    run(script, "other", "x", "y", "z", vcore=1200)
+    submit(script, "holder", "a", "b", "c", vcore=2000)
     script.advance(3)
     script.schedule()
     script.app("late")
@@ -86,15 +85,11 @@ def test_explain_names_at_most_five_holders_and_counts_the_others() -> None:
     script = Script(options=UNBOUNDED)
     for number in range(7):
         script.node(f"n{number}", vcore=2000)
-    script.app("other")
-    script.ask("other", *(f"x{number}" for number in range(7)), vcore=1200)
-    script.schedule()
-    script.app("holder")
-    script.ask("holder", *(f"a{number}" for number in range(7)), vcore=2000)
+    run(script, "other", *(f"x{number}" for number in range(7)), vcore=1200)
+    submit(script, "holder", *(f"a{number}" for number in range(7)), vcore=2000)
     script.advance(3)
     script.schedule()
-    script.app("late")
-    script.ask("late", "w", vcore=800)
+    submit(script, "late", "w", vcore=800)
     (check,) = [each for each in about(explained(script, "late", "w"), "nodes") if not each.passed]
     assert check.text.startswith("7 nodes have room but are reserved: n0 for ask a0 of holder, ")
     assert check.text.endswith("n4 for ask a4 of holder and 2 more")
@@ -107,10 +102,8 @@ def test_explain_names_the_node_that_comes_nearest() -> None:
         script.node(f"n{number}", vcore=1000, memory=100)
         script.app(f"on-{number}")
         tags = {REQUIRED: f"n{number}"}
-        script.ask(f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
-        script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=1000, memory=50)
+        serve(script, f"on-{number}", "x", tags=tags, vcore=held, memory=90 if number == 0 else 10)
+    submit(script, "app", "a", vcore=1000, memory=50)
     found = explained(script, "app", "a")
     assert [each.text for each in about(found, "nodes")] == [
         "2 nodes: not enough free vcore; node n1 comes nearest and lacks vcore=300",
@@ -125,11 +118,8 @@ def test_explain_names_the_best_node_with_room_as_a_decision_would_choose_it() -
     script = Script()
     for number in (1, 2, 3):
         script.node(f"n{number}", vcore=4000)
-    script.app("other")
-    script.ask("other", "x", "y", tags={REQUIRED: "n1"}, vcore=1000)
-    script.schedule()
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
+    run(script, "other", "x", "y", tags={REQUIRED: "n1"}, vcore=1000)
+    submit(script, "app", "a", vcore=1000)
     found = explained(script, "app", "a")
     (check,) = about(found, "nodes")
     assert (check.passed, check.node) == (True, "n2")
@@ -147,11 +137,8 @@ def test_explain_says_which_node_is_reserved_for_the_ask_itself() -> None:
 
 
 def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
-    script = Script()
-    script.node("small", vcore=500)
-    script.node("large", vcore=9000)
-    script.app("app")
-    script.ask("app", "a", tags={REQUIRED: "small"}, vcore=1000)
+    script = on_nodes(small=500, large=9000)
+    submit(script, "app", "a", tags={REQUIRED: "small"}, vcore=1000)
     script.ask("app", "b", tags={REQUIRED: "gone"}, vcore=1000)
     too_small, missing = explained(script, "app", "a"), explained(script, "app", "b")
     assert too_small.verdict == "Node small, which it requires, is too small for it."
@@ -164,11 +151,9 @@ def test_explain_a_required_node_that_is_not_there_or_too_small() -> None:
 
 def test_5_7_the_named_node_is_the_one_of_a_decision_before_there_was_any() -> None:
     config = ONE_QUEUE + "    nodesortpolicy: {type: binpacking}\n"
-    script = Script(config)
-    script.node("n1", vcore=8000)
+    script = on_nodes(config, n1=8000)
     script.node("n2", vcore=8000, occupied={"vcore": 4000})
-    script.app("app")
-    script.ask("app", "k", vcore=1000)
+    submit(script, "app", "k", vcore=1000)
     assert [check.node for check in about(explained(script, "app", "k"), "nodes")] == ["n2"]
     assert script.schedule()[-1] == "new app/k-0 on n2"
 
@@ -180,12 +165,9 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
     script = Script(tree("{name: q, resources: {max: {vcore: 40}}}"))
     for node, vcore in (("n1", 30_000), ("n2", 3_000), ("n3", 3_000)):
         script.node(node, vcore=vcore)
-    script.app("plain", "root.q")
-    script.ask("plain", "x", vcore=24_000)
-    script.schedule()
+    run(script, "plain", "x", queue="root.q", vcore=24_000)
     script.app("app-7", "root.q", gang={"vcore": 12_000})
-    script.ask("app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
-    script.schedule()  # n1 has room for one of the two: 6000 are kept for the other
+    serve(script, "app-7", "p0", "p1", group="g", placeholder=True, vcore=6_000)
     script.app("big", "root.q", gang={"vcore": 8_000})
     script.ask("big", "p", group="g", placeholder=True, vcore=4_000)
     found = explained(script, "big", "p")
@@ -215,11 +197,8 @@ def test_explain_x16_says_what_is_kept_and_for_whom() -> None:
 
 
 def test_5_9_explain_does_not_list_preemption_where_nothing_is_guaranteed() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", vcore=1000)
     script.ask("app", "b", preempt=(True, True), vcore=1000)
     found = explained(script, "app", "b")
     (check,) = about(found, "preemption")
@@ -246,11 +225,9 @@ def verdict(script: Script, app: str, key: str) -> str:
 
 
 def test_explain_has_one_sentence_that_comes_first() -> None:
-    script = Script(tree("{name: q, maxapplications: 1, resources: {max: {vcore: 3}}}"))
-    script.node("n1", vcore=9000)
+    script = on_nodes(tree("{name: q, maxapplications: 1, resources: {max: {vcore: 3}}}"), n1=9000)
     for app in ("one", "two"):
-        script.app(app, "root.q")
-        script.ask(app, "a", "b", vcore=2000)
+        submit(script, app, "a", "b", queue="root.q", vcore=2000)
     script.schedule()
     assert verdict(script, "one", "b") == (
         "The quota of queue root.q has vcore=1000 left, and it asks for vcore=2000."
@@ -273,12 +250,9 @@ def test_explain_says_that_others_have_been_preempted_for_it() -> None:
 
 
 def test_explain_draining_nodes_come_last() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.node("n2", NodeInfo.CREATE_DRAIN, vcore=1000)
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    run(script, "app", "a", vcore=1000)
     script.ask("app", "b", vcore=1000)
     texts: list[Any] = [each.text for each in about(explained(script, "app", "b"), "nodes")]
     assert texts == [

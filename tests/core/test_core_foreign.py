@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core import RequestError
 from quadriga.core.model.foreign import ForeignAllocation
@@ -25,8 +26,7 @@ STOPPED = TerminationType.STOPPED_BY_RM
 
 @pytest.fixture
 def script() -> Script:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     return script
 
 
@@ -83,8 +83,7 @@ def test_x19_a_foreign_allocation_occupies_its_node(script: Script) -> None:
     """Nobody is told: nothing is to be started."""
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
-    script.app("app")
-    script.ask("app", "a", "b", "c", vcore=1000)
+    submit(script, "app", "a", "b", "c", vcore=1000)
     assert script.schedule()[-2:] == ["new app/a-0 on n1", "new app/b-0 on n1"]
     assert script.schedule() == []
 
@@ -118,21 +117,16 @@ def test_x19_current_shims_leave_the_domain_of_the_tag_out(script: Script) -> No
 
 def test_x19_it_may_use_types_that_the_node_does_not_offer(script: Script) -> None:
     assert report(script, others("pod-1", vcore=500, gpu=1)) == []
-    script.app("app")
-    script.ask("app", "a", gpu=1)
-    assert script.schedule() == []
+    assert run(script, "app", "a", gpu=1) == []
     script.node("n1", NodeInfo.UPDATE, vcore=4000, gpu=2)
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
 
 def test_v2_nothing_is_evicted_where_they_take_too_much(script: Script) -> None:
-    script.app("app")
-    script.ask("app", "a", vcore=3000)
-    script.schedule()
+    run(script, "app", "a", vcore=3000)
     report(script, others("pod-1", vcore=2000))
     assert books(script) == (3000, 2000, -1000)
-    script.ask("app", "b", vcore=500)
-    assert script.schedule() == []
+    assert serve(script, "app", "b", vcore=500) == []
     assert script.release("app", "a-0")[0] == "released app/a-0 STOPPED_BY_RM"
     assert script.schedule() == ["new app/b-0 on n1"]
 
@@ -173,9 +167,7 @@ def test_x19_r3_a_release_by_key_is_confirmed(script: Script) -> None:
 
 def test_x19_more_room_serves_who_waits(script: Script) -> None:
     report(script, others("pod-1", vcore=3500))
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == []
+    assert run(script, "app", "a", vcore=1000) == []
     gone(script, "pod-1")
     assert script.schedule()[-1] == "new app/a-0 on n1"
 
@@ -200,9 +192,7 @@ def test_x32_the_release_of_an_unknown_one_is_ignored_and_noted(script: Script) 
 def test_i42_a_release_without_application_never_ends_an_allocation_of_ours(
     script: Script,
 ) -> None:
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    run(script, "app", "a", vcore=1000)
     assert gone(script, "a") == []
     assert books(script) == (1000, 0, 3000)
     # and by UUID it is refused as ever
@@ -322,9 +312,7 @@ def test_i32_a_draining_node_takes_foreign_allocations(script: Script) -> None:
     assert report(script, others("pod-1", vcore=1500)) == []
     assert books(script) == (0, 1500, 2500)
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
-    script.app("app")
-    script.ask("app", "a", vcore=3000)
-    assert script.schedule() == []
+    assert run(script, "app", "a", vcore=3000) == []
 
 
 def test_i7_a_new_registration_forgets_them(script: Script) -> None:
@@ -339,11 +327,8 @@ def test_i7_a_new_registration_forgets_them(script: Script) -> None:
 def test_x19_a_reservation_is_not_used_before_they_make_room(script: Script) -> None:
     """What they use now does not end: the ask reserves where it would fit nevertheless (Q7)."""
     report(script, others("pod-1", vcore=3000))
-    script.app("app")
-    script.ask("app", "own", vcore=500)
-    script.schedule()
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    run(script, "app", "own", vcore=500)
+    serve(script, "app", "a", vcore=1000)
     script.advance(2)
     script.schedule()
     assert node(script).reservation is not None

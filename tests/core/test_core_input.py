@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core import RequestError, Scheduler, SchedulerService
 from quadriga.si import (
@@ -28,11 +29,8 @@ MOST = 2**63 - 1
 
 def running() -> Script:
     """An application with an allocation and a pending ask."""
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", "b", vcore=1000)
     return script
 
 
@@ -187,19 +185,15 @@ def test_messages_in_the_wrong_order() -> None:
     assert line.startswith("rejected node n1")
     assert script.remove_app("app") == []
     # in the right one all is well
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == []
+    assert run(script, "app", "a", vcore=1000) == []
     script.node("n1", vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
 
 
 def test_asks_of_applications_that_end_are_rejected() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app", gang={"vcore": 2000}, style="Hard", timeout_ms=1000)
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.advance(1)
     assert script.scheduler.application("app").state == "Killing"
     (line,) = script.ask("app", "late", vcore=1)
@@ -210,15 +204,12 @@ def test_asks_of_applications_that_end_are_rejected() -> None:
 
 
 def test_a_manager_that_never_confirms() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app", gang={"vcore": 2000}, timeout_ms=1000)
-    script.ask("app", "p", "q", group="g", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "app", "p", "q", group="g", placeholder=True, vcore=1000)
     script.advance(1)
     assert script.scheduler.application("app").state == "Resuming"
-    script.app("other")
-    script.ask("other", "a", vcore=1000)
+    submit(script, "other", "a", vcore=1000)
     for _ in range(10):
         script.advance(3600)
         assert not any(line.startswith("new") for line in script.schedule())
@@ -237,8 +228,7 @@ def test_the_largest_quantities_of_the_protocol() -> None:
     for name in ("n1", "n2", "n3"):
         script.node(name, vcore=MOST, memory=MOST)
     assert script.scheduler.partition().capacity[:2] == [3 * MOST, 3 * MOST]
-    script.app("app")
-    script.ask("app", "a", "b", "c", vcore=MOST, memory=1)
+    submit(script, "app", "a", "b", "c", vcore=MOST, memory=1)
     assert sorted(line for line in script.schedule() if line.startswith("new")) == [
         "new app/a-0 on n1",
         "new app/b-0 on n2",
@@ -246,16 +236,14 @@ def test_the_largest_quantities_of_the_protocol() -> None:
     ]
     new = script.messages[-1].message.new[0]
     assert new.resourcePerAlloc == resource({"vcore": MOST, "memory": 1})
-    script.ask("app", "d", vcore=1)
-    assert script.schedule() == []
+    assert serve(script, "app", "d", vcore=1) == []
     script.release("app", "b-0")
     assert script.schedule() == ["new app/d-0 on n2"]
 
 
 def test_sums_beyond_64_bits() -> None:
     script = Script()
-    script.app("app", gang={"vcore": MOST, "memory": MOST})
-    script.ask("app", "a", repeat=2**31 - 1, vcore=MOST)
+    submit(script, "app", "a", gang={"vcore": MOST, "memory": MOST}, repeat=2**31 - 1, vcore=MOST)
     partition = script.scheduler.partition()
     assert partition.root.pending[partition.registry.index["vcore"]] == (2**31 - 1) * MOST
     explanation = script.scheduler.explain("app", "a")
@@ -269,8 +257,7 @@ def test_sums_beyond_64_bits() -> None:
 
 
 def test_a_timeout_of_the_largest_number() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = on_nodes(n1=2000)
     script.app("app", timeout_ms=MOST)
     script.app("gang", gang={"vcore": 5}, timeout_ms=MOST)
     script.ask("app", "a", vcore=1000, timeout_ms=MOST)
@@ -313,11 +300,8 @@ def test_missing_resources() -> None:
 
 
 def test_types_that_nobody_offers_wait() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", **{"nvidia.com/gpu": 1})
-    assert script.schedule() == []
+    script = on_nodes(n1=1000)
+    assert run(script, "app", "a", **{"nvidia.com/gpu": 1}) == []
     script.node("n2", **{"nvidia.com/gpu": 1})
     assert script.schedule() == ["app Running (run)", "new app/a-0 on n2"]
 
@@ -386,8 +370,7 @@ def test_duplicates_in_one_request() -> None:
     )
     lines = script.send(ApplicationRequest(rmID="rm", new=[new, new]))
     assert [line.split(":")[0] for line in lines] == ["accepted app", "rejected app"]
-    script.ask("app", "a", "a", vcore=500)
-    script.schedule()
+    serve(script, "app", "a", "a", vcore=500)
     stop = AllocationRelease(
         partitionName="default", applicationID="app", UUID="a-0", terminationType=1
     )

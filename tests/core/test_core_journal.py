@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, serve
 
 from quadriga.core import Journal, Options, Record, RequestError, Scheduler
 from quadriga.core.runtime.timers import Timers
@@ -185,11 +186,9 @@ def test_v10_the_same_input_gives_the_same_output_and_journal() -> None:
 
 
 def test_a_row_that_stays_and_has_effects_is_recorded_one_without_is_not() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
     script.advance(1)
     script.node("n1", NodeInfo.UPDATE, vcore=1000)
     assert len(script.scheduler.story("node/n1")) == 1
@@ -242,12 +241,10 @@ def test_the_timer_of_a_state_that_was_left_is_stale() -> None:
 
 
 def test_a_state_that_is_entered_again_has_its_full_time() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app")
     for key in "ab":
-        script.ask("app", key, vcore=1000)
-        script.schedule()
+        serve(script, "app", key, vcore=1000)
         script.release("app")
         script.advance(20)
     # 20 s after the first Waiting it was called back, 20 s after the second it is still there
@@ -257,12 +254,10 @@ def test_a_state_that_is_entered_again_has_its_full_time() -> None:
 
 
 def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
-    script = Script()
-    script.node("n1", vcore=2000)
+    script = on_nodes(n1=2000)
     for app, wait in (("one", 3), ("two", 0)):
         script.app(app)
-        script.ask(app, "a", vcore=1000)
-        script.schedule()
+        serve(script, app, "a", vcore=1000)
         script.release(app)
         script.advance(wait)
     script.advance(10_000)
@@ -272,23 +267,19 @@ def test_every_timer_fires_at_its_own_instant_however_far_time_jumps() -> None:
 
 
 def test_next_deadline_is_the_next_timer_that_lives() -> None:
-    script = Script(extra={"event.trackingEnabled": "false"})
-    script.node("n1", vcore=1000)
+    script = on_nodes(extra={"event.trackingEnabled": "false"}, n1=1000)
     script.app("app")
     script.ask("app", "a", vcore=1000)
     script.release_ask("app", "a")
     assert script.scheduler.next_deadline() == 30 * 10**9
-    script.ask("app", "b", vcore=1000)
-    script.schedule()
+    serve(script, "app", "b", vcore=1000)
     assert script.scheduler.next_deadline() is None
 
 
 def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
     times = []
     for _ in range(7200):
         heard = script.advance(1)
@@ -308,11 +299,9 @@ def test_s4_an_unconfirmed_release_is_sent_again_at_growing_intervals() -> None:
 
 
 def test_s4_the_interval_is_the_managers_choice() -> None:
-    script = Script(extra={"release.resend": "5s"})
-    script.node("n1", vcore=1000)
+    script = on_nodes(extra={"release.resend": "5s"}, n1=1000)
     script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", timeout_ms=1000, vcore=1000)
     assert script.advance(1) == ["released app/a-0 TIMEOUT"]
     assert script.advance(4.999) == []
     assert script.advance(0.001) == ["released app/a-0 TIMEOUT"]
@@ -324,8 +313,7 @@ def test_s4_the_interval_is_the_managers_choice() -> None:
 
 @pytest.mark.parametrize("call", ["apply", "schedule", "advance", "disconnect", "inspect"])
 def test_time_that_goes_back_is_refused_and_nothing_happens(call: str) -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app")
     script.ask("app", "a", vcore=1000)
     script.release_ask("app", "a")
@@ -364,11 +352,9 @@ def test_the_same_instant_twice_is_fine() -> None:
 
 
 def test_an_unmarked_release_type_is_not_confirmed_twice() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.app("app")
-    script.ask("app", "a", vcore=1000)
-    script.schedule()
+    serve(script, "app", "a", vcore=1000)
     heard = script.release("app", "a-0", TerminationType.UNKNOWN_TERMINATION_TYPE)
     assert heard[0] == "released app/a-0 STOPPED_BY_RM"
     assert script.release("app", "a-0") == []

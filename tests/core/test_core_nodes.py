@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.si import (
     AcceptedNode,
@@ -31,9 +32,7 @@ def state(script: Script, name: str = "n1") -> str:
 
 def placed(script: Script, app: str = "app", size: int = 1000, key: str = "a") -> Script:
     """An application with one allocation."""
-    script.app(app)
-    script.ask(app, key, vcore=size)
-    script.schedule()
+    run(script, app, key, vcore=size)
     return script
 
 
@@ -59,14 +58,11 @@ def test_i29_i33_a_new_node_is_accepted_and_takes_allocations() -> None:
     script = Script()
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
     assert state(script) == "Schedulable"
-    script.app("app")
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule()[-1] == "new app/a-0 on n1"
+    assert run(script, "app", "a", vcore=1000)[-1] == "new app/a-0 on n1"
 
 
 def test_i30_create_of_an_existing_node_is_rejected() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     (line,) = script.node("n1", vcore=9000, attributes={"a": "b"})
     assert line.startswith("rejected node n1: ") and "exists" in line
     partition = script.scheduler.partition()
@@ -85,8 +81,7 @@ def test_i30_x20_every_action_on_an_unknown_node_is_rejected(
 
 
 def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     actions = {
         "n2": NodeInfo.CREATE,
         "n1": NodeInfo.CREATE,
@@ -109,8 +104,7 @@ def test_x20_the_other_nodes_of_the_request_are_applied() -> None:
 
 
 def test_x7_an_unknown_action_changes_nothing_and_is_noted() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     for action in (0, 99, -1):
         info = NodeInfo(nodeID="n1", action=action)  # type: ignore[arg-type]
         assert script.send(NodeRequest(rmID="rm", nodes=[info])) == []
@@ -156,13 +150,11 @@ def test_x7_create_drain_waits_for_drain_to_schedulable() -> None:
 
 
 def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     placed(script)
     assert script.node("n1", NodeInfo.DRAIN_NODE) == []
     assert state(script) == "Draining"
-    script.ask("app", "b", vcore=1000)
-    assert script.schedule() == []
+    assert serve(script, "app", "b", vcore=1000) == []
     assert list(script.scheduler.application("app").allocations) == ["a-0"]
     # draining twice is the same as once
     assert script.node("n1", NodeInfo.DRAIN_NODE) == []
@@ -171,16 +163,14 @@ def test_i29_i32_a_draining_node_keeps_what_runs_and_takes_nothing_new() -> None
 
 
 def test_i31_x20_drain_to_schedulable_of_a_schedulable_node_is_rejected() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     (line,) = script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     assert line == "rejected node n1: node n1 is Schedulable: schedule is not possible (I31)"
     assert state(script) == "Schedulable"
 
 
 def test_i29_a_draining_node_may_be_updated_and_stays_draining() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.node("n1", NodeInfo.DRAIN_NODE)
     assert script.node("n1", NodeInfo.UPDATE, vcore=9000) == []
     assert state(script) == "Draining"
@@ -189,8 +179,7 @@ def test_i29_a_draining_node_may_be_updated_and_stays_draining() -> None:
 
 
 def test_i29_the_story_of_a_node() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.node("n1", NodeInfo.DRAIN_NODE)
     script.node("n1", NodeInfo.DRAIN_TO_SCHEDULABLE)
     script.node("n1", NodeInfo.DECOMISSION)
@@ -207,9 +196,7 @@ def test_i29_the_story_of_a_node() -> None:
 
 
 def test_m7_update_changes_the_partitions_capacity() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.node("n2", vcore=1000)
+    script = on_nodes(n1=1000, n2=1000)
     partition = script.scheduler.partition()
     vcore = partition.registry.index["vcore"]
     assert partition.capacity[vcore] == 2000
@@ -220,8 +207,7 @@ def test_m7_update_changes_the_partitions_capacity() -> None:
 
 
 def test_m7_more_capacity_serves_who_waits() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     placed(script, size=2000)
     assert script.schedule() == []
     script.node("n1", NodeInfo.UPDATE, vcore=2000)
@@ -229,8 +215,7 @@ def test_m7_more_capacity_serves_who_waits() -> None:
 
 
 def test_i33_an_update_without_capacity_leaves_it_alone() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     script.node("n1", NodeInfo.UPDATE, attributes={"si/zone": "a"})
     assert placed(script).scheduler.application("app").state == "Running"
 
@@ -243,31 +228,25 @@ def test_i33_attributes_replace_the_old_ones() -> None:
 
 
 def test_capacity_below_use_evicts_nothing() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     placed(script, size=3000)
     assert script.node("n1", NodeInfo.UPDATE, vcore=1000) == []
     script.node("n2", vcore=4000)
-    script.ask("app", "b", "c", vcore=1000)
-    assert script.schedule() == ["new app/b-0 on n2", "new app/c-0 on n2"]
+    assert serve(script, "app", "b", "c", vcore=1000) == ["new app/b-0 on n2", "new app/c-0 on n2"]
     script.release("app", "a-0")
-    script.ask("app", "d", vcore=1000)
-    assert script.schedule() == ["new app/d-0 on n1"]
+    assert serve(script, "app", "d", vcore=1000) == ["new app/d-0 on n1"]
 
 
 def test_x19_occupied_resources_are_not_given_to_anybody() -> None:
     script = Script()
     script.node("n1", vcore=4000, occupied={"vcore": 3000})
-    script.app("app")
-    script.ask("app", "a", "b", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/a-0 on n1"]
+    assert run(script, "app", "a", "b", vcore=1000) == ["app Running (run)", "new app/a-0 on n1"]
     # less is occupied: room for the other one
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 2000})
     assert script.schedule() == ["new app/b-0 on n1"]
     # more than there is: nothing is evicted
     script.node("n1", NodeInfo.UPDATE, occupied={"vcore": 4000})
-    script.ask("app", "c", vcore=1000)
-    assert script.schedule() == []
+    assert serve(script, "app", "c", vcore=1000) == []
     assert set(script.scheduler.application("app").allocations) == {"a-0", "b-0"}
     script.node("n1", NodeInfo.UPDATE, occupied={})
     assert script.schedule() == ["new app/c-0 on n1"]
@@ -278,8 +257,7 @@ def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
     script.node("n1", vcore=1000, occupied={"gpu": 2})
     script.node("n1", NodeInfo.UPDATE, vcore=1000, disk=5)
     placed(script)
-    script.ask("app", "g", gpu=1)
-    assert script.schedule() == []
+    assert serve(script, "app", "g", gpu=1) == []
     script.node("n1", NodeInfo.UPDATE, vcore=1000, gpu=3)
     assert script.schedule() == ["new app/g-0 on n1"]
 
@@ -289,11 +267,8 @@ def test_x19_occupied_may_have_types_that_the_node_does_not_offer() -> None:
 
 @ORDERS
 def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", vcore=2000)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=1000)
-    script.schedule()
+    script = on_nodes(extra={"si.messageOrder": order}, n1=2000)
+    run(script, "app", "a", "b", vcore=1000)
     heard = script.node("n1", NodeInfo.DECOMISSION)
     released = ["released app/a-0 STOPPED_BY_RM", "released app/b-0 STOPPED_BY_RM"]
     waiting = ["app Waiting (wait)"]
@@ -307,8 +282,7 @@ def test_i32_m7_decommission_ends_what_runs_there(order: str) -> None:
 
 
 def test_i32_the_asks_of_a_decommissioned_node_are_not_queued_again() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     placed(script)
     script.node("n1", NodeInfo.DECOMISSION)
     script.node("n2", vcore=1000)
@@ -316,31 +290,25 @@ def test_i32_the_asks_of_a_decommissioned_node_are_not_queued_again() -> None:
 
 
 def test_i32_a_decommissioned_node_may_come_back() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     placed(script)
     script.node("n1", NodeInfo.DECOMISSION)
     (line,) = script.node("n1", NodeInfo.DECOMISSION)
     assert line.startswith("rejected node n1: ") and "not known" in line
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
-    script.ask("app", "b", vcore=1000)
-    assert script.schedule()[-1] == "new app/b-0 on n1"
+    assert serve(script, "app", "b", vcore=1000)[-1] == "new app/b-0 on n1"
 
 
 def test_i32_a_draining_node_is_decommissioned_with_what_is_left() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
+    script = on_nodes(n1=1000)
     placed(script)
     script.node("n1", NodeInfo.DRAIN_NODE)
     assert script.node("n1", NodeInfo.DECOMISSION)[0] == "released app/a-0 STOPPED_BY_RM"
 
 
 def test_i32_pending_asks_go_to_another_node() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", "b", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", "b", vcore=1000)
     script.node("n1", NodeInfo.DECOMISSION)
     assert script.scheduler.application("app").state == "Running"
     script.node("n2", vcore=1000)
@@ -348,11 +316,8 @@ def test_i32_pending_asks_go_to_another_node() -> None:
 
 
 def test_i32_an_allocation_on_its_way_back_ends_with_its_node() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "a", timeout_ms=1000, vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "app", "a", timeout_ms=1000, vcore=1000)
     assert script.advance(1) == ["released app/a-0 TIMEOUT"]
     assert script.node("n1", NodeInfo.DECOMISSION) == [
         "released app/a-0 STOPPED_BY_RM",
@@ -374,8 +339,7 @@ def test_i25_i33_existing_allocations_come_with_the_node() -> None:
     assert heard == ["app Accepted (ask)", "app Running (run)", "accepted node n1"]
     assert set(script.scheduler.application("app").allocations) == {"a-0", "b-4"}
     # the numbers of their keys go on (X12)
-    script.ask("app", "a", "b", vcore=1000)
-    assert script.schedule() == ["new app/a-1 on n1", "new app/b-5 on n1"]
+    assert serve(script, "app", "a", "b", vcore=1000) == ["new app/a-1 on n1", "new app/b-5 on n1"]
     assert script.release("app", "b-4") == ["released app/b-4 STOPPED_BY_RM"]
 
 
@@ -406,8 +370,7 @@ def test_i33_existing_allocations_may_exceed_the_node_and_the_quota() -> None:
     script.app("app")
     heard = script.node("n1", existing=[existing("a-0"), existing("b-0")], vcore=1500)
     assert heard[-1] == "accepted node n1"
-    script.ask("app", "c", vcore=500)
-    assert script.schedule() == []
+    assert serve(script, "app", "c", vcore=500) == []
     script.release("app", "a-0")
     script.release("app", "b-0")
     assert script.schedule() == ["new app/c-0 on n1"]
@@ -465,8 +428,7 @@ def test_x12_a_recovered_uuid_of_another_key_is_never_given_twice() -> None:
     odd = existing("a-0")
     odd.allocationKey = "other"
     script.node("n1", existing=[odd], vcore=4000)
-    script.ask("app", "a", vcore=1000)
-    assert script.schedule() == ["new app/a-1 on n1"]
+    assert serve(script, "app", "a", vcore=1000) == ["new app/a-1 on n1"]
     assert set(script.scheduler.application("app").allocations) == {"a-0", "a-1"}
 
 
@@ -474,15 +436,13 @@ def test_x12_a_recovered_uuid_with_an_endless_number() -> None:
     script = Script()
     script.app("app")
     script.node("n1", existing=[existing("a-" + "9" * 5000)], vcore=4000)
-    script.ask("app", "a", vcore=1000)
-    (line,) = script.schedule()
+    (line,) = serve(script, "app", "a", vcore=1000)
     assert line.startswith("new app/a-")
 
 
 @ORDERS
 def test_i32_a_node_with_allocations_of_several_applications(order: str) -> None:
-    script = Script(extra={"si.messageOrder": order})
-    script.node("n1", vcore=4000)
+    script = on_nodes(extra={"si.messageOrder": order}, n1=4000)
     placed(script, "one")
     placed(script, "two")
     heard = script.node("n1", NodeInfo.DECOMISSION)
@@ -501,8 +461,7 @@ def test_x16_a_recovered_placeholder_starts_a_gang_that_waits_at_the_gate() -> N
     )
     script.node("n1", vcore=9000)
     placed(script, "other", size=2000)
-    script.app("gang", gang={"vcore": 3000})
-    script.ask("gang", "p", group="g", placeholder=True, vcore=1000)
+    submit(script, "gang", "p", gang={"vcore": 3000}, group="g", placeholder=True, vcore=1000)
     assert script.schedule() == []
     found = existing("q-0", "gang", group="g", placeholder=True)
     script.send(AllocationRequest(rmID="rm", allocations=[found]))

@@ -4,6 +4,7 @@ X20, 2.11)."""
 from __future__ import annotations
 
 import pytest
+from core_steps import run, serve, submit
 
 from quadriga.si import NodeInfo, NodeRequest, TerminationType
 from quadriga.si.constants import NODE_PARTITION, TAG_REQUIRED_NODE
@@ -47,8 +48,7 @@ def gang(script: Script, *nodes: str, style: str = "Soft", size: int = 2, asked:
         script.node(node, vcore=1000)
     script.app("g", gang={"vcore": 1000 * size}, style=style, timeout_ms=60_000)
     keys = [f"p{at}" for at in range(asked)]
-    script.ask("g", *keys, group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "g", *keys, group="tg", placeholder=True, vcore=1000)
 
 
 def act(script: Script, *actions: tuple[str, NodeInfo.ActionFromRM]) -> list[str]:
@@ -65,14 +65,11 @@ def act(script: Script, *actions: tuple[str, NodeInfo.ActionFromRM]) -> list[str
 
 def test_i29_a_whole_life(script: Script) -> None:
     assert script.node("n1", NodeInfo.CREATE_DRAIN, vcore=1000) == ["accepted node n1"]
-    script.app("g")
-    script.ask("g", "a", vcore=1000)
-    assert script.schedule() == []
+    assert run(script, "g", "a", vcore=1000) == []
     assert script.node("n1", OPEN) == []
     assert script.schedule() == ["g Running (run)", "new g/a-0 on n1"]
     assert script.node("n1", NodeInfo.UPDATE, vcore=2000) == []
-    script.ask("g", "b", "c", vcore=1000)
-    assert script.schedule() == ["new g/b-0 on n1"]
+    assert serve(script, "g", "b", "c", vcore=1000) == ["new g/b-0 on n1"]
     assert script.node("n1", DRAIN) == []
     script.release("g", "b-0")
     assert script.schedule() == []
@@ -89,18 +86,15 @@ def test_i32_a_daemon_reaches_a_draining_node(script: Script) -> None:
     """It belongs on every node, whatever becomes of it; everybody else is kept out."""
     script.node("n1", vcore=2000)
     script.node("n1", DRAIN)
-    script.app("g")
-    script.ask("g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"})
-    script.ask("g", "pod", vcore=1000)
-    assert script.schedule() == ["g Running (run)", "new g/daemon-0 on n1"]
+    submit(script, "g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"})
+    assert serve(script, "g", "pod", vcore=1000) == ["g Running (run)", "new g/daemon-0 on n1"]
 
 
 def test_i32_a_daemon_waits_for_its_node_to_come_back(script: Script) -> None:
     script.node("n1", vcore=1000)
     script.app("g")
     script.node("n1", GONE)
-    script.ask("g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"})
-    assert script.schedule() == []
+    assert serve(script, "g", "daemon", vcore=1000, tags={TAG_REQUIRED_NODE: "n1"}) == []
     script.node("n2", vcore=1000)
     assert script.schedule() == []
     script.node("n1", vcore=1000)
@@ -132,9 +126,7 @@ def test_i30_a_node_is_found_in_its_partition(order: str) -> None:
     assert line.startswith("rejected node n1: ")
     assert script.node("n1", NodeInfo.UPDATE, vcore=3000) == []
     assert script.node("n1", DRAIN) == []
-    script.app("g", partition="gpu")
-    script.ask("g", "a", partition="gpu", vcore=2000)
-    assert script.schedule() == []
+    assert run(script, "g", "a", partition="gpu", vcore=2000) == []
     assert script.node("n1", OPEN) == []
     assert script.schedule()[-1] == "new g/a-0 on n1"
     script.node("n1", GONE)
@@ -172,15 +164,12 @@ def test_m7_roots_quota_is_what_the_nodes_have(script: Script) -> None:
     script.node("n1", vcore=1000)
     script.node("n2", NodeInfo.CREATE_DRAIN, vcore=2000)
     assert limit() == 3000  # a draining node's capacity counts as well
-    script.app("g")
-    script.ask("g", "a", vcore=1000)
-    script.schedule()
+    run(script, "g", "a", vcore=1000)
     script.node("n1", NodeInfo.UPDATE, vcore=500)
     assert limit() == 2500
     script.node("n2", GONE)
     assert limit() == 500
-    script.ask("g", "b", vcore=100)
-    assert script.schedule() == []
+    assert serve(script, "g", "b", vcore=100) == []
     script.node("n1", GONE)
     assert limit() is None
 
@@ -212,8 +201,7 @@ def test_s32_the_real_ones_node_goes(script: Script) -> None:
     script.scheduler.set_predicate(
         "rm", lambda key, node, allocate: None if node == "n3" or key != "real" else "no"
     )
-    script.ask("g", "real", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "real", group="tg", vcore=1000)
     assert script.node("n3", GONE) == []
     script.scheduler.set_predicate("rm", None)
     assert script.schedule() == ["released g/p1-0 PLACEHOLDER_REPLACED"]
@@ -236,8 +224,7 @@ def test_x39_draining_nodes_serve_their_gang_when_they_are_open_again(script: Sc
     gang(script, "n1", "n2", size=2)
     script.node("n1", DRAIN)
     script.node("n2", DRAIN)
-    script.ask("g", "r0", "r1", "more", group="tg", vcore=1000)
-    assert script.schedule() == []
+    assert serve(script, "g", "r0", "r1", "more", group="tg", vcore=1000) == []
     script.node("n2", GONE)  # with its placeholder
     assert script.schedule() == []
     script.node("n1", OPEN)
@@ -272,8 +259,7 @@ def test_x26_a_node_that_goes_completes_an_application_with_leftovers(
     script: Script, order: str
 ) -> None:
     gang(script, "n1", "n2")
-    script.ask("g", "real", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "real", group="tg", vcore=1000)
     script.confirm()
     script.release("g", "real-0")
     script.advance(30)
@@ -296,9 +282,7 @@ def test_s5_a_node_that_goes_takes_part_of_a_gang_that_gathers(script: Script) -
 def test_i32_pending_asks_outlive_the_node(script: Script, order: str) -> None:
     """An application with something to ask for does not enter Waiting (G40)."""
     script.node("n1", vcore=1000)
-    script.app("g")
-    script.ask("g", "a", "b", vcore=1000)
-    script.schedule()
+    run(script, "g", "a", "b", vcore=1000)
     assert script.node("n1", GONE) == ["released g/a-0 STOPPED_BY_RM"]
     assert state(script) == "Running"
     script.node("n2", vcore=1000)
@@ -308,10 +292,8 @@ def test_i32_pending_asks_outlive_the_node(script: Script, order: str) -> None:
 def test_i32_a_release_in_flight_ends_with_its_node(script: Script) -> None:
     """Its confirmation comes too late and is ignored (V9)."""
     script.node("n1", vcore=2000)
-    script.app("g")
-    script.ask("g", "a", vcore=1000, timeout_ms=10_000)
-    script.ask("g", "b", vcore=1000)
-    script.schedule()
+    submit(script, "g", "a", vcore=1000, timeout_ms=10_000)
+    serve(script, "g", "b", vcore=1000)
     assert script.advance(10) == ["released g/a-0 TIMEOUT"]
     script.node("n1", GONE)
     assert state(script) == "Waiting"

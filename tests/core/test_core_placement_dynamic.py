@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from core_steps import serve
 
 from quadriga.core.model.queue import LeafQueue, Queue
 from quadriga.si import RequestError
@@ -167,8 +168,7 @@ def test_a_later_application_brings_newer_quotas_and_what_it_lacks_stays() -> No
     assert sum(line.startswith("new") for line in script.schedule()) == 2
     leaf = queue(script, "root.ns.dev")
     assert (leaf.max, leaf.guaranteed) == ({"memory": 40}, {"memory": 10})
-    script.ask("two", "k", memory=1)
-    assert script.schedule() == []
+    assert serve(script, "two", "k", memory=1) == []
     place(script, "three", "dev", **{QUOTA: resource_tag(memory=41), MAX_APPS: "2"})
     assert any(line.startswith("new two/k") for line in script.schedule())
 
@@ -392,6 +392,5 @@ def test_a_made_queue_has_a_hundred_levels_at_most() -> None:
     (refused,) = script.app("deeper", f"{deep}.q")
     assert "a queue path with 101 levels; at most 100 are allowed" in refused
     assert script.app("deep", deep) == ["accepted deep"]
-    script.ask("deep", "a", vcore=1)
-    assert script.schedule() == ["deep Running (run)", "new deep/a-0 on n1"]
+    assert serve(script, "deep", "a", vcore=1) == ["deep Running (run)", "new deep/a-0 on n1"]
     assert script.scheduler.check() == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core import Scheduler
 from quadriga.si import (
@@ -39,9 +40,7 @@ partitions:
 def running(script: Script) -> Script:
     """An application that runs on a node of its own, and waits with a second ask."""
     script.node("n1", vcore=1000)
-    script.app("app-1")
-    script.ask("app-1", "a", vcore=1000)
-    script.schedule()
+    run(script, "app-1", "a", vcore=1000)
     script.ask("app-1", "b", vcore=1000)
     return script
 
@@ -71,8 +70,7 @@ def test_i10_build_info_is_kept() -> None:
 
 
 def test_i10_without_a_configuration_each_namespace_is_a_queue_for_everybody() -> None:
-    script = Script("")
-    script.node("n1", vcore=1000)
+    script = on_nodes("", n1=1000)
     assert script.app("app-1", "", tags={"namespace": "dev"}) == ["accepted app-1"]
     assert script.scheduler.application("app-1").queue.path == "root.dev"
     (line,) = script.app("app-2", "anything")
@@ -135,8 +133,7 @@ def test_i7_i8_registering_again_starts_from_nothing() -> None:
     # everything is reported again, the same ids are free and the numbers start again
     assert script.node("n1", vcore=1000) == ["accepted node n1"]
     assert script.app("app-1") == ["accepted app-1"]
-    script.ask("app-1", "a", vcore=1000)
-    assert script.schedule() == ["app-1 Running (run)", "new app-1/a-0 on n1"]
+    assert serve(script, "app-1", "a", vcore=1000) == ["app-1 Running (run)", "new app-1/a-0 on n1"]
 
 
 def test_i7_timers_of_the_state_before_do_not_reach_the_new_one() -> None:
@@ -268,8 +265,7 @@ def test_i9_two_managers_share_a_scheduler_and_nothing_else() -> None:
     b = Script(TWO_PARTITIONS, rm_id="b", scheduler=scheduler, policy_group="two")
     for script, size in ((a, 1000), (b, 2000)):
         script.node("n1", vcore=size)
-        script.app("app-1")
-        script.ask("app-1", "k", "l", vcore=1000)
+        submit(script, "app-1", "k", "l", vcore=1000)
     outputs = scheduler.schedule(0)
     assert [rm_id for rm_id, _ in outputs].count("a") == 2  # Running, and one allocation
     assert [rm_id for rm_id, _ in outputs].count("b") == 3
@@ -286,21 +282,18 @@ def test_i9_predicates_are_each_managers_own() -> None:
     scheduler.set_predicate("a", lambda key, node, allocate: "no")
     for script in (a, b):
         script.node("n1", vcore=1000)
-        script.app("app")
-        script.ask("app", "k", vcore=1000)
+        submit(script, "app", "k", vcore=1000)
     assert {rm_id for rm_id, _ in scheduler.schedule(0)} == {"b"}
 
 
 def test_i9_partitions_have_nodes_queues_and_policies_of_their_own() -> None:
-    script = Script(TWO_PARTITIONS)
-    script.node("n1", vcore=4000)
+    script = on_nodes(TWO_PARTITIONS, n1=4000)
     for name in ("g1", "g2"):
         script.node(name, vcore=4000, attributes={"si/node-partition": "gpu"})
     assert script.app("app", partition="gpu", queue="root.jobs") == ["accepted app"]
     assert script.app("app", partition="default") == ["accepted app"]
     script.ask("app", "a", "b", "c", partition="gpu", vcore=1000)
-    script.ask("app", "a", "b", "c", partition="default", vcore=1000)
-    heard = script.schedule()
+    heard = serve(script, "app", "a", "b", "c", partition="default", vcore=1000)
     # binpacking fills g1; the quota of 2 holds in the other partition
     assert sorted(line for line in heard if line.startswith("new")) == [
         "new app/a-0 on g1",
@@ -326,8 +319,7 @@ def test_i9_unknown_partitions_are_refused_everywhere() -> None:
 
 
 def test_i30_a_node_is_known_in_all_partitions_of_its_manager() -> None:
-    script = Script(TWO_PARTITIONS)
-    script.node("n1", vcore=1000)
+    script = on_nodes(TWO_PARTITIONS, n1=1000)
     (line,) = script.node("n1", vcore=1000, attributes={"si/node-partition": "gpu"})
     assert line.startswith("rejected node n1")
     assert script.node("n1", NodeInfo.DRAIN_NODE) == []

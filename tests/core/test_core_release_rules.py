@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core.views import Views
 from quadriga.si import (
@@ -38,24 +39,20 @@ def script(order: str) -> Script:
 
 def running(script: Script, *keys: str, app: str = "a") -> None:
     """An ordinary application with an allocation of 1 for each key."""
-    script.app(app)
-    script.ask(app, *keys, memory=1)
-    script.schedule()
+    run(script, app, *keys, memory=1)
 
 
 def running_gang(script: Script, count: int = 2) -> None:
     script.app("g", gang={"memory": count})
     keys = [f"p{n}" for n in range(count)]
-    script.ask("g", *keys, group="tg", placeholder=True, memory=1)
-    script.schedule()
+    serve(script, "g", *keys, group="tg", placeholder=True, memory=1)
 
 
 def releasing(script: Script, kind: TerminationType, count: int = 2) -> str:
     """Have the core ask an allocation of application g back; its UUID."""
     running_gang(script, count)
     if kind == REPLACED:
-        script.ask("g", "real", group="tg", memory=1)
-        script.schedule()
+        serve(script, "g", "real", group="tg", memory=1)
     else:  # nobody has taken them over in time (X38)
         script.advance(15 * 60)
     return "p0-0"
@@ -100,8 +97,7 @@ def test_r1_the_same_message_goes_both_ways(script: Script) -> None:
 
 
 def test_r1_asks_too(script: Script) -> None:
-    script.app("a")
-    script.ask("a", "x", memory=100)
+    submit(script, "a", "x", memory=100)
     script.release_ask("a", "x")
     _, message = script.messages[-1]
     if not isinstance(message, AllocationResponse):
@@ -155,8 +151,7 @@ def test_r4_a_confirmation_is_never_confirmed_again(script: Script, kind: Termin
 def test_r5_one_release_in_flight_for_an_allocation(script: Script) -> None:
     """A run limit, a timeout and a killed application ask for it once."""
     script.app("a", timeout_ms=10_000)
-    script.ask("a", "x", memory=1, timeout_ms=5_000)
-    script.schedule()
+    serve(script, "a", "x", memory=1, timeout_ms=5_000)
     assert script.advance(5) == ["released a/x-0 TIMEOUT"]
     assert script.advance(5) == ["a Killing (ApplicationExecutionTimeout)"]
     assert script.confirm() == ["a Killed (killed)"]
@@ -233,9 +228,7 @@ def test_r6_a_release_needs_an_application(script: Script) -> None:
     "field", [{"UUID": "x-1"}, {"allocationID": "x-1"}, {"allocationKey": "x", "UUID": "x-1"}]
 )
 def test_x12_an_allocation_is_named_by_its_uuid(script: Script, field: dict[str, str]) -> None:
-    script.app("a")
-    script.ask("a", "x", memory=1, repeat=3)
-    script.schedule()
+    run(script, "a", "x", memory=1, repeat=3)
     release = AllocationRelease(applicationID="a", terminationType=STOPPED, **field)
     request = AllocationRequest(
         rmID="rm", releases=AllocationReleasesRequest(allocationsToRelease=[release])
@@ -250,10 +243,8 @@ def test_x12_rest_gives_the_uuid_and_the_allocation_id(script: Script) -> None:
 
 
 def test_x12_a_key_alone_means_every_allocation_of_the_ask(script: Script) -> None:
-    script.app("a")
-    script.ask("a", "x", memory=1, repeat=2)
-    script.ask("a", "y", memory=1)
-    script.schedule()
+    submit(script, "a", "x", memory=1, repeat=2)
+    serve(script, "a", "y", memory=1)
     assert script.release("a", key="x") == [
         "released a/x-0 STOPPED_BY_RM",
         "released a/x-1 STOPPED_BY_RM",
@@ -277,8 +268,7 @@ def test_x12_an_rm_of_version_1_5_is_told_allocation_ids(order: str) -> None:
 
 def waiting_asks(script: Script) -> None:
     for app in "ab":
-        script.app(app)
-        script.ask(app, "x", "y", memory=100)
+        submit(script, app, "x", "y", memory=100)
 
 
 def test_r7_an_application_without_a_key_means_all_its_asks(script: Script, order: str) -> None:
@@ -346,8 +336,7 @@ def test_x8_late_confirmations_of_ask_releases_are_dropped(
 
 def test_x30_an_ask_release_is_confirmed(script: Script, order: str) -> None:
     """YuniKorn says nothing; R3 wants an answer. In k8shim order the update comes first (X8)."""
-    script.app("a")
-    script.ask("a", "x", memory=100)
+    submit(script, "a", "x", memory=100)
     heard = script.release_ask("a", "x")
     assert heard == in_order(order, "a Waiting (wait)", "released ask a/x STOPPED_BY_RM")
 
@@ -379,17 +368,14 @@ def test_r3_x30_of_an_allocation_that_was_asked_back_too(
 def test_r3_x30_an_ask_release_of_an_unknown_type_is_answered_as_stopped(
     script: Script, kind: TerminationType
 ) -> None:
-    script.app("a")
-    script.ask("a", "x", memory=100)
+    submit(script, "a", "x", memory=100)
     assert "released ask a/x STOPPED_BY_RM" in script.release_ask("a", "x", kind)
     assert script.scheduler.application("a").asks == {}
 
 
 def test_x30_a_partly_allocated_ask(script: Script) -> None:
     """What is allocated stays, the rest is given up."""
-    script.app("a")
-    script.ask("a", "x", memory=15, repeat=3)
-    script.schedule()
+    run(script, "a", "x", memory=15, repeat=3)
     assert script.release_ask("a", "x") == ["released ask a/x STOPPED_BY_RM"]
     assert state(script) == "Running"
     assert used(script) == 15
@@ -410,8 +396,7 @@ def test_r8_the_text_names_the_replacing_allocation(script: Script) -> None:
 def test_x4_the_core_creates_the_replacement(script: Script) -> None:
     """An RM that sends PLACEHOLDER_REPLACED of its own accord replaces nothing."""
     running_gang(script)
-    script.ask("g", "real", memory=1)
-    script.schedule()
+    serve(script, "g", "real", memory=1)
     assert script.release("g", "p0-0", REPLACED) == []
     (group,) = script.scheduler.application("g").gang.task_groups.values()
     assert (group.replaced, group.timed_out) == (0, 1)
@@ -539,13 +524,10 @@ def test_x25_a_leftover_placeholder_may_be_stopped_by_the_rm(script: Script) -> 
 
 
 def test_x12_a_confirmation_by_key_alone_is_of_those_that_were_asked_back() -> None:
-    script = Script()
-    script.node("n1", vcore=3000)
+    script = on_nodes(n1=3000)
     script.app("gang", gang={"vcore": 3000})
-    script.ask("gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
-    script.schedule()
-    script.ask("gang", "member", vcore=1000, group="g")
-    script.schedule()
+    serve(script, "gang", "ph", repeat=3, vcore=1000, group="g", placeholder=True)
+    serve(script, "gang", "member", vcore=1000, group="g")
     heard = script.release("gang", kind=TerminationType.PLACEHOLDER_REPLACED, key="ph")
     assert heard == ["new gang/member-0 on n1"]
     # its siblings, which nobody asked back, are still there

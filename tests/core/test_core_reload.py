@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core import Options
 from quadriga.core.views import Views
@@ -27,10 +28,8 @@ def at(script: Script, path: str) -> str | None:
 
 
 def test_i39_a_higher_limit_serves_those_who_waited() -> None:
-    script = Script(queues("{name: a, resources: {max: {vcore: 1}}}"))
-    script.node("n1", vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=3, vcore=1000)
+    script = on_nodes(queues("{name: a, resources: {max: {vcore: 1}}}"), n1=4000)
+    submit(script, "app", "k", queue="root.a", repeat=3, vcore=1000)
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
     assert script.configure(queues("{name: a, resources: {max: {vcore: 2}}}")) == []
     assert script.schedule() == ["new app/k-1 on n1"]
@@ -39,10 +38,8 @@ def test_i39_a_higher_limit_serves_those_who_waited() -> None:
 
 
 def test_i39_a_lower_limit_evicts_nobody_and_lets_nobody_in() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=3, vcore=1000)
+    script = on_nodes(queues("{name: a}"), n1=4000)
+    submit(script, "app", "k", queue="root.a", repeat=3, vcore=1000)
     script.schedule(2)
     script.configure(queues("{name: a, resources: {max: {vcore: 1}}}"))
     assert script.schedule() == []
@@ -54,11 +51,9 @@ def test_i39_a_lower_limit_evicts_nobody_and_lets_nobody_in() -> None:
 
 def test_i39_a_limit_of_a_parent_changes_for_all_below() -> None:
     parent = "{{name: p, resources: {{max: {{vcore: {}}}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = Script(queues(parent.format(1)))
-    script.node("n1", vcore=4000)
+    script = on_nodes(queues(parent.format(1)), n1=4000)
     for leaf in "ab":
-        script.app(leaf, f"root.p.{leaf}")
-        script.ask(leaf, "k", vcore=1000)
+        submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
     assert len(script.schedule()) == 2
     script.configure(queues(parent.format(2)))
     assert len(script.schedule()) == 2
@@ -79,32 +74,26 @@ def test_i39_an_empty_configuration_changes_only_the_extra_settings() -> None:
     script = Script(queues("{name: a}"))
     script.configure("", {"si.stateNames": "yunikorn"})
     assert at(script, "root.a") == "Active"
-    script.app("app", "root.a")
-    script.ask("app", "k", vcore=1)
+    submit(script, "app", "k", queue="root.a", vcore=1)
     assert script.release_ask("app", "k")[-1] == "app Completing (completeApplication)"
 
 
 def test_i39_a_new_queue_takes_applications() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=1000)
+    script = on_nodes(queues("{name: a}"), n1=1000)
     assert script.app("app", "root.b")[0].startswith("rejected app")
     script.configure(queues("{name: a}", "{name: b}"))
     assert script.app("app", "root.b") == ["accepted app"]
-    script.ask("app", "k", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
 
 def test_i39_x33_a_queue_that_is_gone_from_the_configuration_drains() -> None:
-    script = Script(queues("{name: a}", "{name: b}"))
-    script.node("n1", vcore=2000)
-    script.app("app", "root.b")
-    script.ask("app", "k", vcore=1000)
+    script = on_nodes(queues("{name: a}", "{name: b}"), n1=2000)
+    submit(script, "app", "k", queue="root.b", vcore=1000)
     script.configure(queues("{name: a}"))
     assert at(script, "root.b") == "Draining"
     # what is there goes on, also with new asks; nobody comes in
     assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
-    script.ask("app", "l", vcore=1000)
-    assert script.schedule() == ["new app/l-0 on n1"]
+    assert serve(script, "app", "l", vcore=1000) == ["new app/l-0 on n1"]
     (line,) = script.app("late", "root.b")
     assert line.startswith("rejected late") and "X33" in line
     # empty, it is gone when the cleaner comes (2.9)
@@ -170,16 +159,14 @@ def test_i39_a_leaf_with_applications_does_not_become_a_parent() -> None:
 
 
 def test_i39_a_parent_with_applications_below_does_not_become_a_leaf() -> None:
-    script = Script(queues("{name: b, queues: [{name: x}]}"))
-    script.node("n1", vcore=1000)
+    script = on_nodes(queues("{name: b, queues: [{name: x}]}"), n1=1000)
     script.app("app", "root.b.x")
     with pytest.raises(RequestError, match=r"root\.b\.x has applications"):
         script.configure(queues("{name: b}"))
     script.remove_app("app")
     script.configure(queues("{name: b}"))
     assert script.app("app", "root.b") == ["accepted app"]
-    script.ask("app", "k", vcore=1000)
-    assert script.schedule() == ["app Running (run)", "new app/k-0 on n1"]
+    assert serve(script, "app", "k", vcore=1000) == ["app Running (run)", "new app/k-0 on n1"]
 
 
 def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
@@ -194,11 +181,8 @@ def test_i39_a_wrong_configuration_leaves_everything_as_it_is() -> None:
 
 
 def test_i39_the_node_sort_policy_is_refreshed() -> None:
-    script = Script(queues("{name: a}"))
-    for node in ("n1", "n2"):
-        script.node(node, vcore=4000)
-    script.app("app", "root.a")
-    script.ask("app", "k", repeat=2, vcore=1000)
+    script = on_nodes(queues("{name: a}"), n1=4000, n2=4000)
+    submit(script, "app", "k", queue="root.a", repeat=2, vcore=1000)
     assert script.schedule()[1:] == ["new app/k-0 on n1", "new app/k-1 on n2"]
     script.configure(queues("{name: a}", policy="binpacking"))
     script.ask("app", "l", repeat=3, vcore=1000)
@@ -223,19 +207,15 @@ def test_options_name_the_policy_of_partitions_that_name_none() -> None:
     assert policy(script) == "bestfit"
     script.node("n1", vcore=8, occupied={"vcore": 2})
     script.node("n2", vcore=2)
-    script.app("app", "root.b")
-    script.ask("app", "k", vcore=1)
-    assert script.schedule()[-1] == "new app/k-0 on n2"
+    assert run(script, "app", "k", queue="root.b", vcore=1)[-1] == "new app/k-0 on n2"
     with pytest.raises(ValueError, match="'best', not one of fair, binpacking, bestfit"):
         Options(node_sort_policy="best")
 
 
 def test_i39_maxapplications_may_grow() -> None:
-    script = Script(queues("{name: a, maxapplications: 1}"))
-    script.node("n1", vcore=4000)
+    script = on_nodes(queues("{name: a, maxapplications: 1}"), n1=4000)
     for app in ("one", "two"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Running (run)", "new one/k-0 on n1"]
     script.configure(queues("{name: a, maxapplications: 2}"))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
@@ -244,11 +224,9 @@ def test_i39_maxapplications_may_grow() -> None:
 def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
     parent = "{{name: p, maxapplications: {n}, queues: [{leaves}]}}"
     both = "{name: a, maxapplications: 1}, {name: b, maxapplications: 1}"
-    script = Script(queues(parent.format(n=1, leaves=both)))
-    script.node("n1", vcore=4000)
+    script = on_nodes(queues(parent.format(n=1, leaves=both)), n1=4000)
     for leaf in "ab":
-        script.app(leaf, f"root.p.{leaf}")
-        script.ask(leaf, "k", vcore=1000)
+        submit(script, leaf, "k", queue=f"root.p.{leaf}", vcore=1000)
     assert script.schedule() == ["a Running (run)", "new a/k-0 on n1"]
     script.configure(queues(parent.format(n=2, leaves="{name: a, maxapplications: 1}")))
     assert at(script, "root.p.b") == "Draining"
@@ -256,16 +234,14 @@ def test_i39_maxapplications_of_a_parent_grow_for_draining_queues_too() -> None:
 
 
 def test_i39_maxapplications_may_shrink_below_what_runs() -> None:
-    script = Script(queues("{name: a}"))
-    script.node("n1", vcore=4000)
+    script = on_nodes(queues("{name: a}"), n1=4000)
     for app in ("one", "two", "three"):
         script.app(app, "root.a")
     for app in ("one", "two"):
         script.ask(app, "k", vcore=1000)
     script.schedule()
     script.configure(queues("{name: a, maxapplications: 1}"))
-    script.ask("three", "k", vcore=1000)
-    assert script.schedule() == []
+    assert serve(script, "three", "k", vcore=1000) == []
     script.remove_app("one")
     assert script.schedule() == []
     script.remove_app("two")
@@ -276,8 +252,7 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
     text = "{{name: a, properties: {{priority.offset: '{}'}}}}"
     script = Script(queues(text.format(0), "{name: b}"))
     for leaf in "ab":
-        script.app(leaf, f"root.{leaf}")
-        script.ask(leaf, "k", "l", vcore=1000)
+        submit(script, leaf, "k", "l", queue=f"root.{leaf}", vcore=1000)
     script.configure(queues(text.format(-5), "{name: b}"))
     script.node("n1", vcore=1000)
     assert script.schedule() == ["b Running (run)", "new b/k-0 on n1"]
@@ -291,18 +266,15 @@ def test_i39_the_priority_offset_of_a_queue_may_change_while_asks_wait() -> None
 
 def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
     text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
-    script = Script(queues(text.format("stateaware")))
-    script.node("n1", vcore=8000)
+    script = on_nodes(queues(text.format("stateaware")), n1=8000)
     for app in ("one", "two"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == ["one Starting (run)", "new one/k-0 on n1"]
     script.configure(queues(text.format("fifo")))
     assert script.schedule() == ["two Running (run)", "new two/k-0 on n1"]
     script.configure(queues(text.format("stateaware")))
     for app in ("three", "four"):
-        script.app(app, "root.a")
-        script.ask(app, "k", vcore=1000)
+        submit(script, app, "k", queue="root.a", vcore=1000)
     assert script.schedule() == []  # `one` is Starting yet
     script.advance(300)
     assert script.schedule() == ["three Starting (run)", "new three/k-0 on n1"]
@@ -311,8 +283,7 @@ def test_i39_the_sort_policy_of_a_queue_may_change_while_asks_wait() -> None:
 def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> None:
     text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
     script = Script(queues(text.format("stateaware")))
-    script.app("one", "root.a")
-    script.ask("one", "k", vcore=1000)
+    submit(script, "one", "k", queue="root.a", vcore=1000)
     script.configure(queues(text.format("fifo")))
     script.remove_app("one")
     (leaf,) = script.scheduler.partition().leaves()
@@ -323,19 +294,16 @@ def test_v8_a_queue_that_is_stateaware_no_longer_forgets_whose_turn_it_was() -> 
 def test_i39_applications_are_put_in_the_order_of_the_new_policy(before: str) -> None:
     text = "{{name: a, properties: {{application.sort.policy: {}}}}}"
     after = "fifo" if before == "fair" else "fair"
-    script = Script(queues(text.format(before)))
-    script.node("n1", vcore=6000)
+    script = on_nodes(queues(text.format(before)), n1=6000)
     for number in range(4):
-        script.app(f"app-{number}", "root.a")
-        script.ask(f"app-{number}", "k", vcore=1000 * (3 - number) or 500)
+        submit(script, f"app-{number}", "k", queue="root.a", vcore=1000 * (3 - number) or 500)
         script.schedule(1)
     for number in range(4):
         script.ask(f"app-{number}", "l", "m", vcore=5000)
     script.schedule()
     script.configure(queues(text.format(after)))
     for number in range(4):
-        script.app(f"late-{number}", "root.a")
-        script.ask(f"late-{number}", "l", vcore=5000)
+        submit(script, f"late-{number}", "l", queue="root.a", vcore=5000)
     script.node("n2", vcore=5000)
     # fifo: who came first; fair: who has least, and of those who came first
     first = "app-0" if after == "fifo" else "app-3"
@@ -355,11 +323,9 @@ def test_i39_any_policy_may_follow_any_other(
         "{{name: a, properties: {{application.sort.policy: {}, application.sort.priority: {}}}, "
         "resources: {{max: {{vcore: 9}}}}}}"
     )
-    script = Script(queues(text.format(*before)))
-    script.node("n1", vcore=3000)
+    script = on_nodes(queues(text.format(*before)), n1=3000)
     for number in range(4):
-        script.app(f"app-{number}", "root.a")
-        script.ask(f"app-{number}", "k", "l", priority=number % 2, vcore=1000)
+        submit(script, f"app-{number}", "k", "l", queue="root.a", priority=number % 2, vcore=1000)
     script.schedule()
     script.release_ask("app-2")  # it has a place in the old order, and waits for nothing
     script.configure(queues(text.format(*after)))
@@ -376,12 +342,10 @@ def test_i39_any_policy_may_follow_any_other(
 
 def test_i39_queues_are_put_in_the_order_of_the_new_settings() -> None:
     text = "{{name: p, properties: {{application.sort.priority: {}}}, queues: [{{name: a}}, {{name: b}}]}}"
-    script = Script(queues(text.format("enabled")))
-    script.node("n1", vcore=1000)
+    script = on_nodes(queues(text.format("enabled")), n1=1000)
     script.app("a", "root.p.a")
     script.app("b", "root.p.b")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    serve(script, "a", "k", vcore=1000)
     script.ask("a", "l", priority=5, vcore=1000)
     script.ask("b", "l", vcore=1000)
     script.configure(queues(text.format("disabled")))

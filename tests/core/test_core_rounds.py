@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core_steps import on_nodes, serve, submit
+
 from quadriga.core import Options, Scheduler
 from quadriga.core.runtime.outbox import Output
 from quadriga.si import (
@@ -32,8 +34,7 @@ def full(
     script.app("other", queue)
     for node in nodes:
         script.node(node, vcore=size)
-        script.ask("other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
-        script.schedule()
+        serve(script, "other", *(f"{node}-{n}" for n in range(size)), priority=9, vcore=1)
     return script
 
 
@@ -41,18 +42,15 @@ def full(
 
 
 def test_5_2_a_round_makes_one_allocation() -> None:
-    script = Script()
-    script.node("n1", vcore=9)
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
+    script = on_nodes(n1=9)
+    submit(script, "app", *"abc", vcore=1)
     assert news(script.schedule(1)) == ["app/a-0 on n1"]
     assert news(script.schedule(2)) == ["app/b-0 on n1", "app/c-0 on n1"]
 
 
 def test_5_2_or_one_reservation() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
+    submit(script, "app", *"abc", vcore=1)
     script.advance(2)
     assert script.schedule(1) == []
     assert list(reserved(script).values()) == ["app/a"]
@@ -62,8 +60,7 @@ def test_5_2_or_one_reservation() -> None:
 
 def test_5_2_what_comes_later_in_order_waits_for_the_next_round() -> None:
     script = full("n1")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", vcore=2)
     script.advance(2)
     script.node("n2", vcore=1)
     script.ask("app", "small", vcore=1)
@@ -83,8 +80,7 @@ def test_5_2_or_one_preemption() -> None:
 
 def test_5_2_an_unlimited_call_goes_on_over_all_of_them() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", *"abc", vcore=2)
+    submit(script, "app", *"abc", vcore=2)
     script.advance(2)
     script.node("n3", vcore=2)
     assert news(script.schedule()) == ["app/a-0 on n3"]
@@ -94,8 +90,7 @@ def test_5_2_an_unlimited_call_goes_on_over_all_of_them() -> None:
 def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
     """It happens on the way to the others, as in the reference."""
     script = full("n1")
-    script.app("app")
-    script.ask("app", "d", priority=9, tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
+    submit(script, "app", "d", priority=9, tags={TAG_REQUIRED_NODE: "n1"}, vcore=1)
     script.schedule(1)
     script.app("more")
     script.node("n2", vcore=1)
@@ -106,8 +101,7 @@ def test_5_2_preemption_on_a_required_node_ends_no_round() -> None:
 
 def test_each_partition_has_a_round_of_its_own() -> None:
     two = ONE_QUEUE + ONE_QUEUE.partition("\n")[2].replace("default", "second", 1)
-    script = Script(two)
-    script.node("n1", vcore=4)
+    script = on_nodes(two, n1=4)
     script.node("n2", attributes={"si/node-partition": "second"}, vcore=4)
     script.app("a")
     script.app("b", partition="second")
@@ -118,8 +112,7 @@ def test_each_partition_has_a_round_of_its_own() -> None:
 
 def test_the_scheduler_says_whether_the_limit_ended_it() -> None:
     script = full("n1", "n2", "n3")
-    script.app("app")
-    script.ask("app", *"abc", vcore=1)
+    submit(script, "app", *"abc", vcore=1)
     script.advance(2)
     script.schedule(2)
     assert script.scheduler.unfinished
@@ -181,14 +174,12 @@ def test_a_budget_is_all_for_one_resource_manager_alone() -> None:
 
 def test_5_8_a_reserved_ask_takes_another_node_before_anybody_else_may() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", vcore=2)
     script.advance(2)
     script.schedule()
     (kept,) = reserved(script)
     other = "n2" if kept == "n1" else "n1"
-    script.app("first")
-    script.ask("first", "small", priority=50, vcore=1)
+    submit(script, "first", "small", priority=50, vcore=1)
     script.release("other", f"{other}-0-0")
     script.release("other", f"{other}-1-0")
     heard = news(script.schedule())
@@ -215,8 +206,7 @@ def test_5_8_by_the_order_of_submission_whatever_the_priorities() -> None:
 
 def test_5_8_its_own_node_before_another() -> None:
     script = full("n1", "n2")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", vcore=2)
     script.advance(2)
     script.schedule()
     (kept,) = reserved(script)
@@ -239,8 +229,7 @@ partitions:
           - name: b
 """
     script = full("n1", "n2", config=config, queue="root.b")
-    script.app("app", "root.a")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", queue="root.a", vcore=2)
     script.advance(2)
     script.schedule()
     (kept,) = reserved(script)
@@ -258,8 +247,7 @@ partitions:
 def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
     """The first of one shape has reserved already; the next in order is of the other."""
     script = full("n1", "n2", "n3")
-    script.app("app")
-    script.ask("app", "a1", vcore=1)
+    submit(script, "app", "a1", vcore=1)
     script.ask("app", "b1", vcore=2)
     script.ask("app", "a2", vcore=1)
     script.advance(2)
@@ -270,8 +258,7 @@ def test_5_6_the_next_ask_in_order_reserves_also_across_shapes() -> None:
 
 def test_5_8_predicates_that_refused_the_reserved_node_are_asked_again() -> None:
     script = full("n1")
-    script.app("app")
-    script.ask("app", "big", vcore=2)
+    submit(script, "app", "big", vcore=2)
     script.advance(2)
     script.schedule()
     answer: list[str | None] = ["taint"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core.model.serials import KEPT_FOR, Serials
 from quadriga.si import (
@@ -25,8 +26,7 @@ REPLACED = TerminationType.PLACEHOLDER_REPLACED
 
 @pytest.fixture
 def script() -> Script:
-    script = Script()
-    script.node("n1", vcore=1)
+    script = on_nodes(n1=1)
     return script
 
 
@@ -38,8 +38,7 @@ def gang_runs(script: Script, key: str = "p") -> list[str]:
 
 
 def ordinary(script: Script, *keys: str) -> list[str]:
-    script.app("a")
-    script.ask("a", *keys, vcore=1)
+    submit(script, "a", *keys, vcore=1)
     return [line for line in script.schedule() if line.startswith("new")]
 
 
@@ -80,12 +79,10 @@ def test_x46_a_late_confirmation_by_key_is_of_the_allocation_that_was_asked_back
 
 def test_x46_a_late_confirmation_does_not_complete_another_replacement(script: Script) -> None:
     gang_runs(script)
-    script.ask("g", "m", group="tg", vcore=1)
-    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
+    assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-0 PLACEHOLDER_REPLACED"]
     script.remove_app("g")
     gang_runs(script)
-    script.ask("g", "m", group="tg", vcore=1)
-    assert script.schedule() == ["released g/p-1 PLACEHOLDER_REPLACED"]
+    assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-1 PLACEHOLDER_REPLACED"]
     assert script.release("g", "p-0", REPLACED) == []
     assert script.release("g", "p-1", REPLACED) == ["new g/m-1 on n1"]
 
@@ -97,12 +94,10 @@ def test_x46_the_number_goes_on_however_often_the_id_comes_again(script: Script)
 
 
 def test_x46_every_key_of_the_new_application_begins_after_the_highest_number() -> None:
-    script = Script()
-    script.node("n1", vcore=9)
+    script = on_nodes(n1=9)
     ordinary(script, "k")
     script.release("a", "k-0")
-    script.ask("a", "k", vcore=1)
-    script.schedule()
+    serve(script, "a", "k", vcore=1)
     script.remove_app("a")
     assert ordinary(script, "k", "other") == ["new a/k-2 on n1", "new a/other-2 on n1"]
     assert script.app("another") == ["accepted another"]
@@ -123,15 +118,13 @@ def test_x46_an_application_that_had_nothing_passes_the_number_on(script: Script
 def test_x46_a_node_that_goes_leaves_its_release_unanswered() -> None:
     """The placeholder's node goes with the replacement on another one: the core completes it, and the
     confirmation comes much later."""
-    script = Script()
-    script.node("n1", vcore=1)
+    script = on_nodes(n1=1)
     gang_runs(script)
     script.node("n2", vcore=1)
     script.scheduler.set_predicate(
         "rm", lambda key, node, allocate: "no" if (key, node) == ("m", "n1") else None
     )
-    script.ask("g", "m", group="tg", vcore=1)
-    assert script.schedule() == ["released g/p-0 PLACEHOLDER_REPLACED"]
+    assert serve(script, "g", "m", group="tg", vcore=1) == ["released g/p-0 PLACEHOLDER_REPLACED"]
     assert "new g/m-0 on n2" in script.node("n1", NodeInfo.DECOMISSION)
     script.remove_app("g")
     script.advance(5 * HOUR)
@@ -245,9 +238,7 @@ def test_x46_a_partition_that_comes_back_goes_on() -> None:
     def one_life() -> list[str]:
         info = {"si/node-partition": "other"}
         script.node("n1", attributes=info, vcore=1)
-        script.app("a", partition="other")
-        script.ask("a", "k", partition="other", vcore=1)
-        heard = script.schedule()
+        heard = run(script, "a", "k", partition="other", vcore=1)
         script.node("n1", NodeInfo.DECOMISSION, attributes=info)
         script.scheduler.advance(script.now)
         return heard
@@ -322,8 +313,7 @@ def test_x46_no_number_comes_again_within_an_hour_or_unanswered(seed: int) -> No
 def test_x46_a_uuid_is_never_announced_twice() -> None:
     """Ids and keys come again, and whatever is said late, no living allocation ends by it."""
     rng = Random(46)
-    script = Script()
-    script.node("n1", vcore=4)
+    script = on_nodes(n1=4)
     seen: set[str] = set()
     late: list[tuple[str, str]] = []
     for _ in range(300):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from core_steps import run, serve
 from everything_life import Life
 from views_fields import flaws
 
@@ -67,13 +68,10 @@ def small_gang_cluster() -> Script:
     script.node("n1", attributes={"si/hostname": "one", "si/rackname": "r"}, vcore=4000, memory=40)
     script.node("n2", attributes={"si/instance-type": "m5"}, vcore=4000, memory=40)
     script.node("n3", NodeInfo.CREATE_DRAIN, occupied={"vcore": 100}, vcore=1000)
-    script.app("done", "root.batch", user="ann")
-    script.ask("done", "d", vcore=500)
-    script.schedule()
+    run(script, "done", "d", user="ann", queue="root.batch", vcore=500)
     script.release("done")
     script.app("gang", "root.gangs", user="ann", gang={"vcore": 4500, "memory": 30})
-    script.ask("gang", "p1", "p2", "p3", group="worker", placeholder=True, vcore=1500, memory=10)
-    script.schedule()
+    serve(script, "gang", "p1", "p2", "p3", group="worker", placeholder=True, vcore=1500, memory=10)
     script.advance(31)
     script.ask("gang", "w1", "w2", group="worker", priority=1, vcore=1500, memory=10)
     script.schedule(1)

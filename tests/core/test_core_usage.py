@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core.driver.service import SchedulerService
 from quadriga.core.model import usage
@@ -36,9 +37,7 @@ def cluster() -> Script:
 
 def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
     script = cluster()
-    script.app("a")
-    script.ask("a", "k", vcore=1000, memory=7)
-    script.schedule()
+    run(script, "a", "k", vcore=1000, memory=7)
     script.advance(10.9)
     script.release("a", "k-0")
     used = usage.live(script.scheduler.application("a"), script.now)
@@ -47,11 +46,8 @@ def test_2_18_quantity_times_whole_seconds_by_instance_type() -> None:
 
 
 def test_2_18_a_node_that_names_no_type_is_unknown() -> None:
-    script = Script()
-    script.node("n1", vcore=1000)
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=1000)
+    run(script, "a", "k", vcore=1000)
     script.advance(2)
     script.release("a", "k-0")
     used = usage.live(script.scheduler.application("a"), script.now)
@@ -61,9 +57,7 @@ def test_2_18_a_node_that_names_no_type_is_unknown() -> None:
 def test_2_18_machine_types_are_apart_and_add_up_over_allocations() -> None:
     script = cluster()
     script.node("n2", attributes={INSTANCE_TYPE: "c4"}, vcore=1000)
-    script.app("a")
-    script.ask("a", "k0", "k1", "k2", vcore=1000)
-    script.schedule()
+    run(script, "a", "k0", "k1", "k2", vcore=1000)
     script.advance(5)
     script.release("a")
     used = usage.live(script.scheduler.application("a"), script.now)
@@ -72,9 +66,7 @@ def test_2_18_machine_types_are_apart_and_add_up_over_allocations() -> None:
 
 def test_2_18_the_live_view_adds_what_runs() -> None:
     script = cluster()
-    script.app("a")
-    script.ask("a", "k0", "k1", vcore=1000)
-    script.schedule()
+    run(script, "a", "k0", "k1", vcore=1000)
     script.advance(3)
     script.release("a", "k0-0")
     script.advance(4)
@@ -88,11 +80,8 @@ def test_2_18_the_live_view_adds_what_runs() -> None:
 
 def test_2_18_placeholders_have_an_account_of_their_own() -> None:
     script = cluster()
-    script.app("g", gang={"vcore": 2000})
-    script.ask("g", "p0", "p1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "r0", group="tg", vcore=500)
-    script.schedule()
+    run(script, "g", "p0", "p1", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
+    serve(script, "g", "r0", group="tg", vcore=500)
     script.advance(6)
     script.confirm()  # r0 takes the place of p0, and is bound from now on
     script.advance(4)
@@ -103,9 +92,7 @@ def test_2_18_placeholders_have_an_account_of_their_own() -> None:
 
 def test_2_18_what_was_preempted_is_counted_apart() -> None:
     script = cluster()
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    run(script, "a", "k", vcore=1000)
     script.advance(8)
     app = script.scheduler.application("a")
     victim = app.allocations["k-0"]
@@ -118,9 +105,7 @@ def test_2_18_what_was_preempted_is_counted_apart() -> None:
 
 def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
     script = cluster()
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    run(script, "a", "k", vcore=1000)
     script.advance(2)
     script.node("n1", NodeInfo.DECOMISSION)
     script.advance(5)
@@ -131,8 +116,7 @@ def test_2_18_a_node_that_goes_ends_what_ran_there() -> None:
 def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
     script = cluster()
     script.advance(1)
-    script.app("a", user="ann")
-    script.ask("a", "k", vcore=1000)
+    submit(script, "a", "k", user="ann", vcore=1000)
     script.advance(2)
     script.schedule()
     script.advance(3)
@@ -162,8 +146,7 @@ def test_2_1_the_summary_of_an_application_that_has_ended() -> None:
 def test_2_1_a_killed_application_has_a_summary() -> None:
     script = cluster()
     script.app("g", gang={"vcore": 9000}, style="Hard", timeout_ms=5000)
-    script.ask("g", *[f"p{at}" for at in range(9)], group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "g", *[f"p{at}" for at in range(9)], group="tg", placeholder=True, vcore=1000)
     script.advance(5)
     script.confirm()
     (summary,) = script.scheduler.take_summaries()
@@ -173,9 +156,7 @@ def test_2_1_a_killed_application_has_a_summary() -> None:
 
 def test_x31_an_application_that_is_removed_has_a_summary() -> None:
     script = cluster()
-    script.app("a")
-    script.ask("a", "k", vcore=1000)
-    script.schedule()
+    run(script, "a", "k", vcore=1000)
     script.advance(2)
     script.remove_app("a")
     (summary,) = script.scheduler.take_summaries()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core_steps import on_nodes, run, serve, submit
 from views_side import TREE, app_of, ask_of, log_of, views_of
 
 from quadriga.si import AllocationAsk, AllocationRequest, PreemptionPolicy
@@ -74,9 +75,7 @@ def test_2_14_an_ask_that_predicates_refuse() -> None:
     script = Script()
     script.scheduler.set_predicate("rm", lambda key, node, allocate: "no")
     script.node("n1", vcore=1000)
-    script.app("app")
-    script.ask("app", "k", vcore=1000)
-    script.schedule()
+    run(script, "app", "k", vcore=1000)
     assert log_of(script, "app", "k") == ["Predicate failed on every node"]
 
 
@@ -87,8 +86,7 @@ def test_x9_x16_g29_the_log_knows_the_gang() -> None:
     script.ask("first", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
     script.ask("first", "real", group="tg", vcore=1000)
     script.app("second", "root.prod.batch", gang={"vcore": 4000})
-    script.ask("second", "q1", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    serve(script, "second", "q1", group="tg", placeholder=True, vcore=1000)
     assert log_of(script, "first", "real") == ["Held until the gang is complete"]
     assert log_of(script, "second", "q1") == ["Not enough queue quota for the whole gang"]
     script.ask("first", "p4", group="tg", placeholder=True, vcore=1000)
@@ -113,11 +111,8 @@ partitions:
 
 
 def test_2_8_preemption_shows_on_the_ask_its_victims_and_their_queues() -> None:
-    script = Script(PREEMPTING)
-    script.node("n1", vcore=2000)
-    script.app("low", "root.low")
-    script.ask("low", "v", repeat=2, vcore=1000)
-    script.schedule()
+    script = on_nodes(PREEMPTING, n1=2000)
+    run(script, "low", "v", queue="root.low", repeat=2, vcore=1000)
     script.app("high", "root.high")
     wish = AllocationAsk(
         allocationKey="h",
@@ -152,8 +147,7 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
         "application.unschedasks.backoff.delay: 10s}}]}]}]"
     )
     script.node("n1", vcore=1000)
-    script.app("app", "root.a")
-    script.ask("app", "k", "l", vcore=600)
+    submit(script, "app", "k", "l", queue="root.a", vcore=600)
     assert "backoffDeadline" not in app_of(script, "app")
     script.schedule()
     assert app_of(script, "app")["backoffDeadline"] == 10 * 10**9
@@ -166,8 +160,7 @@ def test_2_2_2_an_application_that_is_left_alone_says_until_when() -> None:
 
 
 def test_2_14_an_allocation_says_where_and_when() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     script.app("app")
     script.advance(1)
     script.ask("app", "k", priority=3, originator=True, tags={"a": "b"}, vcore=1000)
@@ -197,15 +190,12 @@ def test_2_14_an_allocation_says_where_and_when() -> None:
 
 
 def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("g", gang={"vcore": 2000})
-    script.ask("g", "p1", "p2", group="tg", placeholder=True, vcore=1000)
+    script = on_nodes(n1=4000)
+    submit(script, "g", "p1", "p2", gang={"vcore": 2000}, group="tg", placeholder=True, vcore=1000)
     script.advance(1)
     script.schedule()
     script.advance(1)
-    script.ask("g", "r1", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "r1", group="tg", vcore=1000)
     placed = {a["uuid"]: a for a in app_of(script, "g")["allocations"]}
     assert set(placed) == {"p1-0", "p2-0"}  # the real one is announced on confirmation (G33)
     script.advance(3)
@@ -220,14 +210,11 @@ def test_2_14_who_took_over_a_placeholder_has_waited_since_that_one_was_placed()
 
 
 def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
-    script = Script()
-    script.node("n1", vcore=8000)
+    script = on_nodes(n1=8000)
     script.app("g", gang={"vcore": 5000}, timeout_ms=10_000)
     script.ask("g", "b1", "b2", group="beta", placeholder=True, vcore=1000)
-    script.ask("g", "a1", "a2", "a3", group="alpha", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "r1", group="alpha", vcore=1000)
-    script.schedule()
+    serve(script, "g", "a1", "a2", "a3", group="alpha", placeholder=True, vcore=1000)
+    serve(script, "g", "r1", group="alpha", vcore=1000)
     script.confirm()
 
     def data() -> list[tuple[str, int, int, int]]:
@@ -245,14 +232,9 @@ def test_v4_placeholder_data_adds_up_through_replacement_and_timeout() -> None:
 
 
 def test_2_7_reservations_are_named_on_both_sides() -> None:
-    script = Script()
-    for name in ("n1", "n2"):
-        script.node(name, vcore=2000)
-    script.app("small")
-    script.ask("small", "s", repeat=2, vcore=1000)
-    script.schedule()
-    script.app("big")
-    script.ask("big", "b", vcore=2000)
+    script = on_nodes(n1=2000, n2=2000)
+    run(script, "small", "s", repeat=2, vcore=1000)
+    submit(script, "big", "b", vcore=2000)
     script.advance(3)
     script.schedule()
     big, node = app_of(script, "big"), views_of(script).node("default", "n1")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 
 from quadriga.core.config import (
     DEFAULT_CONFIGURATION,
@@ -291,11 +292,9 @@ partitions:
 
 
 def test_2_5_what_a_user_holds_and_may_hold() -> None:
-    script = Script(LIMITED)
-    script.node("n1", vcore=8000)
+    script = on_nodes(LIMITED, n1=8000)
     for name, queue in (("one", "a"), ("two", "b")):
-        script.app(name, f"root.p.{queue}", user="ann")
-        script.ask(name, "k", repeat=2, vcore=1000)
+        submit(script, name, "k", user="ann", queue=f"root.p.{queue}", repeat=2, vcore=1000)
     script.app("three", "root.p.b", user="bob")
     script.schedule()
     views = Views(script.scheduler)
@@ -324,11 +323,8 @@ def test_2_5_what_a_user_holds_and_may_hold() -> None:
 
 
 def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:
-    script = Script(LIMITED)
-    script.node("n1", vcore=80_000)
-    script.app("one", "root.p.a", user="ann")
-    script.ask("one", "k", repeat=5, vcore=1000)
-    script.schedule()
+    script = on_nodes(LIMITED, n1=80_000)
+    run(script, "one", "k", user="ann", queue="root.p.a", repeat=5, vcore=1000)
     views = Views(script.scheduler)
     (ask,) = views.application("default", "one")["requests"]
     assert ask["pendingCount"] == 1
@@ -337,8 +333,7 @@ def test_2_5_the_log_of_an_ask_names_the_limit_of_its_user() -> None:
 
 
 def test_2_5_the_groups_of_a_user_say_for_which_one_an_application_counts() -> None:
-    script = Script(LIMITED)
-    script.node("n1", vcore=8000)
+    script = on_nodes(LIMITED, n1=8000)
     script.send(
         ApplicationRequest(
             rmID="rm",
@@ -351,8 +346,7 @@ def test_2_5_the_groups_of_a_user_say_for_which_one_an_application_counts() -> N
             ],
         )
     )
-    script.ask("app", "k", vcore=1000)
-    script.schedule()
+    serve(script, "app", "k", vcore=1000)
     views = Views(script.scheduler)
     assert views.user("default", "cem")["groups"] == {"app": "dev"}
     dev = views.group("default", "dev")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 from everything_life import Life
 
 from quadriga.core.views import History, Sample, Views
@@ -52,9 +53,7 @@ def test_2_14_nodes_by_how_full_they_are_of_each_type() -> None:
     script.node("empty", vcore=1000, memory=100)
     script.node("full", vcore=1000)
     script.node("gpus", gpu=4)
-    script.app("app")
-    script.ask("app", "k", vcore=1000, tags={"yunikorn.apache.org/requiredNode": "full"})
-    script.schedule()
+    run(script, "app", "k", vcore=1000, tags={"yunikorn.apache.org/requiredNode": "full"})
     views = Views(script.scheduler)
     (partition,) = views.node_utilisations()
     assert (partition["clusterId"], partition["partition"]) == ("rm", "default")
@@ -98,11 +97,9 @@ def test_2_15_everything_is_counted_once() -> None:
     for name in ("app", "done", "odd"):
         script.app(name, "root.p.a")
     script.app("bad", "root.nowhere")
-    script.app("app", "root.p.a")
-    script.ask("app", "k", repeat=3, vcore=1000)
+    submit(script, "app", "k", queue="root.p.a", repeat=3, vcore=1000)
     script.ask("nobody", "k", vcore=1)
-    script.ask("done", "d", vcore=1)
-    script.schedule()
+    serve(script, "done", "d", vcore=1)
     script.release("app", "k-0")
     script.schedule()
     script.release("done")
@@ -122,11 +119,9 @@ def test_2_15_everything_is_counted_once() -> None:
 
 
 def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
-    script = Script(QUEUES)
-    script.node("n1", vcore=8000)
+    script = on_nodes(QUEUES, n1=8000)
     for name, queue in (("one", "a"), ("two", "b")):
-        script.app(name, f"root.p.{queue}")
-        script.ask(name, "k", repeat=2, vcore=1000)
+        submit(script, name, "k", queue=f"root.p.{queue}", repeat=2, vcore=1000)
     script.schedule()
     script.release("one")
     script.advance(31)
@@ -144,13 +139,9 @@ def test_2_15_queues_count_for_all_below_also_what_has_ended() -> None:
 
 
 def test_2_15_a_replacement_is_one_more_and_one_less() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
-    script.ask("g", "r", group="tg", vcore=1000)
-    script.schedule()
+    script = on_nodes(n1=4000)
+    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
+    serve(script, "g", "r", group="tg", vcore=1000)
     views = Views(script.scheduler)
     assert views.partition_counters("default")["placeholderAllocations"] == 1
     script.confirm()
@@ -208,12 +199,10 @@ def test_2_14_history_is_empty_before_the_first_sample() -> None:
 
 
 def test_2_14_history_remembers_what_ran_minute_by_minute() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
+    script = on_nodes(n1=4000)
     views = Views(script.scheduler)
     views.sample()
-    script.app("app")
-    script.ask("app", "k", repeat=3, vcore=1000)
+    submit(script, "app", "k", repeat=3, vcore=1000)
     script.app("idle")
     script.schedule()
     script.advance(60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from core_steps import on_nodes, run, submit
+
 from quadriga.core.views import Holdings, holdings_of
 from quadriga.sim.script import ONE_QUEUE, Script
 
@@ -16,9 +18,7 @@ def held(script: Script, app: str) -> Holdings:
 
 def test_a_gang_gathers_from_its_first_placeholder_to_its_last() -> None:
     script = Script(INCREMENTAL)
-    script.app("gang", gang={"vcore": 2000})
-    script.ask("gang", "p-0", "p-1", group="g", placeholder=True, vcore=1000)
-    script.schedule()
+    run(script, "gang", "p-0", "p-1", gang={"vcore": 2000}, group="g", placeholder=True, vcore=1000)
     assert held(script, "gang") == Holdings(gathers=False)  # it holds nothing yet
     script.node("n1", vcore=1000)
     script.schedule()
@@ -29,14 +29,10 @@ def test_a_gang_gathers_from_its_first_placeholder_to_its_last() -> None:
 
 
 def test_an_application_holds_the_nodes_that_are_reserved_for_its_asks() -> None:
-    script = Script()
-    script.node("n1", vcore=4000)
-    script.app("small")
-    script.ask("small", "s", vcore=2000)
-    script.schedule()
+    script = on_nodes(n1=4000)
+    run(script, "small", "s", vcore=2000)
     script.node("n2", vcore=3000)
-    script.app("large")
-    script.ask("large", "l", vcore=4000)
+    submit(script, "large", "l", vcore=4000)
     script.advance(3)
     script.schedule()
     assert held(script, "large") == Holdings(reservations=(("n1", "l"),))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from core_steps import on_nodes, serve
 
 from quadriga.core.runtime.dialect import Dialect
 from quadriga.core.views import BadRequest, NotFound, ViewError, Views
@@ -16,8 +17,7 @@ from quadriga.sim.script import Script
 def script() -> Script:
     """One application in every state that can be asked for, some of them twice by one id."""
     queues = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: a}, {name: b}]}]}]"
-    script = Script(queues)
-    script.node("n1", vcore=10_000)
+    script = on_nodes(queues, n1=10_000)
     for name in (
         "done",
         "again",
@@ -34,8 +34,7 @@ def script() -> Script:
         script.app(name, queue, gang=gang, style=style, timeout_ms=1000 if gang else 0)
     for name in ("done", "again", "waiting", "running"):
         script.ask(name, "k", vcore=100)
-    script.ask("killed", "p", group="g", placeholder=True, vcore=100)
-    script.schedule()
+    serve(script, "killed", "p", group="g", placeholder=True, vcore=100)
     for name in ("done", "again"):
         script.release(name, "k-0")
     script.advance(32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from core_steps import on_nodes, run, serve, submit
 from views_side import TREE, app_of, views_of
 
 from quadriga.core.runtime.dialect import Dialect
@@ -81,9 +82,7 @@ def test_2_14_without_subtree_the_names_of_children_are_there_all_the_same() -> 
 def test_5_3_headroom_is_the_least_that_any_queue_above_leaves() -> None:
     script = Script(TREE)
     script.node("n1", vcore=8000, memory=80)
-    script.app("app", "root.prod.web")
-    script.ask("app", "k", repeat=3, vcore=1000, memory=10)
-    script.schedule()
+    run(script, "app", "k", queue="root.prod.web", repeat=3, vcore=1000, memory=10)
     views = views_of(script)
     web = views.queue("default", "root.prod.web")
     assert web["allocatedResource"] == {"memory": 30, "vcore": 3000}
@@ -112,9 +111,7 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
     script.node("n1", vcore=2000, memory=80)
     script.app("gang", "root.prod.batch", gang={"vcore": 3000})
     script.ask("gang", "p1", "p2", "p3", group="tg", placeholder=True, vcore=1000)
-    script.app("plain", "root.dev")
-    script.ask("plain", "k", memory=1)
-    script.schedule()
+    run(script, "plain", "k", queue="root.dev", memory=1)
     views = views_of(script)
     batch = views.queue("default", "root.prod.batch")
     assert batch["allocatingAcceptedApps"] == ["gang"]
@@ -126,8 +123,7 @@ def test_2_9_running_and_gathering_applications_are_counted() -> None:
 
 def test_2_2_a_queue_that_is_not_configured_any_more_drains() -> None:
     script = Script(TREE)
-    script.app("app", "root.dev")
-    script.ask("app", "k", vcore=1)
+    submit(script, "app", "k", queue="root.dev", vcore=1)
     script.configure(TREE.replace("          - name: dev\n", ""))
     assert views_of(script).queue("default", "root.dev")["status"] == "Draining"
 
@@ -162,8 +158,7 @@ def test_2_9_a_queue_that_placement_made_is_not_managed() -> None:
 
 
 def test_2_14_an_application_from_submission_to_its_end() -> None:
-    script = Script(extra={"si.stateNames": "quadriga"})
-    script.node("n1", vcore=4000)
+    script = on_nodes(extra={"si.stateNames": "quadriga"}, n1=4000)
     script.advance(5)
     script.app("app", tags={"kind": "x"})
     new = app_of(script, "app")
@@ -202,8 +197,7 @@ def test_2_14_an_application_from_submission_to_its_end() -> None:
 
 def test_x1_the_dialect_names_the_states() -> None:
     script = Script()
-    script.app("app")
-    script.ask("app", "k", vcore=1)
+    submit(script, "app", "k", vcore=1)
     script.release_ask("app", "k")
     ours = Views(script.scheduler, Dialect.QUADRIGA)
     assert ours.application("default", "app")["applicationState"] == "Waiting"
@@ -237,9 +231,7 @@ def test_2_14_a_node_with_what_others_use() -> None:
         vcore=4000,
         memory=100,
     )
-    script.app("app")
-    script.ask("app", "k", vcore=1390)
-    script.schedule()
+    run(script, "app", "k", vcore=1390)
     node = views_of(script).node("default", "n1")
     assert (node["hostName"], node["rackName"]) == ("host-1", "rack-1")
     assert node["attributes"] == {"si/hostname": "host-1", "si/rackname": "rack-1", "zone": "z"}
@@ -260,12 +252,9 @@ def test_x18_a_real_allocation_on_its_way_stands_on_its_node() -> None:
         "rm", lambda key, node, allocate: "no" if (key, node) == ("r", "n1") else None
     )
     script.node("n1", vcore=1000)
-    script.app("g", gang={"vcore": 1000})
-    script.ask("g", "p", group="tg", placeholder=True, vcore=1000)
-    script.schedule()
+    run(script, "g", "p", gang={"vcore": 1000}, group="tg", placeholder=True, vcore=1000)
     script.node("n2", vcore=1000)
-    script.ask("g", "r", group="tg", vcore=1000)
-    script.schedule()
+    serve(script, "g", "r", group="tg", vcore=1000)
     views = views_of(script)
     assert [a["uuid"] for a in views.node("default", "n2")["allocations"]] == ["r-0"]
     assert views.node("default", "n2")["allocated"] == {"vcore": 1000}
@@ -326,8 +315,7 @@ def test_2_14_a_partition_in_numbers() -> None:
     script = Script(TREE)
     script.node("n1", vcore=4000, memory=30)
     script.node("n2", vcore=2000)
-    script.app("app", "root.dev")
-    script.ask("app", "k", repeat=2, vcore=1000, memory=5)
+    submit(script, "app", "k", queue="root.dev", repeat=2, vcore=1000, memory=5)
     script.app("idle", "root.dev")
     script.app("bad", "root.nowhere")
     script.schedule()

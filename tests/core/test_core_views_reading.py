@@ -6,6 +6,7 @@ import copy
 import random
 
 import pytest
+from core_steps import serve
 from everything_life import Life
 from test_core_views_fields import everything
 
@@ -55,8 +56,7 @@ def test_what_a_reader_does_to_his_copy_is_his_own_business() -> None:
     script = Script()
     script.node("n1", attributes={"a": "b"}, vcore=4000)
     script.app("app", tags={"t": "v"})
-    script.ask("app", "k", tags={"x": "y"}, repeat=2, vcore=3000)
-    script.schedule()
+    serve(script, "app", "k", tags={"x": "y"}, repeat=2, vcore=3000)
     views = Views(script.scheduler)
     views.check_health()
     untouched = as_text(views.state_dump())

@@ -1,0 +1,48 @@
+"""Steps that most scenarios of the core begin with: nodes, and applications that ask for something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from quadriga.sim.script import ONE_QUEUE, Script
+
+__all__ = ["on_nodes", "run", "serve", "submit"]
+
+
+def on_nodes(config: str = ONE_QUEUE, /, **given: Any) -> Script:
+    """A script with nodes of so much vcore: ``n1=4000``. Other names are arguments of ``Script``."""
+    known = ("extra", "options", "version", "check", "scheduler", "rm_id", "policy_group")
+    script = Script(config, **{name: given.pop(name) for name in known if name in given})
+    for node, vcore in given.items():
+        script.node(node, vcore=vcore)
+    return script
+
+
+def submit(
+    script: Script,
+    app: str,
+    *keys: str,
+    queue: str = "root.default",
+    user: str = "user",
+    groups: Iterable[str] = (),
+    gang: Mapping[str, int] | None = None,
+    style: str = "Soft",
+    partition: str = "",
+    **asked: Any,
+) -> list[str]:
+    """An application with an ask for each key; what is heard of the asks."""
+    script.app(app, queue, user=user, groups=groups, gang=gang, style=style, partition=partition)
+    return script.ask(app, *keys, partition=partition, **asked)
+
+
+def run(script: Script, app: str, *keys: str, **given: Any) -> list[str]:
+    """``submit``, and what is decided then."""
+    submit(script, app, *keys, **given)
+    return script.schedule()
+
+
+def serve(script: Script, app: str, *keys: str, **asked: Any) -> list[str]:
+    """More asks of an application, and what is decided then."""
+    script.ask(app, *keys, **asked)
+    return script.schedule()
