@@ -268,21 +268,17 @@ def test_m7_an_action_fires_its_trigger_at_the_node(each: NodeRoute) -> None:
     assert (node.state if node else None) == AFTER[each.action]
 
 
-@pytest.mark.parametrize(
-    "each",
-    [r for r in NODE_ROUTES if BEFORE[r.action]],
-    ids=lambda r: NodeInfo.ActionFromRM.Name(r.action),
-)
-def test_x20_an_action_on_an_unknown_node_is_answered_and_fires_nothing(each: NodeRoute) -> None:
+def test_x7_x20_i30_an_action_that_cannot_be_is_answered_and_fires_nothing() -> None:
     script = Script()
     with watching() as fired:
-        (answer,) = script.node("n1", each.action, memory=1)
-    assert answer.startswith("rejected node n1: ")
+        for each in NODE_ROUTES:
+            if BEFORE[each.action]:
+                (answer,) = script.node("n1", each.action, memory=2)
+                assert answer.startswith("rejected node n1: ") and "not known" in answer
+        assert script.node("n1", NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
     assert fired == []
-
-
-def test_i30_a_node_that_exists_is_rejected_and_stays_as_it_is() -> None:
-    script = Script()
+    assert script.scheduler.partition().nodes == {}
+    assert any("X7" in text for _, text in script.scheduler.notes)
     script.node("n1", memory=1)
     with watching() as fired:
         (answer,) = script.node("n1", memory=2)
@@ -295,14 +291,6 @@ def test_m7_a_node_whose_allocations_cannot_be_recovered_is_rejected() -> None:
     with watching() as fired:
         script.node("n1", memory=1, existing=[RECOVERED])
     assert fired == [("node", "reject")]
-
-
-def test_x7_an_unknown_action_is_logged_and_changes_nothing() -> None:
-    script = Script()
-    with watching() as fired:
-        assert script.node("n1", NodeInfo.UNKNOWN_ACTION_FROM_RM, memory=1) == []
-    assert fired == []
-    assert any("X7" in text for _, text in script.scheduler.notes)
 
 
 # -- checks and causes -----------------------------------------------------------------------------
